@@ -1,0 +1,44 @@
+# Every target sets up what it needs first; any of them works on a fresh machine, in any order.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help qualify test test-fast lint benchmark bench-up bench-down clean setup setup-bench
+
+BASELINE ?= stable
+CANDIDATE ?= backport
+SUITE ?= adapter
+PROFILE ?= quick
+BIN := .venv/bin
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' Makefile | column -t -l 2
+
+setup: ## system packages and .venv
+	@ci/setup
+
+setup-bench:
+	@ci/setup bench
+
+qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; zero when the gate passes
+	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
+
+test: setup-bench ## all tests, the virtual bench included
+	@$(BIN)/python -m pytest tests
+
+test-fast: setup ## tests that need no virtual bench
+	@$(BIN)/python -m pytest tests -m 'not bench'
+
+lint: setup ## all linters
+	@ci/lint
+
+benchmark: setup ## error rates and bench seconds of the gate, from its own simulator
+	@$(BIN)/python -m tests.benchmark
+
+bench-up: setup-bench ## power the virtual bench on
+	@$(BIN)/ansible-playbook -i inventories/virtual playbooks/bench_up.yml
+
+bench-down: setup-bench ## power the virtual bench off, leaving no process and no socket
+	@$(BIN)/ansible-playbook -i inventories/virtual playbooks/bench_down.yml
+
+clean: ## remove the environment, caches and the virtual bench of this checkout (not runs/)
+	@if [ -x $(BIN)/ansible-playbook ] && [ -d .cache/bench ]; then $(MAKE) --no-print-directory bench-down; fi
+	@rm -rf .venv .cache .mypy_cache .ruff_cache

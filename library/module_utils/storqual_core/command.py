@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run one tool: C locale, no standard input, a time limit, both outputs kept apart."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence
+
+from .errors import ToolError
+
+__all__ = ["Completed", "Runner", "run"]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A tool that ended: what was asked, how it ended, what it said, how long it took (seconds)."""
+
+    argv: tuple[str, ...]
+    rc: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """The command as a person would type it."""
+        return " ".join(shlex.quote(word) for word in self.argv)
+
+    def expect(self, *codes: int) -> Completed:
+        """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError."""
+        if self.rc not in (codes or (0,)):
+            said = (self.stderr.strip() or self.stdout.strip() or "no message").splitlines()[-1]
+            raise ToolError("`{}` ended with status {}: {}".format(self.line, self.rc, said))
+        return self
+
+
+Runner = Callable[..., Completed]
+"""What `run` is: parsers and modules take it as an argument, so that tests can replay recordings."""
+
+
+def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | None = None) -> Completed:
+    """Run `argv` with LC_ALL=C, stdin at /dev/null and a limit of `timeout` seconds.
+
+    Raises ToolError when the tool is missing or does not end in time. A non-zero exit status is no error here:
+    the caller knows which statuses mean what (`Completed.expect`).
+    """
+    began = time.monotonic()
+    try:
+        ended = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, **(env or {}), "LC_ALL": "C", "LANG": "C"},
+        )
+    except FileNotFoundError as problem:
+        raise ToolError("`{}` is not installed on this machine".format(argv[0])) from problem
+    except subprocess.TimeoutExpired as problem:
+        raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
+    return Completed(
+        argv=tuple(argv),
+        rc=ended.returncode,
+        stdout=ended.stdout.decode("utf-8", "replace"),
+        stderr=ended.stderr.decode("utf-8", "replace"),
+        seconds=time.monotonic() - began,
+    )
