@@ -34,7 +34,7 @@ class Completed:
         """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError."""
         if self.rc not in (codes or (0,)):
             said = (self.stderr.strip() or self.stdout.strip() or "no message").splitlines()[-1]
-            raise ToolError("`{}` ended with status {}: {}".format(self.line, self.rc, said))
+            raise ToolError(f"`{self.line}` ended with status {self.rc}: {said}")
         return self
 
 
@@ -53,14 +53,13 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
         ended = subprocess.run(
             list(argv),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=timeout,
             check=False,
             env={**os.environ, **(env or {}), "LC_ALL": "C", "LANG": "C"},
         )
     except FileNotFoundError as problem:
-        raise ToolError("`{}` is not installed on this machine".format(argv[0])) from problem
+        raise ToolError(f"`{argv[0]}` is not installed on this machine") from problem
     except subprocess.TimeoutExpired as problem:
         raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
     return Completed(

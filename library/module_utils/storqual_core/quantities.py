@@ -20,7 +20,7 @@ def parse_size(text: str | int) -> int:
         return text
     match = _SIZE.match(str(text))
     if match is None:
-        raise ValueError("{!r} is not a size such as 512, 4k or 1GiB".format(text))
+        raise ValueError(f"{text!r} is not a size such as 512, 4k or 1GiB")
     return int(match.group(1)) * 1024 ** _POWERS[(match.group(2) or "").lower()]
 
 
@@ -29,7 +29,7 @@ def format_size(size: int) -> str:
     for prefix in "ptgmk":
         unit = 1024 ** _POWERS[prefix]
         if size and size % unit == 0:
-            return "{}{}".format(size // unit, prefix)
+            return f"{size // unit}{prefix}"
     return str(size)
 
 
@@ -39,7 +39,7 @@ def parse_duration(text: str | float) -> float:
         return float(text)
     match = _DURATION.match(str(text))
     if match is None:
-        raise ValueError("{!r} is not a time such as 2s, 500ms, 5m or 2h".format(text))
+        raise ValueError(f"{text!r} is not a time such as 2s, 500ms, 5m or 2h")
     return float(match.group(1)) * _SECONDS[(match.group(2) or "").lower()]
 
 
@@ -47,5 +47,5 @@ def parse_percent(text: str) -> float:
     """The fraction of `3%`. A bare number is refused: nobody can tell 3 from 0.03. Raises ValueError."""
     match = _PERCENT.match(str(text))
     if match is None:
-        raise ValueError("{!r} is not a percentage such as 3% (the sign is needed)".format(text))
+        raise ValueError(f"{text!r} is not a percentage such as 3% (the sign is needed)")
     return float(match.group(1)) / 100.0
