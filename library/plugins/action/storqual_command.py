@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the storqual command on the control node and take its JSON answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+_LIMIT_S = 1800
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """Run `storqual ARGV` here, whatever host the task is for; a failure carries its exit code and its own lines.
+
+    Arguments: `argv` (list of words), `send` (any value, given as JSON on standard input), `changes` (bool: whether
+    the command writes; it is then skipped in check mode), `answers` (exit codes that are answers, 0 by default). The
+    answer is in `data`, its exit code in `code`.
+    """
+
+    TRANSFERS_FILES = False
+    _VALID_ARGS = frozenset({"answers", "argv", "changes", "send"})
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run the command; `changed` says whether it was one that writes."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        writes = bool(self._task.args.get("changes", False))
+        if writes and self._task.check_mode:
+            return {**result, "changed": False, "skipped": True, "msg": "not run in check mode"}
+        words = [str(word) for word in self._task.args["argv"]]
+        send = self._task.args.get("send")
+        ended = subprocess.run(  # noqa: S603 - the words come from our own playbooks
+            [sys.executable, "-m", "storqual", *words],
+            input="" if send is None else json.dumps(send),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        answered = ended.returncode in self._task.args.get("answers", [0])
+        result["changed"] = writes and answered
+        if not answered:
+            said = ended.stderr.strip() or ended.stdout.strip() or f"storqual {words[0]} ended with {ended.returncode}"
+            return {**result, "failed": True, "msg": said, "storqual_exit_code": ended.returncode}
+        result["code"] = ended.returncode
+        result["data"] = json.loads(ended.stdout) if ended.stdout.strip() else {}
+        return result

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit code and the event stream of a playbook run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = r"""
+name: storqual_events
+type: notification
+short_description: Exit code by verdict, and progress as JSON lines
+description:
+  - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
+    4 refused by the guard) when a play of storqual ran. A code of 0 needs a verdict written by this very run.
+  - Appends task starts and failures to the file named by E(STORQUAL_PROGRESS_FILE), one JSON object a line.
+requirements:
+  - listed in C(callbacks_enabled)
+options: {}
+"""
+
+_FROM_TASK = "storqual_exit_code"
+_VERDICT = "storqual_verdict"
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]
+    """Watch the results for exit codes and the verdict; speak once, at the end."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "storqual_events"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = time.time()
+        self._codes: list[int] = []
+        self._verdict: Path | None = None
+        self._judging = False
+        # workers have no terminal of their own, so what the live line needs to know is learned here
+        os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
+
+    def v2_playbook_on_start(self, playbook: Any) -> None:
+        """Remember whether this playbook ends with a verdict."""
+        self._judging = Path(str(playbook._file_name)).name == "qualify.yml"  # noqa: SLF001 - no public name for it
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:  # noqa: FBT001 - Ansible's signature
+        """Tell the event stream what begins."""
+        del is_conditional
+        self._emit(kind="task", name=str(task.get_name()))
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """Note a code or a verdict that a task reported."""
+        self._note(result.result)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Note the code of a failure; a failure without one could not be judged."""
+        body = result.result
+        self._emit(kind="failed", host=result.host.get_name(), task=str(result.task.get_name()), message=body.get("msg"))
+        if not ignore_errors:
+            self._note(body)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """An unreachable bench cannot be judged."""
+        self._emit(kind="unreachable", host=result.host.get_name(), message=result.result.get("msg"))
+        self._codes.append(2)
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """Leave with the code: the worst refusal first, then the verdict's, then 2 for a judging run without one."""
+        self._emit(kind="end")
+        refused = [code for code in self._codes if code in (3, 4)]
+        if refused:
+            sys.exit(max(refused))
+        if self._judging:
+            sys.exit(self._verdict_code())
+        failed = any(stats.summarize(host)["failures"] + stats.summarize(host)["unreachable"] for host in stats.processed)
+        if self._codes and (failed or 1 in self._codes):
+            sys.exit(max(self._codes))
+
+    def _verdict_code(self) -> int:
+        """The exit code in the verdict that this run wrote; 2 when there is none, or only an old one."""
+        if self._verdict is None or not self._verdict.is_file() or self._verdict.stat().st_mtime < self._began - 1:
+            return 2
+        code = json.loads(self._verdict.read_text(encoding="utf-8")).get("exit_code")
+        return code if isinstance(code, int) else 2
+
+    def _note(self, body: Any) -> None:
+        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_TASK)
+        if isinstance(code, int) and code:
+            self._codes.append(code)
+        verdict = body.get("ansible_facts", {}).get(_VERDICT)
+        if verdict:
+            self._verdict = Path(str(verdict))
+
+    def _emit(self, **event: Any) -> None:
+        path = os.environ.get("STORQUAL_PROGRESS_FILE")
+        if path:
+            with Path(path).open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"time": round(time.time(), 3), **event}) + "\n")

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m storqual` is the command, for playbooks that know only the interpreter."""
+
+from storqual.cli import main
+
+main()

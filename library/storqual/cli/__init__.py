@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: one file per command, each imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from storqual import __version__
+from storqual_core.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main", "storqual"]
+
+EXIT_WRONG_USE = 3
+EXIT_INTERRUPTED = 130
+
+_COMMANDS = {
+    "audit": "storqual.cli.audit",
+    "collect": "storqual.cli.bookkeeping",
+    "facts": "storqual.cli.facts",
+    "judge": "storqual.cli.judge",
+    "next": "storqual.cli.bookkeeping",
+    "plan": "storqual.cli.plan",
+    "qualify": "storqual.cli.qualify",
+    "record": "storqual.cli.bookkeeping",
+    "report": "storqual.cli.report",
+}
+
+
+class _Lazy(click.Group):
+    """A group whose commands are imported when they are asked for: `next` is called between blocks and must be quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of the alphabet."""
+        del ctx
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command called `cmd_name`, or None."""
+        del ctx
+        module = _COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command = getattr(importlib.import_module(module), f"{cmd_name}_command")
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module} has no command {cmd_name}")
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="storqual")
+def storqual() -> None:
+    """Qualify storage adapters, drives, drivers and firmware; say PASS or FAIL with evidence.
+
+    \b
+    Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input, 4 refused by the guard.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with the exit code of design section 4; no traceback for a user's mistake."""
+    try:
+        code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(EXIT_WRONG_USE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except StorqualError as problem:
+        for line in str(problem).splitlines():
+            click.echo(f"storqual: {line}", err=True)
+        sys.exit(problem.exit_code)
+    except BrokenPipeError:
+        # the reader of a pipe went away (`storqual judge … | head`); nothing is wrong with the verdict
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)

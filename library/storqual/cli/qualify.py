@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual qualify`: the main job."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from storqual.ansible_run import run_playbook
+from storqual_core.errors import BadInputError
+
+__all__ = ["qualify_command"]
+
+_NO_VERDICT = 2
+_LAST_RUN = "STORQUAL_LAST_RUN"
+
+
+@click.command("qualify")
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
+@click.option("--candidate", help="The drop to qualify: a name in <inventory>/drops, or a path.")
+@click.option("--baseline", help="The drop it must not fall behind.")
+@click.option("--suite", help="Workloads and criteria: a name in suites/, or a path.")
+@click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept.")
+@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
+@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas.")
+@click.option("-v", "--verbose", count=True, help="More of Ansible's own output.")
+def qualify_command(
+    inventories: tuple[str, ...],
+    candidate: str | None,
+    baseline: str | None,
+    suite: str | None,
+    profile: str | None,
+    resume: str | None,
+    runs: Path,
+    adapters: str | None,
+    seed: int | None,
+    limit: str | None,
+    consent: str | None,
+    verbose: int,
+) -> int:
+    """Qualify a candidate drop against a baseline, end to end, and leave with the gate's exit code.
+
+    \b
+    Examples:
+      storqual qualify -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
+      storqual qualify -i inventories/local --baseline today --candidate tomorrow --suite adapter --profile quick
+      storqual qualify --resume 20261121T101500Z-adapter-4f2a
+    """
+    from storqual.report.summary import print_summary  # noqa: PLC0415 - not needed for --help
+
+    runs = runs.resolve()
+    if resume is not None:
+        run = _find_run(resume, runs)
+        inventories = inventories or _inventories_of(run)
+        variables: dict[str, object] = {"resume": str(run)}
+    else:
+        asked = {"candidate": candidate, "baseline": baseline, "suite": suite}
+        missing = [f"--{name} is needed" for name, value in asked.items() if value is None]
+        if not inventories:
+            missing.insert(0, "-i/--inventory is needed")
+        if missing:
+            raise BadInputError(missing)
+        chosen = {"profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
+        variables = {**asked, **{name: value for name, value in chosen.items() if value is not None}}
+    for inventory in inventories:
+        if "," not in inventory and not Path(inventory).exists():
+            raise BadInputError([f"{inventory}: found no such inventory, expected a file or a folder"])
+    variables["runs"] = str(runs)
+    note = runs / f".last-run-{os.getpid()}"
+    options = [*(["--limit", limit] if limit else []), *(["-" + "v" * verbose] if verbose else [])]
+    try:
+        status = run_playbook(
+            "qualify.yml",
+            inventories=inventories,
+            variables=variables,
+            options=options,
+            environment={_LAST_RUN: str(note)},
+        )
+        run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
+    finally:
+        note.unlink(missing_ok=True)
+    code = status if status in (0, 1, 2, 3, 4) else _NO_VERDICT
+    if run_path is None:
+        if code in (0, 1):
+            # Ansible ended without reaching the plan: no matching host, or a play that could not start
+            code = _NO_VERDICT
+        click.echo(f"storqual: no run was made; exit code {code}", err=True)
+        return code
+    if (run_path / "verdict.json").is_file():
+        print_summary(run_path)
+    else:
+        click.echo(f"storqual: no verdict yet; go on with: storqual qualify --resume {run_path.name}", err=True)
+    return code
+
+
+def _find_run(name: str, runs: Path) -> Path:
+    """The run directory called `name` in `runs`, or the path itself."""
+    for path in (runs / name, Path(name)):
+        if (path / "run.json").is_file():
+            return path.resolve()
+    raise BadInputError([f"{runs / name}: found no run.json, expected the directory of a planned run"])
+
+
+def _inventories_of(run: Path) -> tuple[str, ...]:
+    """The inventories the run was planned from."""
+    from storqual.store import read_run_json  # noqa: PLC0415 - not needed for --help
+
+    return tuple(str(path) for path in read_run_json(run)["inventories"])
