@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block is followed by shell commands only, through lost connections, to its last line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.follow import BlockPaths, Progress, UnreachableError, follow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATHS = BlockPaths(
+    program="/s/core.pyz", block_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"
+)
+START = json.dumps({"kind": "start"}) + "\n"
+SAMPLE = json.dumps({"kind": "sample", "sample": {"id": "b/0"}}) + "\n"
+END = json.dumps({"kind": "end", "outcome": "done", "message": ""}) + "\n"
+
+
+class FakeBench:
+    """A bench whose spool grows by one piece a question; None in place of a piece is a lost connection."""
+
+    def __init__(
+        self, pieces: list[str | None], *, start: tuple[int, str, str] = (0, "", ""), held: bool = True
+    ) -> None:
+        self.spool = ""
+        self.pieces = pieces
+        self.start = start
+        self.held = held
+        self.starts = 0
+        self.questions: list[str] = []
+
+    def __call__(self, command: str) -> tuple[int, str, str]:
+        """Answer as the bench's shell would."""
+        if " start " in command:
+            self.starts += 1
+            return self.start
+        self.questions.append(command)
+        piece = self.pieces.pop(0) if self.pieces else ""
+        if piece is None:
+            raise UnreachableError("connection lost")
+        self.spool += piece
+        offset = int(command.split("tail -c +")[1].split()[0]) - 1
+        progress = json.dumps({"block": "b", "index": 0, "of": 2, "point": "p", "iops_now": 300.0, "eta_s": 9})
+        state = "held" if self.held else "free"
+        return 0, f"{state}\n{progress}\n--storqual--\n{self.spool[offset:]}", ""
+
+
+def run(bench: FakeBench, **options: object) -> tuple[object, list[str], list[Progress | None]]:
+    """Follow `bench` without waiting; returns the end, what was collected, what was shown."""
+    got: list[str] = []
+    shown: list[Progress | None] = []
+
+    def collect(text: str) -> int:
+        got.append(text)
+        return text.count('"sample":')
+
+    clock: Callable[[], float] = iter(range(10_000)).__next__
+    end = follow(
+        bench,
+        PATHS,
+        collect=collect,
+        show=lambda progress, _: shown.append(progress),
+        clock=clock,
+        wait=lambda _: None,
+        **options,  # type: ignore[arg-type]
+    )
+    return end, got, shown
+
+
+def test_a_block_is_collected_to_its_end() -> None:
+    """All lines arrive once and in order, and the end says how many samples were new."""
+    bench = FakeBench([START, SAMPLE, SAMPLE + END])
+    end, got, shown = run(bench)
+    assert "".join(got) == START + SAMPLE + SAMPLE + END
+    assert (end.outcome, end.samples, bench.starts) == ("done", 2, 1)
+    assert shown[0] == Progress("b", 0, 2, "p", 300.0, 9.0)
+
+
+def test_a_torn_line_waits_for_its_other_half() -> None:
+    """A line is handed on only when it is complete."""
+    _, got, _ = run(FakeBench([START + SAMPLE[:10], SAMPLE[10:], END]))
+    assert got == [START, SAMPLE, END]
+
+
+def test_a_lost_connection_costs_nothing_but_time() -> None:
+    """The block is not started again, and no line is taken twice."""
+    bench = FakeBench([START, None, None, SAMPLE + END])
+    end, got, _ = run(bench)
+    assert "".join(got) == START + SAMPLE + END
+    assert (end.outcome, bench.starts) == ("done", 1)
+
+
+def test_a_bench_that_stays_silent_is_given_up() -> None:
+    """Patience ends; the error says that the bench does not answer."""
+    with pytest.raises(UnreachableError, match="connection lost"):
+        run(FakeBench([START, *[None] * 50]), patience_s=10)
+
+
+def test_a_refused_start_is_no_block() -> None:
+    """Exit status 4 of the bench program is the guard's refusal; its sentence is passed on."""
+    end, got, _ = run(FakeBench([], start=(4, "", "drive 0x5 is mounted\n")))
+    assert (end.outcome, end.message, got) == ("refused", "drive 0x5 is mounted", [])
+
+
+def test_a_program_that_died_is_noticed() -> None:
+    """A free lock without a last line means that nothing will come any more."""
+    end, _, _ = run(FakeBench([START + SAMPLE], held=False))
+    assert (end.outcome, end.samples) == ("died", 1)
+
+
+def test_paths_are_quoted_for_the_shell() -> None:
+    """A blank in a path stays one word."""
+    bench = FakeBench([END])
+    follow(
+        bench,
+        BlockPaths("/s/core.pyz", "/s/b.json", "/s/my spool.jsonl", "/s/progress.json", "/s/lock"),
+        collect=lambda _: 0,
+        show=lambda *_: None,
+        wait=lambda _: None,
+    )
+    assert "'/s/my spool.jsonl'" in bench.questions[0]
