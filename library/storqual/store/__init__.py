@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory: how it is made, appended to, read, and closed. Standard library only: `next` must be quick."""
+
+from __future__ import annotations
+
+from storqual.store.collect import Collected, collect, read_block
+from storqual.store.coverage import Coverage, Skipped, coverage, ledger
+from storqual.store.create import InputFile, create_run, new_run_id, write_block
+from storqual.store.events import EVENT_KINDS, append_check, append_event, iter_events
+from storqual.store.finish import finish_run, guard_ledger, provisioned
+from storqual.store.layout import locked, read_run_json, sha256_of, write_bytes, write_json
+from storqual.store.records import Arm, Check, Event, Plan, PlannedPoint, PlannedSession, RawFile, Sample, SuiteRef
+from storqual.store.run import Run, iter_samples, read_run
+
+__all__ = [
+    "EVENT_KINDS",
+    "Arm",
+    "Check",
+    "Collected",
+    "Coverage",
+    "Event",
+    "InputFile",
+    "Plan",
+    "PlannedPoint",
+    "PlannedSession",
+    "RawFile",
+    "Run",
+    "Sample",
+    "Skipped",
+    "SuiteRef",
+    "append_check",
+    "append_event",
+    "collect",
+    "coverage",
+    "create_run",
+    "finish_run",
+    "guard_ledger",
+    "iter_events",
+    "iter_samples",
+    "ledger",
+    "locked",
+    "new_run_id",
+    "provisioned",
+    "read_block",
+    "read_run",
+    "read_run_json",
+    "sha256_of",
+    "write_block",
+    "write_bytes",
+    "write_json",
+]
