@@ -23,10 +23,12 @@ EXIT_INTERRUPTED = 130
 _COMMANDS = {
     "audit": "storqual.cli.audit",
     "collect": "storqual.cli.bookkeeping",
+    "events": "storqual.cli.bookkeeping",
     "facts": "storqual.cli.facts",
     "judge": "storqual.cli.judge",
     "next": "storqual.cli.bookkeeping",
     "plan": "storqual.cli.plan",
+    "publish": "storqual.cli.judge",
     "qualify": "storqual.cli.qualify",
     "record": "storqual.cli.bookkeeping",
     "report": "storqual.cli.report",

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual next`, `record`, `events` and `collect`: what a playbook asks and tells between two blocks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual.commands.collect import collect
+from storqual.commands.next import next_command as next_step
+from storqual.commands.record import record
+from storqual.store import iter_events
+from storqual.text_safety import terminal_text
+from storqual_core.errors import BadInputError
+
+__all__ = ["collect_command", "events_command", "next_command", "record_command"]
+
+
+@click.command("next")
+@run_argument
+@click.option("--bench", required=True, help="The bench that asks.")
+@click.option("--boot-id", help="The boot id the bench has now; another one than the session's is a new session.")
+@as_json
+def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> None:
+    """Say what a bench must do next: provision a session, measure a block, or stop.
+
+    \b
+    Example:
+      storqual next runs/20261121T101500Z-adapter-4f2a --bench vbench --json
+    """
+    step = next_step(run, bench, boot_id)
+    if as_json:
+        print_json(step)
+        return
+    words = [step["action"], *(str(step[name]) for name in ("block", "reason") if step.get(name))]
+    click.echo(" ".join(words))
+
+
+@click.command("record")
+@run_argument
+@click.argument("kind")
+@click.option("--bench", help="The bench it happened on.")
+@as_json
+def record_command(run: Path, kind: str, bench: str | None, as_json: bool) -> None:
+    """Append an event to a run; its fields are a JSON object on standard input.
+
+    \b
+    Example:
+      echo '{"text": "cable of port 2 reseated"}' | storqual record runs/<run-id> note --bench vbench
+    """
+    text = "" if sys.stdin.isatty() else sys.stdin.read()
+    try:
+        fields = json.loads(text) if text.strip() else {}
+    except ValueError as problem:
+        raise BadInputError([f"standard input: found no JSON ({problem}), expected the event's fields"]) from None
+    if not isinstance(fields, dict):
+        raise BadInputError([f"standard input: found {type(fields).__name__}, expected a JSON object"])
+    event = record(run, kind, {**({"bench": bench} if bench else {}), **fields})
+    if as_json:
+        print_json(event)
+
+
+@click.command("events")
+@run_argument
+@click.option("--bench", help="Only events of this bench.")
+@click.option("--kind", help="Only events of this kind.")
+@as_json
+def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool) -> None:
+    """Show what happened in a run, oldest first; a broken chain is an error.
+
+    \b
+    Example:
+      storqual events runs/20261121T101500Z-adapter-4f2a --kind session_started
+    """
+    chosen = [
+        event for event in iter_events(run) if (bench is None or event.bench == bench) and kind in (None, event.kind)
+    ]
+    if as_json:
+        print_json([{"time": event.time, "kind": event.kind, **event.fields} for event in chosen])
+        return
+    for event in chosen:
+        words = (f"{name}={value}" for name, value in event.fields.items() if isinstance(value, (str, int, float)))
+        click.echo(terminal_text(f"{event.time}  {event.kind}  {'  '.join(words)}"))
+
+
+@click.command("collect")
+@run_argument
+@click.option("--block", required=True, help="The block whose spool is given on standard input.")
+@click.option("--lost", help="Why the spool's last line never comes, such as a reset of the bench.")
+@as_json
+def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> None:
+    """Store the samples of a block's spool (standard input); doing it twice changes nothing.
+
+    \b
+    Example:
+      ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
+    """
+    got = collect(run, block, sys.stdin.read(), lost=lost)
+    if as_json:
+        print_json(got.to_json())
+    else:
+        click.echo(f"{got.new} new samples, {got.known} known, {got.of} planned in {got.block}")

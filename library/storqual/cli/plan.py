@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual plan`: check every input, say what will be measured and what can be seen, make the run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from storqual.cli.options import as_json, print_json
+from storqual_core.errors import BadInputError
+from storqual_core.quantities import parse_duration
+
+__all__ = ["plan_command"]
+
+
+@click.command("plan")
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
+@click.option("--candidate", default="", help="The drop to qualify.")
+@click.option("--baseline", default="", help="The drop it must not fall behind.")
+@click.option("--suite", default="", help="Workloads and criteria.")
+@click.option("--profile", help="A profile of the suite.")
+@click.option("--gate", type=click.Path(path_type=Path), help="Gate policy; the built-in one without it.")
+@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
+@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option("--budget", help="Bench time to plan within, such as 2h; required criteria come first.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
+@click.option("--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it.")
+@as_json
+def plan_command(
+    inventories: tuple[str, ...],
+    candidate: str,
+    baseline: str,
+    suite: str,
+    profile: str | None,
+    gate: Path | None,
+    adapters: str | None,
+    seed: int | None,
+    limit: str | None,
+    budget: str | None,
+    runs: Path,
+    resume: Path | None,
+    as_json: bool,
+) -> None:
+    """Plan a campaign: points, sessions, blocks, bench time, the smallest effect it can see. No bench is touched.
+
+    \b
+    Examples:
+      storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
+      storqual plan -i inventories/local --baseline today --candidate tomorrow --suite adapter --json
+    """
+    from storqual.commands.plan import PlanRequest, describe_plan, plan_run, resume_run  # noqa: PLC0415 - heavy
+
+    if resume is not None:
+        planned = resume_run(resume)
+    else:
+        asked = {"-i/--inventory": inventories, "--candidate": candidate, "--baseline": baseline, "--suite": suite}
+        missing = [f"{name} is needed" for name, value in asked.items() if not value]
+        if missing:
+            raise BadInputError(missing)
+        planned = plan_run(
+            PlanRequest(
+                inventories=tuple(Path(inventory) for inventory in inventories),
+                baseline=baseline,
+                candidate=candidate,
+                suite=suite,
+                profile=profile,
+                gate=gate,
+                runs=runs,
+                limit=limit,
+                adapters=tuple(adapters.split(",")) if adapters else None,
+                seed=seed,
+                budget=parse_duration(budget) if budget else None,
+            )
+        )
+    if as_json:
+        print_json(planned.to_json())
+    else:
+        click.echo(describe_plan(planned))
