@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people write: inventories, drops, suites, gates, waivers; checked as a whole, every problem told."""
+
+from __future__ import annotations
+
+from storqual.model.drop import Drop, load_drop, read_drop
+from storqual.model.find import find_drop, find_suite
+from storqual.model.inventory import Adapter, Bench, Drive, Inventory
+from storqual.model.lab import inventory_from_hostvars, load_inventory, read_inventory
+from storqual.model.policy import Gate, Waiver, load_gate, load_waivers, read_gate, read_waivers
+from storqual.model.suite import Criterion, EffectiveCriterion, Profile, Suite, Workload
+from storqual.model.suite_file import load_suite, read_suite
+
+__all__ = [
+    "Adapter",
+    "Bench",
+    "Criterion",
+    "Drive",
+    "Drop",
+    "EffectiveCriterion",
+    "Gate",
+    "Inventory",
+    "Profile",
+    "Suite",
+    "Waiver",
+    "Workload",
+    "find_drop",
+    "find_suite",
+    "inventory_from_hostvars",
+    "load_drop",
+    "load_gate",
+    "load_inventory",
+    "load_suite",
+    "load_waivers",
+    "read_drop",
+    "read_gate",
+    "read_inventory",
+    "read_suite",
+    "read_waivers",
+]

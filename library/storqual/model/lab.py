@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read an inventory: what Ansible makes of it, with the lines of the files it came from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual_core.command import Runner, run
+from storqual_core.errors import BadInputError, StorqualError
+
+from storqual.model.inventory import Inventory, read_benches
+from storqual.model.shape import raise_all
+from storqual.model.yaml_file import Document, Place, read_yaml
+from storqual.resources import project_root
+
+__all__ = ["GROUP", "inventory_from_hostvars", "list_inventory", "load_inventory", "read_inventory"]
+
+GROUP = "benches"
+"""The group whose hosts are benches."""
+
+_SUFFIXES = (".yml", ".yaml")
+
+
+def load_inventory(sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run) -> Inventory:
+    """The benches of an inventory. Raises BadInputError with every problem, StorqualError when no bench matches."""
+    inventory, problems = read_inventory(sources, limit=limit, runner=runner)
+    raise_all(problems)
+    return inventory
+
+
+def read_inventory(
+    sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run
+) -> tuple[Inventory, list[str]]:
+    """The benches and all problems, for a caller that has more files to check before it complains.
+
+    A `.json` file is the output of `ansible-inventory --list`; anything else is given to ansible-inventory.
+    Raises BadInputError when Ansible cannot read it at all, StorqualError when no bench matches `limit`.
+    """
+    listed = list_inventory(sources, limit=limit, runner=runner)
+    hosts = _hosts(listed)
+    name = " ".join(str(source) for source in sources)
+    if not hosts:
+        asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
+        raise StorqualError(f"{name}: no host {asked}; nothing can be judged")
+    folder = next((source if source.is_dir() else source.parent for source in sources), Path())
+    return read_benches(hosts, _places(sources, hosts, name), folder.resolve())
+
+
+def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: str = "inventory") -> Inventory:
+    """The benches of host variables that somebody has already. Raises BadInputError with every problem."""
+    places = {host: Document(f"{origin}, host {host}", None, {}) for host in hosts}
+    inventory, problems = read_benches(hosts, places, Path.cwd())
+    raise_all(problems)
+    return inventory
+
+
+def list_inventory(sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run) -> dict[str, Any]:
+    """What `ansible-inventory --list` says. Raises BadInputError with Ansible's own words when it cannot."""
+    missing = [
+        f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
+    ]
+    if not sources:
+        missing.append("inventory: found none, expected at least one (-i)")
+    raise_all(missing)
+    if len(sources) == 1 and sources[0].suffix == ".json" and limit is None:
+        text = sources[0].read_text(encoding="utf-8", errors="replace")
+    else:
+        text = _ask_ansible(sources, limit, runner)
+    try:
+        listed = json.loads(text)
+    except ValueError as problem:
+        raise BadInputError(
+            [f"{sources[0]}: found no JSON ({problem}), expected the list of ansible-inventory"]
+        ) from None
+    if not isinstance(listed, dict):
+        raise BadInputError(
+            [f"{sources[0]}: found a {type(listed).__name__}, expected the list of ansible-inventory"]
+        )
+    return listed
+
+
+def _ask_ansible(sources: Sequence[Path], limit: str | None, runner: Runner) -> str:
+    program = Path(sys.executable).parent / "ansible-inventory"
+    argv = [str(program) if program.is_file() else "ansible-inventory", "--list"]
+    for source in sources:
+        argv += ["-i", str(source)]
+    if limit is not None:
+        argv += ["--limit", limit]
+    # a configuration in the working directory must not change what the inventory says
+    environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+    done = runner(argv, timeout=120.0, env=environment)
+    if done.rc != 0:
+        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line]
+        if limit is not None and any("pattern" in line.lower() for line in said):
+            return "{}"
+        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.rc}"
+        raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
+    return done.stdout
+
+
+def _hosts(listed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Host variables of every host in the group of benches, in the order of the inventory."""
+    names: dict[str, None] = {}
+
+    def walk(group: str, seen: frozenset[str]) -> None:
+        entry = listed.get(group)
+        if not isinstance(entry, dict) or group in seen:
+            return
+        for host in entry.get("hosts") or ():
+            names.setdefault(str(host))
+        for child in entry.get("children") or ():
+            walk(str(child), seen | {group})
+
+    walk(GROUP, frozenset())
+    meta = listed.get("_meta")
+    variables = meta.get("hostvars") if isinstance(meta, dict) else None
+    variables = variables if isinstance(variables, dict) else {}
+    return {name: dict(variables.get(name) or {}) for name in names}
+
+
+def _places(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dict[str, Document]:
+    """For each host a document that knows where its `storqual_...` variables stand.
+
+    Ansible's output has no lines. Where a variable is found in the files (beside the host, in its host_vars, else in
+    a group) its lines are those; where it is not, messages name the inventory and the host.
+    """
+    found: dict[str, tuple[str, dict[Place, int]]] = {}
+    everywhere: list[tuple[Document, Place]] = []
+    for file in _files(sources):
+        try:
+            document = read_yaml(file, foreign_tags=True)
+        except BadInputError:
+            # not YAML, or not ours: Ansible has read what it needs from it
+            continue
+        everywhere += [
+            (document, place) for place in document.lines if place and str(place[-1]).startswith("storqual_")
+        ]
+    for host in hosts:
+        lines: dict[Place, int] = {}
+        label = ""
+        for document, place in sorted(everywhere, key=lambda use: _nearness(use[0], use[1], host), reverse=True):
+            if _nearness(document, place, host) < 0 or (label and label != document.name):
+                continue
+            label = document.name
+            for inner, line in document.lines.items():
+                if inner[: len(place)] == place:
+                    lines.setdefault((str(place[-1]), *inner[len(place) :]), line)
+            if place[:-1] in document.lines:
+                lines.setdefault((), document.lines[place[:-1]])
+        found[host] = (label or f"{name}, host {host}", lines)
+    return {host: Document(label, None, lines) for host, (label, lines) in found.items()}
+
+
+def _nearness(document: Document, place: Place, host: str) -> int:
+    """How likely it is that this occurrence of a variable is the one that `host` has; negative: it is not."""
+    if len(place) >= 3 and place[-3] == "hosts":
+        return 3 if place[-2] == host else -1
+    file = Path(document.name)
+    if "host_vars" in file.parts:
+        return 2 if host in (file.stem, file.parent.name) else -1
+    return 1
+
+
+def _files(sources: Sequence[Path]) -> Iterator[Path]:
+    """The YAML files of an inventory that may hold host variables; drops and other folders are none of it."""
+    for source in sources:
+        if source.is_file():
+            yield source
+            continue
+        yield from sorted(file for file in source.iterdir() if file.is_file() and file.suffix in _SUFFIXES)
+        for folder in ("host_vars", "group_vars"):
+            yield from sorted(
+                file for file in (source / folder).rglob("*") if file.is_file() and file.suffix in _SUFFIXES
+            )

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a suite; everything that is wrong with it alone, before any bench or drop is looked at."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from storqual_core.setting_values import check_value
+from storqual_core.settings import SETTINGS
+
+from storqual.model.metric_names import MetricFacts, metric_facts, metric_names
+from storqual.model.shape import did_you_mean, raise_all, shaped, shown
+from storqual.model.suite import Criterion, Suite, Workload, applies
+from storqual.model.units import fitting_units, limit_value
+from storqual.model.yaml_file import Document, Place, read_yaml
+
+__all__ = ["load_suite", "read_suite"]
+
+_SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "trim": ()}
+
+
+def load_suite(path: Path) -> Suite:
+    """Read a suite. Raises BadInputError with every problem."""
+    suite, problems = read_suite(path)
+    raise_all(problems)
+    assert suite is not None  # noqa: S101 - there is one when nothing was wrong
+    return suite
+
+
+def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None, list[str]]:
+    """A suite and all problems with it; `profile` is the one that will be used, when it is known.
+
+    Raises BadInputError only when the file cannot be read as YAML.
+    """
+    document = read_yaml(path)
+    suite, problems = shaped(Suite, document)
+    if suite is None:
+        return None, problems
+    if suite.name is None:
+        suite = suite.model_copy(update={"name": path.name.split(".")[0]})
+    problems += [
+        *_workload_problems(suite, document),
+        *_criterion_problems(suite, document),
+        *_profile_problems(suite, document, profile),
+        *_vary_problems(suite, document),
+    ]
+    return (suite if not problems else None), problems
+
+
+def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
+    for name, workload in suite.workloads.items():
+        place = ("workloads", name)
+        if workload.rw is None and "rw" not in workload.factors:
+            yield document.problem(
+                place, f"no 'rw' in workload {name}", "read, write, randread, randwrite, rw or randrw"
+            )
+        for factor in workload.factors:
+            if getattr(workload, factor, None) is not None:
+                yield document.problem(
+                    (*place, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
+                )
+        for option in workload.options:
+            if option not in _FIO_OPTIONS:
+                told = f"fio option {option!r} in {name}"
+                near = did_you_mean(option, _FIO_OPTIONS)
+                yield document.problem(
+                    (*place, "options", option), told, f"an option that only shapes the load{near}"
+                )
+
+
+_FIO_OPTIONS = frozenset(
+    word
+    for line in (
+        "allrandrepeat bssplit buffer_compress_chunk buffer_compress_percentage buffer_pattern clocksource",
+        "cmdprio_percentage cpus_allowed cpus_allowed_policy dedupe_percentage do_verify fdatasync fixedbufs fsync",
+        "hipri io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low",
+        "latency_percentile latency_target latency_window nonvectored norandommap numa_cpu_nodes numa_mem_policy",
+        "percentage_random prio prioclass random_distribution random_generator randrepeat randseed rate rate_cycle",
+        "rate_iops rate_min rate_process refill_buffers registerfiles rw_sequencer scramble_buffers serialize_overlap",
+        "sqthread_poll sqthread_poll_cpu sync thinktime thinktime_blocks thinktime_spin verify verify_interval",
+        "zero_buffers",
+    )
+    for word in line.split()
+)
+"""Options that shape the load. Everything else is the bench program's own, or names files, or would run commands."""
+
+
+def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
+    names: dict[str, int] = {}
+    for number, criterion in enumerate(suite.criteria):
+        place: Place = ("criteria", number)
+        if criterion.id is not None and criterion.id in names:
+            yield document.problem((*place, "id"), f"id {criterion.id!r} a second time", "an id of its own")
+        names[criterion.name] = number
+        yield from _reach_problems(suite, criterion, document, place)
+        facts = metric_facts(criterion.metric)
+        if facts is None:
+            near = did_you_mean(criterion.metric, metric_names())
+            known = ", ".join(metric_names())
+            yield document.problem(
+                (*place, "metric"), f"unknown metric {criterion.metric!r}", f"one of {known}{near}"
+            )
+            continue
+        yield from _limit_problems(criterion, facts, document, place)
+        yield from _answer_problems(suite, criterion, facts, document, place)
+
+
+def _reach_problems(suite: Suite, criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """Workloads and levels that a criterion names and the suite does not have."""
+    for pattern in criterion.workloads:
+        if not fnmatch.filter(suite.workloads, pattern):
+            near = did_you_mean(pattern, suite.workloads)
+            yield document.problem(
+                (*place, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
+            )
+    chosen = _chosen(suite, criterion)
+    for name, levels in criterion.at.items():
+        have = {level for workload in chosen for level in workload.factors.get(name, ())}
+        if chosen and not have:
+            yield document.problem(
+                (*place, "at", name), f"factor {name!r}, which none of its workloads has", "one that they have"
+            )
+            continue
+        for level in levels:
+            if chosen and level not in have:
+                known = ", ".join(str(item) for item in sorted(have, key=str))
+                yield document.problem(
+                    (*place, "at", name), f"{name} {level} in none of its workloads", f"one of {known}"
+                )
+
+
+def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, place: Place) -> Iterator[str]:
+    """Limits: there where they are needed, in a unit that fits."""
+    if criterion.unit is not None and criterion.unit not in fitting_units(facts.unit):
+        fits = " or ".join(fitting_units(facts.unit)) or "no unit"
+        yield document.problem((*place, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
+        return
+    for name in ("min", "max"):
+        text = getattr(criterion, name)
+        if text is None:
+            continue
+        try:
+            limit_value(text, criterion.metric, criterion.unit)
+        except ValueError as problem:
+            yield document.problem(
+                (*place, name), f"{name} {shown(text)} for {facts.name} ({facts.unit})", str(problem)
+            )
+    limits = criterion.min is not None or criterion.max is not None
+    if criterion.against in ("absolute", "published") and not limits:
+        yield document.problem(place, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
+    if criterion.against in ("baseline", "peers") and limits:
+        word = "min" if criterion.min is not None else "max"
+        yield document.problem(
+            (*place, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"
+        )
+    if criterion.against == "published" and criterion.source is None:
+        yield document.problem(place, f"no source for {criterion.name}", "`source`: where the figure was published")
+    margin = criterion.margin
+    if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
+        yield document.problem(
+            (*place, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
+        )
+
+
+def _answer_problems(
+    suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, place: Place
+) -> Iterator[str]:
+    """A criterion that no sample of its workloads can ever answer: latency of writes where nothing is written."""
+    if facts.name.startswith(("read_", "write_")) or any(
+        need.startswith(("read_", "write_")) for need in facts.needs
+    ):
+        sides = {side for workload in _chosen(suite, criterion) for side in _sides(workload)}
+        wanted = {need.split("_")[0] for need in facts.needs if need.startswith(("read_", "write_"))}
+        # a metric that adds both sides (IOPS) names both and is answered by either
+        if wanted and sides and not wanted & sides:
+            need, have = " and ".join(sorted(wanted)), " and ".join(sorted(sides))
+            told = f"{facts.name}, which needs {need}s, for workloads that only {have}"
+            yield document.problem((*place, "metric"), told, "a metric that a planned sample can answer")
+
+
+def _sides(workload: Workload) -> Iterable[str]:
+    """Which of read and write a workload does."""
+    for rw in workload.factors.get("rw", (workload.rw,)):
+        kind = (
+            "trim"
+            if "trim" in str(rw)
+            else "mixed"
+            if rw in ("rw", "randrw")
+            else "write"
+            if "write" in str(rw)
+            else "read"
+        )
+        yield from _SIDES[kind]
+
+
+def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
+    """The workloads that a criterion is about."""
+    plain = criterion.model_copy(update={"at": {}, "adapters": ()})
+    return [workload for name, workload in suite.workloads.items() if applies(plain, name, {}, "")]
+
+
+def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
+    known = f"one of {', '.join(suite.profiles)}"
+    for name, place in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
+        if name is not None and name not in suite.profiles:
+            yield document.problem(place, f"no profile {name!r}", known + did_you_mean(name, suite.profiles))
+    for name, profile in suite.profiles.items():
+        if profile.runtime <= 0:
+            yield document.problem(("profiles", name, "runtime"), f"no runtime in {name}", "a time above zero")
+        if profile.indifference >= profile.margin:
+            yield document.problem(
+                ("profiles", name, "indifference"),
+                f"an indifference zone of {profile.indifference:.1%}",
+                f"less than the margin ({profile.margin:.1%})",
+            )
+        if profile.cells is not None and profile.cells < len(suite.workloads):
+            yield document.problem(
+                ("profiles", name, "cells"),
+                f"{profile.cells} cells for {len(suite.workloads)} workloads",
+                "at least one each",
+            )
+
+
+def _vary_problems(suite: Suite, document: Document) -> Iterator[str]:
+    for name, levels in suite.vary.items():
+        setting = SETTINGS.get(name)
+        if setting is None:
+            near = did_you_mean(name, SETTINGS)
+            yield document.problem(("vary", name), f"unknown setting {name!r}", f"section.name as in a drop{near}")
+            continue
+        for number, level in enumerate(levels):
+            try:
+                check_value(setting, level)
+            except (ValueError, TypeError, OverflowError) as problem:
+                yield document.problem(("vary", name, number), str(problem), setting.summary)
