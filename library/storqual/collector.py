@@ -56,7 +56,7 @@ class Collector:
         return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """Until the whole run is done: the plan's expectation less what has passed, never less than the block's own."""
+        """Until the run is done: the plan's expectation less what has passed, at least the block's own."""
         if self._expected_s is None:
             return progress.eta_s
         passed = (datetime.now(UTC) - self._created).total_seconds()

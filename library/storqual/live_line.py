@@ -38,7 +38,7 @@ class LiveLine:
     """Write progress through `write(text, end)`; on a terminal one line is written over, elsewhere lines are rare."""
 
     def __init__(
-        self, write: Callable[[str, bool], None], *, live: bool, clock: Callable[[], float] = time.monotonic
+        self, write: Callable[[str, str], None], *, live: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._write = write
         self._live = live
@@ -48,14 +48,14 @@ class LiveLine:
     def show(self, text: str) -> None:
         """Show `text` now on a terminal; elsewhere when the last line is old enough."""
         if self._live:
-            self._write(_CLEAR + text, False)
+            self._write(_CLEAR + text, "")
             return
         now = self._clock()
         if self._last is None or now - self._last >= _PLAIN_EVERY_S:
             self._last = now
-            self._write(text, True)
+            self._write(text, "\n")
 
     def close(self) -> None:
         """Leave the terminal's line empty for what comes next."""
         if self._live:
-            self._write(_CLEAR, False)
+            self._write(_CLEAR, "")

@@ -12,9 +12,8 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-
 from storqual.bench_program import build_program
-from storqual.collect import Collector
+from storqual.collector import Collector
 from storqual.follow import BlockPaths, Progress, UnreachableError, follow
 from storqual.live_line import LiveLine, describe
 from storqual_core.errors import StorqualError
@@ -25,26 +24,26 @@ display = Display()
 class ActionModule(ActionBase):  # type: ignore[misc]
     """Upload the bench program and the block file, start or attach, collect, and say how the block ended.
 
-    Arguments: `run` (run directory), `file` (the block file in it), `state_dir` (on the bench), `poll_s`, `python`
-    (the bench's interpreter), `disturb` (what the candidate drop of a virtual bench asks to happen meanwhile).
+    Arguments: `run` (run directory), `block` (its name), `state_dir` (on the bench), `poll_s`, `python` (the bench's
+    interpreter), `disturb` (what the candidate drop of a virtual bench asks to happen meanwhile).
     """
 
-    _VALID_ARGS = frozenset({"disturb", "file", "poll_s", "python", "run", "state_dir"})
+    _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "state_dir"})
     _supports_check_mode = True
     TRANSFERS_FILES = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Fail when the block was refused or died; a lost connection alone is waited for."""
+        """Fail when the block was refused; one that died with its bench is closed as lost, and the plan goes on."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             return {**result, "changed": False, "skipped": True, "msg": "nothing is measured in check mode"}
         arguments = self._task.args
         run = Path(str(arguments["run"]))
-        block_file = run / str(arguments["file"])
+        block = str(arguments["block"])
         bench = str((task_vars or {}).get("inventory_hostname", ""))
-        collector = Collector(run, bench, block_file)
+        collector = Collector(run, bench, block)
         line = LiveLine(
-            lambda text, newline: display.display(text, newline=newline),
+            lambda text, end: display.display(text, newline=end == "\n"),
             live=os.environ.get("STORQUAL_LIVE") == "1",
         )
         disturb = self._disturbance(run, bench, arguments.get("disturb"))
@@ -56,7 +55,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 line.show(describe(bench, collector.arm_of(progress), progress, collector.seconds_left(progress)))
 
         try:
-            paths = self._upload(block_file, collector, str(arguments["state_dir"]), str(arguments["python"]))
+            state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
+            paths = self._upload(run / "blocks" / f"{block}.json", collector, state_dir, python)
             end = follow(
                 self._shell,
                 paths,
@@ -70,10 +70,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         finally:
             line.close()
         result.update(changed=True, outcome=end.outcome, samples=end.samples, msg=end.message)
-        if end.outcome in ("refused", "died"):
-            result["failed"] = True
-            if end.outcome == "refused":
-                result["storqual_exit_code"] = 4
+        if end.outcome == "died":
+            collector.lose(end.message)
+        if end.outcome == "refused":
+            result.update(failed=True, storqual_exit_code=4)
         return result
 
     def _shell(self, command: str) -> tuple[int, str, str]:

@@ -33,7 +33,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, "changed": False, "skipped": True, "msg": "not run in check mode"}
         words = [str(word) for word in self._task.args["argv"]]
         send = self._task.args.get("send")
-        ended = subprocess.run(  # noqa: S603 - the words come from our own playbooks
+        ended = subprocess.run(
             [sys.executable, "-m", "storqual", *words],
             input="" if send is None else json.dumps(send),
             capture_output=True,
@@ -44,7 +44,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answered = ended.returncode in self._task.args.get("answers", [0])
         result["changed"] = writes and answered
         if not answered:
-            said = ended.stderr.strip() or ended.stdout.strip() or f"storqual {words[0]} ended with {ended.returncode}"
+            nothing = f"storqual {words[0]} ended with {ended.returncode}"
+            said = ended.stderr.strip() or ended.stdout.strip() or nothing
             return {**result, "failed": True, "msg": said, "storqual_exit_code": ended.returncode}
         result["code"] = ended.returncode
         result["data"] = json.loads(ended.stdout) if ended.stdout.strip() else {}

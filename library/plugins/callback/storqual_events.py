@@ -50,7 +50,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         """Remember whether this playbook ends with a verdict."""
         self._judging = Path(str(playbook._file_name)).name == "qualify.yml"  # noqa: SLF001 - no public name for it
 
-    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:  # noqa: FBT001 - Ansible's signature
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """Tell the event stream what begins."""
         del is_conditional
         self._emit(kind="task", name=str(task.get_name()))
@@ -59,10 +59,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         """Note a code or a verdict that a task reported."""
         self._note(result.result)
 
-    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Note the code of a failure; a failure without one could not be judged."""
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """Note the code of a failure."""
         body = result.result
-        self._emit(kind="failed", host=result.host.get_name(), task=str(result.task.get_name()), message=body.get("msg"))
+        where = {"host": result.host.get_name(), "task": str(result.task.get_name())}
+        self._emit(kind="failed", message=body.get("msg"), **where)
         if not ignore_errors:
             self._note(body)
 
@@ -79,7 +80,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             sys.exit(max(refused))
         if self._judging:
             sys.exit(self._verdict_code())
-        failed = any(stats.summarize(host)["failures"] + stats.summarize(host)["unreachable"] for host in stats.processed)
+        hosts = [stats.summarize(host) for host in stats.processed]
+        failed = any(host["failures"] or host["unreachable"] for host in hosts)
         if self._codes and (failed or 1 in self._codes):
             sys.exit(max(self._codes))
 
@@ -91,7 +93,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         return code if isinstance(code, int) else 2
 
     def _note(self, body: Any) -> None:
-        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_TASK)
+        code = body.get(_FROM_TASK)
         if isinstance(code, int) and code:
             self._codes.append(code)
         verdict = body.get("ansible_facts", {}).get(_VERDICT)

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from storqual_core.errors import StorqualError
 
 from storqual import __version__
-from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ _COMMANDS = {
 
 
 class _Lazy(click.Group):
-    """A group whose commands are imported when they are asked for: `next` is called between blocks and must be quick."""
+    """A group whose commands are imported when they are asked for: `next` is called between blocks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of the alphabet."""

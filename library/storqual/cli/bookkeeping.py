@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import click
+from storqual_core.errors import BadInputError
 
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.commands.collect import collect
@@ -15,7 +16,6 @@ from storqual.commands.next import next_command as next_step
 from storqual.commands.record import record
 from storqual.store import iter_events
 from storqual.text_safety import terminal_text
-from storqual_core.errors import BadInputError
 
 __all__ = ["collect_command", "events_command", "next_command", "record_command"]
 

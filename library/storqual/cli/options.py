@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,6 +14,6 @@ run_argument = click.argument("run", type=click.Path(path_type=Path, exists=True
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON document on standard output; NaN is refused, because other people's parsers refuse it."""
     click.echo(json.dumps(value, allow_nan=False, indent=1))

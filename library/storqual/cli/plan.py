@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-
-from storqual.cli.options import as_json, print_json
 from storqual_core.errors import BadInputError
 from storqual_core.quantities import parse_duration
+
+from storqual.cli.options import as_json, print_json
 
 __all__ = ["plan_command"]
 
@@ -26,7 +26,9 @@ __all__ = ["plan_command"]
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option("--budget", help="Bench time to plan within, such as 2h; required criteria come first.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
-@click.option("--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it.")
+@click.option(
+    "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
+)
 @as_json
 def plan_command(
     inventories: tuple[str, ...],
@@ -50,7 +52,7 @@ def plan_command(
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual plan -i inventories/local --baseline today --candidate tomorrow --suite adapter --json
     """
-    from storqual.commands.plan import PlanRequest, describe_plan, plan_run, resume_run  # noqa: PLC0415 - heavy
+    from storqual.commands.plan import PlanRequest, describe_plan, plan_run, resume_run
 
     if resume is not None:
         planned = resume_run(resume)

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
+from storqual_core.errors import BadInputError
 
 from storqual.ansible_run import run_playbook
-from storqual_core.errors import BadInputError
 
 __all__ = ["qualify_command"]
 
@@ -24,7 +26,9 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("--suite", help="Workloads and criteria: a name in suites/, or a path.")
 @click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept.")
+@click.option(
+    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
+)
 @click.option("--adapters", help="Only these adapters, separated by commas.")
 @click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
@@ -52,7 +56,7 @@ def qualify_command(
       storqual qualify -i inventories/local --baseline today --candidate tomorrow --suite adapter --profile quick
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
-    from storqual.report.summary import print_summary  # noqa: PLC0415 - not needed for --help
+    from storqual.report.summary import print_summary
 
     runs = runs.resolve()
     if resume is not None:
@@ -93,10 +97,15 @@ def qualify_command(
         click.echo(f"storqual: no run was made; exit code {code}", err=True)
         return code
     if (run_path / "verdict.json").is_file():
-        print_summary(run_path)
+        print_summary(_json(run_path / "verdict.json"), _json(run_path / "run.json"), run_path / "report.html")
     else:
         click.echo(f"storqual: no verdict yet; go on with: storqual qualify --resume {run_path.name}", err=True)
     return code
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """A JSON object that a run directory holds."""
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _find_run(name: str, runs: Path) -> Path:
@@ -109,6 +118,6 @@ def _find_run(name: str, runs: Path) -> Path:
 
 def _inventories_of(run: Path) -> tuple[str, ...]:
     """The inventories the run was planned from."""
-    from storqual.store import read_run_json  # noqa: PLC0415 - not needed for --help
+    from storqual.store import read_run_json
 
     return tuple(str(path) for path in read_run_json(run)["inventories"])
