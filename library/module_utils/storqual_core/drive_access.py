@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From drives named in a drop to nodes that may be changed: claims of the inventory, then the guard."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping
+
+from . import guard
+from .drive_settings import DriveTarget
+from .drive_step import target_of
+from .errors import BadInputError
+from .guard_claims import Claim, claims_of_adapters
+
+__all__ = ["claim_record", "claims_for", "usable_drives"]
+
+
+def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
+    """The claims on `drives`, in the order asked for. Raises BadInputError for a drive nobody claimed, or a file."""
+    by_id = {claim.id: claim for claim in claims_of_adapters(adapters)}
+    wanted = list(drives)
+    problems = [
+        f"{drive}: no adapter of this bench has a claim on it: check the id, and `claim: true` in the inventory"
+        for drive in wanted
+        if drive not in by_id
+    ]
+    problems += [
+        f"{drive}: is a file; only a real drive has mode pages and a queue"
+        for drive in wanted
+        if drive in by_id and by_id[drive].file
+    ]
+    if problems:
+        raise BadInputError(problems)
+    return tuple(by_id[drive] for drive in wanted)
+
+
+def claim_record(claim: Claim) -> dict[str, Any]:
+    """The claim as it is remembered, so that a restore needs no inventory: what is not known is left out."""
+    return {key: value for key, value in asdict(claim).items() if value not in (None, "") and key != "id"}
+
+
+@contextmanager
+def usable_drives(claims: tuple[Claim, ...], state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
+    """The claimed drives as targets, once the guard lets their settings be changed. Raises GuardRefusalError."""
+    with guard.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run) as held:
+        yield {claim.id: target_of(claim.id, held[claim.id]) for claim in claims}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernel runs, which boots next, and a trial: boot a kernel once, and be back on the old one if it fails.
+
+The trial's command line carries a token (`storqual.trial=`), because the kernel's release alone cannot tell a trial
+from the default when both boot the same kernel. `panic=` makes a kernel that panics reboot by itself, into the
+default, since the boot loader forgot the trial before it started it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Sequence
+
+from .attributes import read_attribute
+from .command import Runner
+from .errors import ToolError
+from .tools import kmod
+from .tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
+
+__all__ = ["System", "installed_kernels", "keep", "read_facts", "restore_boot", "saved_boot", "trial", "trial_token"]
+
+_MARK = "storqual.trial="
+_PANIC_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class System:
+    """The bench that a step works on: its runner and where its trees are (other roots are for tests)."""
+
+    runner: Runner
+    boot: str = "/boot"
+    proc: str = "/proc"
+    sysfs: str = "/sys"
+    release: str = ""
+
+    @property
+    def running(self) -> str:
+        """The release of the running kernel."""
+        return self.release or os.uname().release
+
+    @property
+    def loader(self) -> Boot:
+        """The boot loader."""
+        return Boot(self.runner, f"{self.boot}/grub")
+
+    def arguments(self) -> list[str]:
+        """The running kernel's command line."""
+        return (read_attribute(f"{self.proc}/cmdline") or "").split()
+
+
+def trial_token(arguments: Sequence[str]) -> str:
+    """The token of the trial that is running, empty when the bench runs its default."""
+    return next((word[len(_MARK) :] for word in arguments if word.startswith(_MARK)), "")
+
+
+def installed_kernels(boot: str = "/boot") -> dict[str, str]:
+    """Releases that can be booted, to the name of their initramfs (empty: none)."""
+    kernels = {}
+    for image in sorted(Path(boot).glob("vmlinuz-*")):
+        release = image.name[len("vmlinuz-") :]
+        names = (f"initrd.img-{release}", f"initramfs-{release}.img", f"initrd-{release}")
+        kernels[release] = next((name for name in names if (Path(boot) / name).exists()), "")
+    return kernels
+
+
+def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[str] = ()) -> dict[str, Any]:
+    """What runs, what would boot, what is installed, and the builds of `modules` loaded and on disk.
+
+    `kernels`: releases beside the running one for which the builds on disk are wanted too.
+    """
+    arguments = system.arguments()
+    loader = system.loader
+    environment = loader.environment()
+    default = loader.default(environment)
+    builds: dict[str, Any] = {}
+    for name in modules:
+        loaded = kmod.loaded(name, system.sysfs)
+        disks = {kernel: kmod.on_disk(system.runner, name, kernel) for kernel in (system.running, *kernels)}
+        builds[name] = {
+            "loaded": asdict(loaded) if loaded else None,
+            "disk": {kernel: asdict(build) if build else None for kernel, build in disks.items()},
+        }
+    return {
+        "running": system.running,
+        "boot_id": read_attribute(f"{system.proc}/sys/kernel/random/boot_id") or "",
+        "arguments": arguments,
+        "trial": trial_token(arguments),
+        "default": {"release": default.release, "entry": default.path} if default else None,
+        "next_entry": environment.get("next_entry", ""),
+        "installed": installed_kernels(system.boot),
+        "modules": builds,
+    }
+
+
+def saved_boot(system: System) -> dict[str, Any]:
+    """What a restore must put back: the loader's variables, our file of entries, and the kernel that ran."""
+    environment = system.loader.environment()
+    return {
+        "running": system.running,
+        "saved_entry": environment.get("saved_entry"),
+        "next_entry": environment.get("next_entry") or None,
+        "custom": system.loader.custom_text(),
+    }
+
+
+def _template(system: System, entries: Sequence[Entry]) -> Entry:
+    """The entry to copy: of the running kernel, not a recovery one, not one of ours."""
+    usable = [
+        e
+        for e in entries
+        if e.kernel and "recovery" not in e.identifier and e.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)
+    ]
+    of_running = [entry for entry in usable if entry.release == system.running]
+    if not usable:
+        raise ToolError(f"{system.loader.folder}/grub.cfg has no entry that boots a kernel")
+    return (of_running or usable)[0]
+
+
+def _initrd(system: System, release: str) -> str:
+    kernels = installed_kernels(system.boot)
+    if release not in kernels:
+        held = ", ".join(kernels) or "none"
+        raise ToolError(f"kernel {release} is not installed in {system.boot} (there: {held})")
+    return kernels[release]
+
+
+def _entry(system: System, identifier: str, release: str, arguments: Sequence[str]) -> str:
+    template = _template(system, system.loader.entries())
+    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release), arguments)
+
+
+def check_trial(system: System, release: str) -> None:
+    """Raise ToolError when a trial of `release` could not be booted once, or could not fall back."""
+    _initrd(system, release)
+    system.loader.check_one_shot()
+    if system.loader.default() is None:
+        raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
+
+
+def trial(system: System, release: str, arguments: Sequence[str], token: str) -> list[str]:
+    """Have the next start, and only that, boot `release` with `arguments`; return what was done."""
+    text = _entry(system, TRIAL_ENTRY, release, [*arguments, f"panic={_PANIC_SECONDS}", f"{_MARK}{token}"])
+    system.loader.put_entry(text, TRIAL_ENTRY)
+    system.loader.boot_once(TRIAL_ENTRY)
+    if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
+        raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
+    return [f"one-shot boot of {release} prepared"]
+
+
+def keep(system: System, release: str, arguments: Sequence[str]) -> list[str]:
+    """Make `release` the default from now on; return what was done. Raises ToolError."""
+    loader = system.loader
+    own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
+    native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
+    if native and not arguments:
+        path = native[0].path
+    else:
+        loader.put_entry(_entry(system, KEPT_ENTRY, release, arguments), KEPT_ENTRY)
+        path = KEPT_ENTRY
+    loader.set_default(path)
+    now = loader.default()
+    if now is None or now.release != release:
+        raise ToolError(
+            f"the boot loader's default is {now.release if now else 'nothing'} after it was set to {release}"
+        )
+    return [f"default kernel set to {release}"]
+
+
+def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
+    """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
+    loader, steps = system.loader, []
+    environment = loader.environment()
+    for name in ("saved_entry", "next_entry"):
+        if (environment.get(name) or None) != (saved.get(name) or None):
+            loader.put_variable(name, saved.get(name) or None)
+            steps.append(f"boot loader: {name} put back")
+    if loader.custom_text() != saved.get("custom"):
+        loader.write_custom(saved.get("custom"))
+        steps.append("boot loader: own entries put back")
+    return steps

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show that a setting is in effect, not only read back: a driver may ignore what it stored.
+
+Queue depth: offer more reads than the depth and watch the drive's in-flight count. The reads destroy nothing.
+Write cache: compare write latencies measured with the cache on and off; the measuring is the bench program's.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Iterable, Mapping, Sequence
+
+from .drive_settings import DriveTarget
+from .errors import ToolError
+from .provisioned import Provisioned
+
+__all__ = ["InFlight", "judge_queue_depth", "judge_write_cache", "observe_in_flight", "prove_queue_depths"]
+
+_READ = 4096
+_SAMPLE_S = 0.001
+_FEW = 20
+_EXTRA_READS = 32
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """What was seen: the highest count of requests in the drive, the number of looks, the reads that were offered."""
+
+    highest: int
+    samples: int
+    offered: int
+
+
+def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sys", dev: str = "/dev") -> InFlight:
+    """Keep `offered` random direct 4 KiB reads going on `node` (`sda`) for `seconds`, and sample its in-flight count.
+
+    The count is that of requests handed to the drive's driver; what waits in the scheduler is not in it.
+    Raises ToolError when the drive cannot be read.
+    """
+    stop = threading.Event()
+    failures: list[str] = []
+    try:
+        handle = os.open(f"{dev}/{node}", os.O_RDONLY | getattr(os, "O_DIRECT", 0))
+    except OSError as problem:
+        raise ToolError(f"{dev}/{node} cannot be read: {problem.strerror}") from problem
+    try:
+        blocks = os.lseek(handle, 0, os.SEEK_END) // _READ
+
+        def read_on() -> None:
+            # direct I/O wants aligned memory; an anonymous mapping is
+            try:
+                with mmap.mmap(-1, _READ) as memory:
+                    while not stop.is_set():
+                        os.preadv(handle, [memory], random.randrange(max(blocks, 1)) * _READ)  # noqa: S311 - offsets
+            except OSError as problem:
+                failures.append(problem.strerror or str(problem))
+
+        readers = [threading.Thread(target=read_on, daemon=True) for _ in range(offered)]
+        for reader in readers:
+            reader.start()
+        try:
+            highest, samples = _sample(f"{sysfs}/block/{node}/inflight", seconds)
+        finally:
+            stop.set()
+            for reader in readers:
+                reader.join()
+    finally:
+        os.close(handle)
+    if failures:
+        raise ToolError(f"reading {dev}/{node} failed while its queue was watched: {failures[0]}")
+    return InFlight(highest, samples, offered)
+
+
+def _sample(path: str, seconds: float) -> tuple[int, int]:
+    """The highest sum of reads and writes in flight, and the number of looks."""
+    highest = samples = 0
+    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - unbuffered, so that each look asks the kernel
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            stream.seek(0)
+            highest = max(highest, sum(int(word) for word in stream.read().split()))
+            samples += 1
+            time.sleep(_SAMPLE_S)
+    return highest, samples
+
+
+def judge_queue_depth(depth: int, seen: InFlight) -> tuple[bool | None, str]:
+    """Whether a queue depth is in effect: never exceeded, and reached while more was offered. None: not shown."""
+    facts = f"{seen.highest} in flight at most in {seen.samples} looks while {seen.offered} reads were offered"
+    if seen.highest > depth:
+        return False, f"{facts}: more than the depth of {depth}"
+    if seen.samples < _FEW or seen.offered <= depth:
+        return None, f"{facts}: too little to tell"
+    if seen.highest < depth:
+        return None, f"{facts}: the drive is too fast to fill a queue of {depth}"
+    return True, f"{facts}: the depth of {depth} was reached and not exceeded"
+
+
+def prove_queue_depths(
+    settings: Iterable[Provisioned], targets: Mapping[str, DriveTarget], seconds: float, sysfs: str = "/sys"
+) -> list[Provisioned]:
+    """The same settings, each declared queue depth with what was seen of it during `seconds` of reads per drive."""
+    shown = []
+    for entry in settings:
+        if entry.name == "drive.queue_depth" and isinstance(entry.declared, int):
+            depth = entry.declared
+            offered = min(2 * depth, depth + _EXTRA_READS)
+            seen = observe_in_flight(targets[entry.drive].node, offered, seconds, sysfs)
+            shown.append(entry.with_proof(*judge_queue_depth(depth, seen)))
+        else:
+            shown.append(entry)
+    return shown
+
+
+def judge_write_cache(
+    on_ns: Sequence[float], off_ns: Sequence[float], *, least: float = 1.2
+) -> tuple[bool | None, str]:
+    """Whether WCE is in effect: the median write latency without the cache is `least` times that with it.
+
+    Both are latencies of single writes in ns. None when there is too little, or no difference: an emulated drive, or
+    one with a protected cache, may be as fast without.
+    """
+    if min(len(on_ns), len(off_ns)) < _FEW:
+        return None, f"{len(on_ns)} and {len(off_ns)} writes are too few to compare"
+    on, off = median(on_ns), median(off_ns)
+    facts = f"median write latency {on / 1000:.0f} us with the cache, {off / 1000:.0f} us without"
+    if on > 0 and off >= least * on:
+        return True, facts
+    return None, f"{facts}: no difference that shows the setting"

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of the modules that change what a bench boots: a trial, a default, a kernel package."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ContextManager, Sequence
+
+from .bench_lock import BenchLock, hold_lock
+from .bench_state import remember
+from .errors import BadInputError, StorqualError, ToolError
+from .kernel_boot import System, check_trial, keep, read_facts, saved_boot, trial
+from .provision_drives import LOCK_WAIT_S
+from .provisioned import PartialError, Provisioned
+from .tools import dpkg
+
+__all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package"]
+
+
+@dataclass(frozen=True)
+class BootRequest:
+    """What is asked: `facts`, a `trial` of `kernel`, or `kernel` as the `default`."""
+
+    state: str
+    kernel: str = ""
+    arguments: Sequence[str] = ()
+    token: str = ""
+    fallback: str = ""
+    modules: Sequence[str] = ()
+    kernels: Sequence[str] = ()
+    state_dir: str = "/var/lib/storqual"
+    run: str = "provision"
+    check: bool = False
+
+
+@dataclass(frozen=True)
+class PackageRequest:
+    """A package that carries a kernel: its name, version (empty: any), and the files it can be installed from."""
+
+    package: str
+    version: str = ""
+    files: Sequence[str] = field(default_factory=tuple)
+    state_dir: str = "/var/lib/storqual"
+    run: str = "provision"
+    check: bool = False
+
+
+def _lock(request: BootRequest | PackageRequest, purpose: str) -> ContextManager[BenchLock | None]:
+    """The bench's lock; check mode touches nothing, not even that."""
+    if request.check:
+        return nullcontext()
+    return hold_lock(Path(request.state_dir), request.run, purpose, wait_s=LOCK_WAIT_S)
+
+
+def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
+    """Carry the request out; the module's result, with the facts after it. Raises StorqualError of all kinds."""
+    if request.state == "facts":
+        return {"changed": False, "settings": [], "steps": [], **_facts(request, system)}
+    kernel = request.kernel or (system.running if request.state == "default" else "")
+    if not kernel:
+        raise BadInputError(["a trial needs the release of the kernel to boot"])
+    with _lock(request, "boot loader") as lock:
+        return (
+            _trial(request, system, kernel, lock)
+            if request.state == "trial"
+            else _default(request, system, kernel, lock)
+        )
+
+
+def _facts(request: BootRequest, system: System) -> dict[str, Any]:
+    return {"facts": read_facts(system, request.modules, request.kernels)}
+
+
+def _remember(lock: BenchLock, system: System) -> None:
+    remember(lock, {f"boot.{name}@bench": value for name, value in saved_boot(system).items()})
+
+
+def _default_release(system: System) -> str:
+    entry = system.loader.default()
+    return entry.release if entry else ""
+
+
+def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
+    """A one-shot boot; first the default is set to the kernel to fall back to, where it is another one."""
+    check_trial(system, kernel)
+    before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
+    fallback = request.fallback or before["default"]
+    steps: list[str] = []
+    if lock is not None:
+        _remember(lock, system)
+        try:
+            if fallback != before["default"]:
+                steps += keep(system, fallback, [])
+            steps += trial(system, kernel, request.arguments, request.token)
+        except StorqualError as problem:
+            raise PartialError(str(problem), steps=steps, settings=[]) from problem
+    setting = Provisioned("boot.trial", kernel, before["next"], kernel if lock else before["next"], changed=True)
+    return {
+        "changed": True,
+        "settings": [setting.record()],
+        "steps": steps or [f"one-shot boot of {kernel} would be prepared"],
+        "diff": {
+            "before": f"next boot: {before['default']}\ndefault: {before['default']}\n",
+            "after": f"next boot: {kernel} {' '.join(request.arguments)}\ndefault: {fallback}\n",
+        },
+        **_facts(request, system),
+    }
+
+
+def _default(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
+    """The kernel that boots from now on; nothing is written when it is the default already."""
+    before = _default_release(system)
+    steps: list[str] = []
+    if before != kernel and lock is not None:
+        _remember(lock, system)
+        try:
+            steps = keep(system, kernel, request.arguments)
+        except StorqualError as problem:
+            raise PartialError(str(problem), steps=steps, settings=[]) from problem
+    now = _default_release(system)
+    setting = Provisioned("boot.default", kernel, before, now, changed=before != now)
+    return {
+        "changed": before != kernel,
+        "settings": [setting.record()],
+        "steps": steps,
+        "diff": {"before": f"default: {before}\n", "after": f"default: {kernel}\n"},
+        **_facts(request, system),
+    }
+
+
+def provision_package(request: PackageRequest, system: System) -> dict[str, Any]:
+    """Have the package installed; the module's result, with the kernel release that it carries.
+
+    `missing` is true when it is not installed and no files are given: fetch them, then ask again. A package that is
+    installed in another version than declared is a failure, for one kernel release in two builds cannot stay
+    installed side by side, and the bench may be running it.
+    """
+    found = dpkg.installed(system.runner, request.package)
+    before = found.version if found and found.complete else ""
+    if before and request.version and before != request.version:
+        raise ToolError(
+            f"{request.package} is installed as {before}, the drop says {request.version}: "
+            f"the two share their file names and cannot be installed side by side; use another release of the package"
+        )
+    if before:
+        return _package_result(request, system, before, before, [])
+    if not request.files or request.check:
+        return {
+            "changed": request.check,
+            "missing": True,
+            "kernel": "",
+            "steps": [],
+            "settings": [],
+            "diff": {
+                "before": f"{request.package}: not installed\n",
+                "after": f"{request.package}: {request.version}\n",
+            },
+        }
+    with _lock(request, "driver package"):
+        try:
+            dpkg.install(system.runner, request.files)
+        except StorqualError as problem:
+            now = dpkg.installed(system.runner, request.package)
+            state = Provisioned(
+                "driver.kernel", request.package, before, now.version if now else "", changed=now is not None
+            )
+            raise PartialError(
+                str(problem), steps=[f"dpkg -i of {len(request.files)} files"], settings=[state]
+            ) from problem
+    now = dpkg.installed(system.runner, request.package)
+    if now is None or not now.complete or (request.version and now.version != request.version):
+        state = Provisioned("driver.kernel", request.version, before, now.version if now else "", changed=True)
+        held = f"{now.version} ({'complete' if now.complete else 'not configured'})" if now else "nothing"
+        raise PartialError(f"{request.package} after the installation: {held}", steps=["dpkg -i"], settings=[state])
+    return _package_result(request, system, before, now.version, [f"{request.package} {now.version} installed"])
+
+
+def _package_result(
+    request: PackageRequest, system: System, before: str, now: str, steps: list[str]
+) -> dict[str, Any]:
+    setting = Provisioned(
+        "driver.kernel.version",
+        request.version or None,
+        before,
+        now,
+        changed=before != now,
+        proof="dpkg's own record",
+    )
+    return {
+        "changed": before != now,
+        "missing": False,
+        "kernel": dpkg.kernel_of(system.runner, request.package),
+        "version": now,
+        "steps": steps,
+        "settings": [setting.record()],
+        "diff": {
+            "before": f"{request.package}: {before or 'not installed'}\n",
+            "after": f"{request.package}: {now}\n",
+        },
+    }

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of the modules that set drives: claims, lock, guard, one step, its record for the run."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, ContextManager, Iterable, Mapping
+
+from .bench_lock import BenchLock, hold_lock
+from .bench_state import remember
+from .drive_access import claim_record, claims_for, usable_drives
+from .drive_settings import DriveTarget
+from .drive_step import carry_out, declared_for
+from .guard_claims import Claim
+from .provisioned import Provisioned
+
+__all__ = ["LOCK_WAIT_S", "DriveRequest", "provision_drives"]
+
+LOCK_WAIT_S = 30.0
+Access = Callable[[Any, str, str], ContextManager[Mapping[str, DriveTarget]]]
+
+
+@dataclass(frozen=True)
+class DriveRequest:
+    """What a module was asked: declared settings by drive, the bench's adapters, its state, the run."""
+
+    drives: Mapping[str, Mapping[str, object]]
+    adapters: Mapping[str, Any]
+    state_dir: str
+    run: str
+    check: bool = False
+
+
+def provision_drives(
+    request: DriveRequest,
+    subsystem: Any,  # noqa: ANN401 - ModePages or Queues
+    *,
+    queue: bool,
+    prove: Callable[[Iterable[Provisioned], Mapping[str, DriveTarget]], list[Provisioned]] | None = None,
+    access: Access = usable_drives,
+) -> dict[str, Any]:
+    """Make the drives as declared; the module's result. Raises StorqualError of all kinds (see `drive_step`).
+
+    `prove` looks at the effect of what was set, after the step; `access` is the guard, an argument for tests.
+    """
+    declared = declared_for(request.drives, queue=queue)
+    if not declared:
+        return {"changed": False, "settings": [], "steps": []}
+    claims = claims_for(request.adapters, declared)
+    with _lock(request, "queue of drives" if queue else "settings of drives") as lock:
+
+        def save(before: Mapping[str, Mapping[str, object]]) -> None:
+            if lock is not None and any(before.values()):
+                remember(lock, memory_of(claims, before))
+
+        with access(claims, request.state_dir, request.run) as targets:
+            outcome = carry_out(subsystem, targets, declared, check=request.check, save=save)
+            settings = outcome.settings if request.check or prove is None else prove(outcome.settings, targets)
+    return {
+        "changed": outcome.changed,
+        "settings": [entry.record() for entry in settings],
+        "steps": outcome.steps,
+        "diff": outcome.diff,
+    }
+
+
+def _lock(request: DriveRequest, purpose: str) -> ContextManager[BenchLock | None]:
+    """The bench's lock; check mode touches nothing, not even that."""
+    if request.check:
+        return nullcontext()
+    return hold_lock(Path(request.state_dir), request.run, purpose, wait_s=LOCK_WAIT_S)
+
+
+def memory_of(claims: Iterable[Claim], before: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
+    """What is remembered of drives about to be changed: each old value, and the claim that allowed the change."""
+    values: dict[str, Any] = {}
+    for claim in claims:
+        if before.get(claim.id):
+            values[f"claim@{claim.id}"] = claim_record(claim)
+            values.update({f"drive.{name}@{claim.id}": value for name, value in before[claim.id].items()})
+    return values

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put a bench back as it was found: everything in saved.json, then proof, then saved.json goes.
+
+What is remembered carries the claim that allowed the change, so that a restore needs neither the inventory nor the
+drop, from any later moment. A thing that cannot be restored does not stop the others; the memory stays then.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+from .bench_lock import hold_lock
+from .bench_state import SavedState, read_saved, remove_after_proof
+from .command import Runner
+from .drive_access import usable_drives
+from .drive_queue import QUEUE_NAMES
+from .drive_step import ModePages, Queues, carry_out
+from .errors import StorqualError
+from .guard_claims import read_claims
+from .kernel_boot import System, restore_boot, saved_boot
+from .provision_drives import LOCK_WAIT_S, Access
+from .provisioned import PartialError, Provisioned
+
+__all__ = ["Memory", "Tools", "read_memory", "restore"]
+
+_SAVED_PAGE = ".saved"
+
+
+@dataclass
+class Memory:
+    """saved.json by owner: claims and old values of drives, and the boot loader's."""
+
+    claims: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    saved_pages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    queues: dict[str, dict[str, Any]] = field(default_factory=dict)
+    boot: dict[str, Any] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a restore works with; other values are for tests."""
+
+    runner: Runner
+    system: System
+    access: Access = usable_drives
+    sysfs: str = "/sys"
+
+
+def read_memory(values: Mapping[str, Any]) -> Memory:
+    """Sort keys `<setting>@<owner>` by who restores them; a key of nobody is in `unknown`."""
+    memory = Memory()
+    for key, value in values.items():
+        setting, _, owner = key.partition("@")
+        section, _, name = setting.partition(".")
+        if setting == "claim":
+            memory.claims[owner] = value
+        elif section == "drive" and name in QUEUE_NAMES:
+            memory.queues.setdefault(owner, {})[name] = value
+        elif section == "drive" and name.endswith(_SAVED_PAGE):
+            memory.saved_pages.setdefault(owner, {})[name[: -len(_SAVED_PAGE)]] = value
+        elif section == "drive" and name:
+            memory.pages.setdefault(owner, {})[name] = value
+        elif section == "boot" and owner == "bench":
+            memory.boot[name] = value
+        else:
+            memory.unknown.append(key)
+    return memory
+
+
+@dataclass
+class _Report:
+    settings: list[Provisioned] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    read_back: dict[str, Any] = field(default_factory=dict)
+
+
+def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
+    """Restore what is remembered; the module's result.
+
+    `reboot` in the result: the kernel that ran is the default again, but another one runs; boot, then ask again.
+    Raises PartialError when something could not be put back (the memory stays).
+    """
+    saved = read_saved(Path(state_dir))
+    if saved is None:
+        return {"changed": False, "restored": True, "reboot": False, "settings": [], "steps": [], "run": ""}
+    memory = read_memory(saved.values)
+    report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in memory.unknown])
+    with nullcontext() if check else hold_lock(Path(state_dir), saved.run, "restore", wait_s=LOCK_WAIT_S) as lock:
+        reboot = _boot(memory, tools, report, check=check)
+        if not reboot:
+            _drives(memory, saved, state_dir, tools, report, check=check)
+            if lock is not None and not report.failures:
+                _attempt(report, lambda: remove_after_proof(lock, report.read_back))
+    if report.failures and not check:
+        raise PartialError("\n".join(report.failures), steps=report.steps, settings=report.settings)
+    return {
+        # forgetting the memory is a change, even when nothing else differs
+        "changed": True,
+        "restored": not reboot and not check,
+        "reboot": reboot,
+        "settings": [entry.record() for entry in report.settings],
+        "steps": report.steps,
+        "failures": report.failures,
+        "run": saved.run,
+    }
+
+
+def _attempt(report: _Report, work: Callable[[], Any]) -> None:
+    """Do one part; a failure is kept and the other parts go on."""
+    try:
+        work()
+    except StorqualError as problem:
+        report.failures.append(str(problem))
+        if isinstance(problem, PartialError):
+            report.steps += problem.steps
+            report.settings += problem.settings
+
+
+def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool:
+    """Put the boot loader back; whether the bench must boot to be on its former kernel."""
+    if not memory.boot:
+        return False
+    before = saved_boot(tools.system)
+    wanted = {name: memory.boot.get(name) for name in before}
+    if check:
+        return bool(before["running"] != wanted["running"])
+    _attempt(report, lambda: report.steps.extend(restore_boot(tools.system, wanted)))
+    now = saved_boot(tools.system)
+    report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory.boot})
+    report.settings += [
+        Provisioned(f"boot.{name}", value, before[name], now[name], changed=before[name] != now[name])
+        for name, value in wanted.items()
+        if name != "custom"
+    ]
+    return bool(now["running"] != wanted["running"])
+
+
+def _drives(memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:
+    """Put drives back one by one: a drive that is gone or in use does not keep the others from their old state."""
+    for drive in sorted({*memory.pages, *memory.saved_pages, *memory.queues, *memory.claims}):
+
+        def one(drive: str = drive) -> None:
+            claims = read_claims({drive: memory.claims.get(drive, {})})
+            with tools.access(claims, state_dir, saved.run) as targets:
+                pages = [
+                    (ModePages(tools.runner, save=True, sysfs=tools.sysfs), memory.saved_pages, _SAVED_PAGE),
+                    (ModePages(tools.runner, sysfs=tools.sysfs), memory.pages, ""),
+                    (Queues(tools.sysfs), memory.queues, ""),
+                ]
+                for subsystem, values, suffix in pages:
+                    if drive not in values:
+                        continue
+                    outcome = carry_out(
+                        subsystem, targets, {drive: values[drive]}, check=check, save=lambda _before: None
+                    )
+                    report.settings += outcome.settings
+                    report.steps += [] if check else outcome.steps
+                    report.read_back.update(
+                        {f"{entry.name}{suffix}@{drive}": entry.read_back for entry in outcome.settings}
+                    )
+            report.read_back[f"claim@{drive}"] = memory.claims.get(drive)
+
+        _attempt(report, one)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dpkg: which package is installed in which version, which kernel it carries, and installing package files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Sequence
+
+from ..command import Runner
+from ..errors import ToolError
+
+__all__ = ["Package", "install", "installed", "kernel_of", "parse_packages"]
+
+_KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
+_INSTALL_TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package as dpkg knows it; `complete` is false for half-installed, unpacked or removed-with-settings."""
+
+    name: str
+    version: str
+    complete: bool
+
+
+def parse_packages(text: str) -> list[Package]:
+    """Lines `name<tab>version<tab>db:Status-Abbrev` of dpkg-query. Raises ToolError for another line."""
+    packages = []
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise ToolError(f"dpkg-query printed {line[:80]!r} where name, version and status were expected")
+        packages.append(Package(fields[0], fields[1], fields[2].strip() in ("ii", "hi")))
+    return packages
+
+
+def installed(runner: Runner, name: str) -> Package | None:
+    """The package `name`, or None when dpkg does not know it or has no version of it."""
+    ended = runner(["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n", name], timeout=60.0)
+    if ended.rc == 1:
+        return None
+    found = [package for package in parse_packages(ended.expect().stdout) if package.version]
+    return found[0] if found else None
+
+
+def kernel_of(runner: Runner, name: str) -> str:
+    """The kernel release (`uname -r`) that an installed package carries. Raises ToolError when it carries none."""
+    listed = runner(["dpkg-query", "-L", name], timeout=60.0).expect().stdout
+    releases = {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
+    if len(releases) != 1:
+        held = ", ".join(sorted(releases)) or "none"
+        raise ToolError(f"package {name} should carry one kernel, it carries {held}")
+    return releases.pop()
+
+
+def install(runner: Runner, files: Sequence[str]) -> None:
+    """Install package files in one transaction, never asking. Raises ToolError with dpkg's last words."""
+    ended = runner(
+        ["dpkg", "--force-confold", "--force-confdef", "-i", *files],
+        timeout=_INSTALL_TIMEOUT,
+        env={"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true"},
+    )
+    if ended.rc != 0:
+        said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
+        raise ToolError(f"dpkg could not install {', '.join(files)} (status {ended.rc}): {said[:500]}")

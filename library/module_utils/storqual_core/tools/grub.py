@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GRUB 2: the entries of grub.cfg, which one boots, a trial entry that boots exactly once, and the default.
+
+A trial is an entry of our own in custom.cfg, which grub.cfg includes as it stands: it carries the kernel, its
+initramfs and extra arguments, so that no slow regeneration of grub.cfg is needed and nothing of the owner's is
+edited. `next_entry` boots it once; GRUB clears it before it starts the kernel, so a kernel that panics (`panic=`
+makes it reboot) leaves the bench on its default by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Sequence
+
+from ..command import Runner
+from ..errors import ToolError
+
+__all__ = [
+    "KEPT_ENTRY",
+    "TRIAL_ENTRY",
+    "Boot",
+    "Entry",
+    "build_entry",
+    "find_entry",
+    "parse_config",
+    "parse_environment",
+    "release_of",
+]
+
+TRIAL_ENTRY = "storqual-trial"
+KEPT_ENTRY = "storqual-kept"
+_OURS = (TRIAL_ENTRY, KEPT_ENTRY)
+_KERNEL_LINES = ("linux", "linux16", "linuxefi")
+_INITRD_LINES = ("initrd", "initrd16", "initrdefi")
+_RELEASE = re.compile(r"vmlinuz-(\S+)$")
+_OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
+_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One menuentry; `path` (`submenu>entry`) or `index` is how `next_entry` and `saved_entry` name it."""
+
+    title: str
+    identifier: str
+    path: str
+    index: str
+    body: tuple[str, ...] = field(repr=False)
+
+    def _words(self, names: Sequence[str]) -> list[str]:
+        for line in self.body:
+            words = line.split()
+            if words and words[0] in names:
+                return words[1:]
+        return []
+
+    @property
+    def kernel(self) -> str:
+        """Path of the kernel as GRUB sees it, or empty."""
+        return next(iter(self._words(_KERNEL_LINES)), "")
+
+    @property
+    def arguments(self) -> list[str]:
+        """The kernel command line."""
+        return self._words(_KERNEL_LINES)[1:]
+
+    @property
+    def release(self) -> str:
+        """The kernel release in the kernel's file name, or empty."""
+        return release_of(self.kernel)
+
+
+def release_of(path: str) -> str:
+    """`6.1.0-47-amd64` of `/boot/vmlinuz-6.1.0-47-amd64`; empty for another name."""
+    match = _RELEASE.search(path)
+    return match.group(1) if match else ""
+
+
+def parse_environment(text: str) -> dict[str, str]:
+    """`grub-editenv list`: key=value per line; a value may hold `=`."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def _header(line: str) -> tuple[str, str]:
+    """Title and identifier of a `menuentry` or `submenu` line."""
+    try:
+        words = shlex.split(line.rstrip("{ \t"), comments=False)
+    except ValueError as problem:
+        raise ToolError(f"grub.cfg holds a line that cannot be read: {line[:120]!r}") from problem
+    identifier = ""
+    for option in ("$menuentry_id_option", "--id"):
+        if option in words[:-1]:
+            identifier = words[words.index(option) + 1]
+    identifier = next((word[len("--id=") :] for word in words if word.startswith("--id=")), identifier)
+    return (words[1] if len(words) > 1 else ""), identifier
+
+
+def parse_config(text: str) -> list[Entry]:
+    """The menu entries of a grub.cfg (or custom.cfg) in order, those of submenus with the path through them."""
+    entries: list[Entry] = []
+    parents: list[tuple[str, str]] = []  # identifier or title, index
+    counters = [0]
+    body: list[str] | None = None
+    header = ("", "")
+    depth = 0
+    for raw in text.splitlines():
+        line = raw.strip()
+        if body is not None:
+            if line == "}" and depth == 0:
+                title, identifier = header
+                names = [name for name, _ in parents] + [identifier or title]
+                numbers = [number for _, number in parents] + [str(counters[-1])]
+                entries.append(Entry(title, identifier, ">".join(names), ">".join(numbers), tuple(body)))
+                counters[-1] += 1
+                body = None
+                continue
+            depth += line.endswith("{") - (line == "}")
+            body.append(line)
+        elif line.startswith(("menuentry ", "menuentry\t")):
+            header, body, depth = _header(line), [], 0
+        elif line.startswith(("submenu ", "submenu\t")):
+            title, identifier = _header(line)
+            parents.append((identifier or title, str(counters[-1])))
+            counters.append(0)
+        elif line == "}" and parents:
+            parents.pop()
+            counters.pop()
+            counters[-1] += 1
+    return entries
+
+
+def find_entry(entries: Sequence[Entry], wanted: str) -> Entry | None:
+    """The entry that `saved_entry` or `next_entry` names: by path, identifier, title or number, as GRUB does."""
+    for entry in entries:
+        if wanted in (entry.path, entry.index):
+            return entry
+    last = wanted.rpartition(">")[2]
+    return next((entry for entry in entries if last in (entry.identifier, entry.title)), None)
+
+
+def build_entry(template: Entry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
+    """A menuentry that boots `kernel` (release) as `template` boots its own: same disk, same command line, and more.
+
+    Only the file names change, so the template's way of finding its disk holds. Arguments of an earlier trial and
+    `panic=` of the template are left out. An argument that GRUB or the shell of GRUB would read differently is
+    refused. Raises ToolError.
+    """
+    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
+    if unfit:
+        raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
+    lines = []
+    initrd_done = False
+    for line in template.body:
+        words = line.split()
+        if words and words[0] in _KERNEL_LINES:
+            folder = words[1].rpartition("/")[0]
+            kept = [word for word in words[2:] if not _OUR_ARGUMENT.match(word)]
+            lines.append(" ".join([words[0], f"{folder}/{kernel}", *kept, *arguments]))
+            if not initrd and not any(
+                other.split()[:1] in [[name] for name in _INITRD_LINES] for other in template.body
+            ):
+                initrd_done = True
+        elif words and words[0] in _INITRD_LINES:
+            if initrd:
+                lines.append(f"{words[0]} {words[1].rpartition('/')[0]}/{initrd}")
+            initrd_done = True
+        elif words and words[0] != "echo":
+            lines.append(line)
+    if initrd and not initrd_done:
+        folder = template.kernel.rpartition("/")[0]
+        lines.append(f"initrd {folder}/{initrd}")
+    return "\n".join([f"menuentry '{identifier}' --id {identifier} {{", *(f"    {line}" for line in lines), "}", ""])
+
+
+@dataclass(frozen=True)
+class Boot:
+    """The boot loader of this machine: its folder, and the commands that change its environment."""
+
+    runner: Runner
+    folder: str = "/boot/grub"
+
+    @property
+    def custom(self) -> Path:
+        """The file of our own entries."""
+        return Path(self.folder) / "custom.cfg"
+
+    def config(self) -> str:
+        """The text of grub.cfg. Raises ToolError when this machine does not boot with GRUB."""
+        try:
+            return (Path(self.folder) / "grub.cfg").read_text(encoding="utf-8", errors="replace")
+        except OSError as problem:
+            raise ToolError(
+                f"{self.folder}/grub.cfg cannot be read: {problem.strerror}; is GRUB the loader here?"
+            ) from problem
+
+    def custom_text(self) -> str | None:
+        """The text of custom.cfg, None when there is none."""
+        try:
+            return self.custom.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+
+    def entries(self) -> list[Entry]:
+        """All entries: grub.cfg's, then those of custom.cfg, numbered on as GRUB shows them."""
+        own = parse_config(self.config())
+        top = 1 + max((int(entry.index.split(">")[0]) for entry in own), default=-1)
+        more = parse_config(self.custom_text() or "")
+        return own + [
+            Entry(
+                e.title,
+                e.identifier,
+                e.path,
+                ">".join([str(int(e.index.split(">")[0]) + top), *e.index.split(">")[1:]]),
+                e.body,
+            )
+            for e in more
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """grubenv: saved_entry, next_entry. Raises ToolError."""
+        ended = self.runner(["grub-editenv", f"{self.folder}/grubenv", "list"], timeout=_TIMEOUT)
+        return parse_environment(ended.expect().stdout)
+
+    def default(self, environment: Mapping[str, str] | None = None) -> Entry | None:
+        """What boots when nothing is asked for: `saved_entry` where grub.cfg reads it, else its fixed default."""
+        text, entries = self.config(), self.entries()
+        env = self.environment() if environment is None else environment
+        wanted = env.get("saved_entry", "") if self.reads_saved_entry(text) else ""
+        if not wanted:
+            # the last plain `set default=` is the one outside the test of next_entry
+            plain = re.findall(r"^\s*set default=[\"']?([^\"'$\n]+?)[\"']?\s*$", text, re.MULTILINE)
+            wanted = plain[-1] if plain else "0"
+        return find_entry(entries, wanted) or (entries[0] if entries else None)
+
+    @staticmethod
+    def reads_saved_entry(text: str) -> bool:
+        """Whether grub.cfg takes its default from grubenv (GRUB_DEFAULT=saved)."""
+        return re.search(r"^\s*set default=[\"']?\$\{?saved_entry", text, re.MULTILINE) is not None
+
+    def check_one_shot(self) -> None:
+        """Raise ToolError, with the remedy, when grub.cfg would ignore a one-shot entry or custom.cfg."""
+        text = self.config()
+        if "next_entry" not in text:
+            raise ToolError(
+                f"{self.folder}/grub.cfg does not read next_entry: run update-grub once with a GRUB >= 2.00"
+            )
+        if "custom.cfg" not in text:
+            raise ToolError(
+                f"{self.folder}/grub.cfg does not include custom.cfg: /etc/grub.d/41_custom must be executable"
+            )
+
+    def write_custom(self, text: str | None) -> None:
+        """Replace custom.cfg in one step, or remove it."""
+        if text is None:
+            self.custom.unlink(missing_ok=True)
+            return
+        fresh = self.custom.with_name("custom.cfg.storqual")
+        with fresh.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.chmod(0o600)
+        fresh.replace(self.custom)
+
+    def put_entry(self, text: str, identifier: str) -> None:
+        """Write our entry `identifier` into custom.cfg, everything else in there as it was."""
+        self.write_custom(without_entry(self.custom_text() or "", identifier) + text)
+
+    def boot_once(self, path: str) -> None:
+        """Boot the entry `path` at the next start only."""
+        self.runner(["grub-reboot", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT).expect()
+
+    def set_default(self, path: str) -> None:
+        """Boot the entry `path` from now on. Raises ToolError when grub.cfg does not ask grubenv for its default."""
+        if not self.reads_saved_entry(self.config()):
+            raise ToolError(
+                "grub.cfg has a fixed default kernel: set GRUB_DEFAULT=saved in /etc/default/grub and run update-grub"
+            )
+        self.runner(
+            ["grub-set-default", f"--boot-directory={Path(self.folder).parent}", path], timeout=_TIMEOUT
+        ).expect()
+
+    def put_variable(self, name: str, value: str | None) -> None:
+        """Set a variable of grubenv, or remove it."""
+        words = ["unset", name] if value is None else ["set", f"{name}={value}"]
+        self.runner(["grub-editenv", f"{self.folder}/grubenv", *words], timeout=_TIMEOUT).expect()
+
+
+def without_entry(text: str, identifier: str) -> str:
+    """`text` without our menuentry `identifier`."""
+    pattern = rf"^menuentry '{re.escape(identifier)}' [^\n]*\{{\n(?:    [^\n]*\n)*\}}\n"
+    return re.sub(pattern, "", text, flags=re.MULTILINE)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set fields of SCSI mode pages, of many drives in one call."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: scsi_mode_page
+short_description: Set fields of SCSI mode pages on claimed drives
+description:
+  - Reads fields by their standard acronyms (C(WCE), C(RCD), C(DRA), C(NCS), C(QAM), C(D_SENSE) and so on), compares
+    them with what is declared, and writes what differs in one MODE SELECT per page and drive; then reads back.
+  - The changeable mask is read before any write. A field that a drive does not let be changed is a failure of its
+    own, and nothing is written to any drive.
+  - On an NVMe drive C(WCE) is the volatile write cache (feature 6); it has no other field.
+  - The old value of every field is kept in C(<state_dir>/saved.json) before the first write.
+options:
+  drives:
+    description:
+      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop.
+      - Names of the drive's queue such as C(queue_depth) are left to M(drive_queue). A null value only reads.
+    type: dict
+    required: true
+  adapters:
+    description: The bench's adapters as its inventory declares them; the claims of the drives are in it.
+    type: dict
+    required: true
+  save:
+    description: Write the saved pages too, so that the values hold after the next power-on.
+    type: bool
+    default: false
+  state_dir:
+    description: Where the bench keeps its lock and what it was like before.
+    type: path
+    default: /var/lib/storqual
+  run:
+    description: The run this belongs to; what is kept of another run must be restored first.
+    type: str
+    default: provision
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+author: [storqual]
+"""
+
+EXAMPLES = r"""
+- name: Write caches off, read-ahead on
+  scsi_mode_page:
+    adapters: "{{ storqual_adapters }}"
+    drives:
+      "0x5000c50015ea71a0": {WCE: 0, DRA: 0}
+      "0x5000c50015ea71a1": {WCE: 0, DRA: 0}
+"""
+
+RETURN = r"""
+settings:
+  description: One entry per drive and declared field.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {name: drive.WCE, drive: "0x5000c50015ea71a0", declared: 0, before: 1, read_back: 0, changed: true,
+       proven: null, proof: read back from the drive}
+steps:
+  description: What was written, in order; in check mode what would be.
+  returned: always
+  type: list
+  elements: str
+  sample: ["0x5000c50015ea71a0: mode page 0x08 written"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.drive_step import ModePages
+from ansible.module_utils.storqual_core.module_result import finish
+from ansible.module_utils.storqual_core.provision_drives import DriveRequest, provision_drives
+
+
+def main() -> None:
+    """Read arguments, do the step, end."""
+    module = AnsibleModule(
+        argument_spec={
+            "drives": {"type": "dict", "required": True},
+            "adapters": {"type": "dict", "required": True},
+            "save": {"type": "bool", "default": False},
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            "run": {"type": "str", "default": "provision"},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    request = DriveRequest(
+        drives=given["drives"],
+        adapters=given["adapters"],
+        state_dir=given["state_dir"],
+        run=given["run"],
+        check=module.check_mode,
+    )
+    finish(module, lambda: provision_drives(request, ModePages(run, save=given["save"]), queue=False))
+
+
+if __name__ == "__main__":
+    main()

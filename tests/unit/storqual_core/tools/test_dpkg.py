@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dpkg: what is installed, which kernel a package carries, installing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from storqual_core.errors import ToolError
+from storqual_core.tools import dpkg
+
+from tests.replay import Call, Replay
+
+QUERY = r"dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' linux-image-x"
+LIST = "dpkg-query -L linux-image-x"
+
+
+@pytest.mark.parametrize(
+    ("call", "package"),
+    [
+        (Call(QUERY, "linux-image-x\t6.1.2-1\tii \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=True)),
+        (Call(QUERY, "linux-image-x\t6.1.2-1\thi \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=True)),
+        (Call(QUERY, "linux-image-x\t6.1.2-1\tiF \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=False)),
+        (Call(QUERY, "linux-image-x\t\tun \n"), None),
+        (Call(QUERY, stderr="dpkg-query: no packages found matching linux-image-x\n", rc=1), None),
+    ],
+)
+def test_a_package_is_installed_half_installed_or_not(call: Call, package: dpkg.Package | None) -> None:
+    """A held package is installed, one that failed to configure is not complete."""
+    assert dpkg.installed(Replay([call]), "linux-image-x") == package
+
+
+def test_the_kernel_of_a_package_is_in_its_file_names() -> None:
+    """The release is not the package's name: `-unsigned` and versions differ."""
+    files = "/.\n/boot\n/boot/vmlinuz-6.1.0-2-amd64\n/lib/modules/6.1.0-2-amd64/kernel/a.ko\n/usr/share/doc/x\n"
+    assert dpkg.kernel_of(Replay([Call(LIST, files)]), "linux-image-x") == "6.1.0-2-amd64"
+
+
+@pytest.mark.parametrize("files", ["/usr/share/doc/x\n", "/boot/vmlinuz-1\n/boot/vmlinuz-2\n"])
+def test_a_package_without_exactly_one_kernel_is_refused(files: str) -> None:
+    """A meta package carries none."""
+    with pytest.raises(ToolError, match="should carry one kernel"):
+        dpkg.kernel_of(Replay([Call(LIST, files)]), "linux-image-x")
+
+
+def test_files_are_installed_in_one_transaction() -> None:
+    """An image and its dependencies come together."""
+    line = "dpkg --force-confold --force-confdef -i a.deb b.deb"
+    dpkg.install(Replay([Call(line)]), ["a.deb", "b.deb"])
+    with pytest.raises(ToolError, match="no space left"):
+        dpkg.install(Replay([Call(line, rc=1, stderr="unpacking\nno space left on device\n")]), ["a.deb", "b.deb"])
+
+
+@given(st.text())
+def test_other_text_is_a_sentence(text: str) -> None:
+    """Warnings between the lines are not taken for packages."""
+    try:
+        dpkg.parse_packages(text)
+    except ToolError:
+        return

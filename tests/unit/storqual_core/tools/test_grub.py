@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GRUB: entries, the default, a trial entry, and never an entry that could not fall back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from storqual_core.errors import ToolError
+from storqual_core.tools import grub
+
+from tests.replay import Call, Replay
+
+CONFIG = """\
+if [ -s $prefix/grubenv ]; then
+  load_env
+fi
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="${saved_entry}"
+fi
+function gfxmode {
+	set gfxpayload="${1}"
+}
+menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-1111' {
+	load_video
+	if [ x$grub_platform = xxen ]; then
+		insmod xzio
+	fi
+	search --no-floppy --fs-uuid --set=root 1111
+	echo	'Loading Linux 6.1.0-2-amd64 ...'
+	linux	/boot/vmlinuz-6.1.0-2-amd64 root=UUID=1111 ro  console=ttyS0 panic=60
+	echo	'Loading initial ramdisk ...'
+	initrd	/boot/initrd.img-6.1.0-2-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'advanced-1111' {
+	menuentry 'Debian GNU/Linux, with Linux 6.1.0-2-amd64' --class debian $menuentry_id_option 'linux-2-1111' {
+		linux	/boot/vmlinuz-6.1.0-2-amd64 root=UUID=1111 ro  console=ttyS0
+		initrd	/boot/initrd.img-6.1.0-2-amd64
+	}
+	menuentry 'Debian GNU/Linux, with Linux 6.1.0-1-amd64' --class debian $menuentry_id_option 'linux-1-1111' {
+		linux	/boot/vmlinuz-6.1.0-1-amd64 root=UUID=1111 ro  console=ttyS0
+		initrd	/boot/initrd.img-6.1.0-1-amd64
+	}
+}
+menuentry "Memory test" --id=memtest {
+	linux16 /boot/memtest86+.bin
+}
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+fi
+"""
+
+
+def boot(tmp_path: Path, *calls: Call, config: str = CONFIG) -> grub.Boot:
+    """A boot loader in a folder of its own."""
+    folder = tmp_path / "grub"
+    folder.mkdir(exist_ok=True)
+    (folder / "grub.cfg").write_text(config)
+    return grub.Boot(Replay(list(calls)), str(folder))
+
+
+def test_entries_are_found_with_the_path_through_their_submenu() -> None:
+    """Paths and numbers are those that next_entry and saved_entry take."""
+    entries = grub.parse_config(CONFIG)
+    assert [(entry.index, entry.path, entry.release) for entry in entries] == [
+        ("0", "gnulinux-simple-1111", "6.1.0-2-amd64"),
+        ("1>0", "advanced-1111>linux-2-1111", "6.1.0-2-amd64"),
+        ("1>1", "advanced-1111>linux-1-1111", "6.1.0-1-amd64"),
+        ("2", "memtest", ""),
+    ]
+    assert entries[0].arguments == ["root=UUID=1111", "ro", "console=ttyS0", "panic=60"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        ("1>1", "1>1"),
+        ("2", "2"),
+        ("memtest", "2"),
+        ("Memory test", "2"),
+        ("advanced-1111>linux-1-1111", "1>1"),
+        ("Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux 6.1.0-1-amd64", "1>1"),
+    ],
+)
+def test_an_entry_is_found_by_all_its_names(wanted: str, index: str) -> None:
+    """By number, identifier, title, or path of these."""
+    entry = grub.find_entry(grub.parse_config(CONFIG), wanted)
+    assert entry is not None
+    assert entry.index == index
+
+
+def test_a_name_that_is_no_entry_is_not_found() -> None:
+    """A removed kernel may still be the saved entry."""
+    assert grub.find_entry(grub.parse_config(CONFIG), "gone") is None
+
+
+def test_a_trial_entry_boots_as_its_template_with_another_kernel() -> None:
+    """Same disk, same command line without the old panic=, no echo, our arguments last."""
+    text = grub.build_entry(
+        grub.parse_config(CONFIG)[0], "storqual-trial", "vmlinuz-7-new", "initrd.img-7-new", ["nosmt", "panic=5"]
+    )
+    assert text == (
+        "menuentry 'storqual-trial' --id storqual-trial {\n"
+        "    load_video\n"
+        "    if [ x$grub_platform = xxen ]; then\n"
+        "    insmod xzio\n"
+        "    fi\n"
+        "    search --no-floppy --fs-uuid --set=root 1111\n"
+        "    linux /boot/vmlinuz-7-new root=UUID=1111 ro console=ttyS0 nosmt panic=5\n"
+        "    initrd /boot/initrd.img-7-new\n"
+        "}\n"
+    )
+    (entry,) = grub.parse_config(text)
+    assert (entry.identifier, entry.release) == ("storqual-trial", "7-new")
+
+
+def test_a_template_without_initramfs_gets_the_one_of_the_kernel() -> None:
+    """Where the old kernel needed none, the new one may."""
+    (template,) = grub.parse_config("menuentry 'a' {\nlinux /vmlinuz-1 root=/dev/sda\n}\n")
+    assert "    initrd /initrd.img-2\n" in grub.build_entry(template, "t", "vmlinuz-2", "initrd.img-2", [])
+
+
+@pytest.mark.parametrize("word", ["a b", "x;reboot", "$(x)", "a'b", "{", "#x\n"])
+def test_arguments_that_grub_would_read_as_commands_are_refused(word: str) -> None:
+    """A drop is a file that people exchange."""
+    with pytest.raises(ToolError, match="cannot be written for the boot loader"):
+        grub.build_entry(grub.parse_config(CONFIG)[0], "t", "vmlinuz-2", "", [word])
+
+
+def test_the_default_is_the_saved_entry(tmp_path: Path) -> None:
+    """Grubenv names it, numbers and identifiers alike."""
+    assert boot(tmp_path).default({"saved_entry": "1>1"}).release == "6.1.0-1-amd64"
+
+
+def test_the_first_entry_is_the_default_when_none_is_saved(tmp_path: Path) -> None:
+    """Also when the saved one is gone."""
+    assert boot(tmp_path).default({}).index == "0"
+    assert boot(tmp_path).default({"saved_entry": "gone"}).index == "0"
+
+
+def test_a_fixed_default_is_read_from_the_configuration(tmp_path: Path) -> None:
+    """GRUB_DEFAULT is a number on many machines; grubenv is then not asked."""
+    fixed = CONFIG.replace('set default="${saved_entry}"', 'set default="2"')
+    assert boot(tmp_path, config=fixed).default({"saved_entry": "1>1"}).index == "2"
+    with pytest.raises(ToolError, match="GRUB_DEFAULT=saved"):
+        boot(tmp_path, config=fixed).set_default("0")
+
+
+@pytest.mark.parametrize(("gone", "remedy"), [("next_entry", "update-grub"), ("custom.cfg", "41_custom")])
+def test_a_loader_that_would_ignore_a_trial_is_refused(tmp_path: Path, gone: str, remedy: str) -> None:
+    """Before anything is written."""
+    with pytest.raises(ToolError, match=remedy):
+        boot(tmp_path, config=CONFIG.replace(gone, "x")).check_one_shot()
+
+
+def test_own_entries_are_replaced_and_nothing_else(tmp_path: Path) -> None:
+    """What a person keeps in custom.cfg stays."""
+    loader = boot(tmp_path)
+    loader.custom.write_text("menuentry 'mine' {\n  linux /vmlinuz-1\n}\n")
+    entry = grub.build_entry(grub.parse_config(CONFIG)[0], "storqual-trial", "vmlinuz-7", "initrd.img-7", [])
+    loader.put_entry(entry, "storqual-trial")
+    loader.put_entry(entry.replace("-7", "-8"), "storqual-trial")
+    text = loader.custom_text()
+    assert text.count("menuentry") == 2
+    assert "vmlinuz-8" in text
+    assert "vmlinuz-7" not in text
+    assert [entry.index for entry in loader.entries()][-2:] == ["3", "4"]
+
+
+def test_a_missing_custom_file_is_put_back_as_missing(tmp_path: Path) -> None:
+    """Restoring nothing is nothing."""
+    loader = boot(tmp_path)
+    loader.write_custom("x")
+    loader.write_custom(None)
+    assert loader.custom_text() is None
+    loader.write_custom(None)
+
+
+def test_one_shot_and_default_use_the_loaders_own_commands(tmp_path: Path) -> None:
+    """They know where the environment block is."""
+    folder = tmp_path / "grub"
+    loader = boot(
+        tmp_path,
+        Call(f"grub-reboot --boot-directory={tmp_path} storqual-trial"),
+        Call(f"grub-set-default --boot-directory={tmp_path} '1>1'"),
+        Call(f"grub-editenv {folder}/grubenv list", "saved_entry=1>1\nnext_entry=a=b\nnoise\n"),
+        Call(f"grub-editenv {folder}/grubenv unset next_entry"),
+        Call(f"grub-editenv {folder}/grubenv set saved_entry=0"),
+    )
+    loader.boot_once("storqual-trial")
+    loader.set_default("1>1")
+    assert loader.environment() == {"saved_entry": "1>1", "next_entry": "a=b"}
+    loader.put_variable("next_entry", None)
+    loader.put_variable("saved_entry", "0")
+    loader.runner.done()
+
+
+def test_a_machine_without_grub_is_a_sentence(tmp_path: Path) -> None:
+    """Other loaders exist."""
+    with pytest.raises(ToolError, match="is GRUB the loader here"):
+        grub.Boot(Replay([]), str(tmp_path / "none")).config()
+
+
+@given(st.text(alphabet="menutrysbli '\"{}\n\t-d$x>\\", max_size=200))
+def test_no_configuration_gives_anything_but_entries_or_a_sentence(text: str) -> None:
+    """Truncated files, unbalanced braces, unclosed quotes."""
+    try:
+        entries = grub.parse_config(text)
+    except ToolError:
+        return
+    assert all(entry.index for entry in entries)

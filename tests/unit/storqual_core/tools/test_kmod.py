@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel modules: loaded, on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from storqual_core.errors import ToolError
+from storqual_core.tools import kmod
+
+from tests.replay import Call, Replay
+
+LINE = "modinfo -k 6.1.0-2-amd64 megaraid_sas"
+TEXT = """\
+filename:       /lib/modules/6.1.0-2-amd64/kernel/drivers/scsi/megaraid/megaraid_sas.ko
+version:        07.719.03.00-rc1
+srcversion:     ABCDEF0123456789ABCDEF0
+alias:          pci:v00001000d00000079sv*sd*bc*sc*i*
+alias:          pci:v00001000d00000078sv*sd*bc*sc*i*
+vermagic:       6.1.0-2-amd64 SMP preempt mod_unload modversions
+signature:      30:45:02:21:00
+		AA:BB
+parm:           lb_pending_cmds:Change raid-1 load balancing
+	outstanding threshold. (int)
+"""
+
+
+def test_repeated_and_continued_keys_are_kept() -> None:
+    """Alias repeats, signature and parm go on in the next line."""
+    values = kmod.parse_modinfo(TEXT)
+    assert len(values["alias"]) == 2
+    assert values["signature"] == ["30:45:02:21:00\nAA:BB"]
+    assert values["parm"][0].endswith("threshold. (int)")
+
+
+def test_the_build_on_disk_is_named() -> None:
+    """For the release that is asked for, not the running one."""
+    build = kmod.on_disk(Replay([Call(LINE, TEXT)]), "megaraid_sas", "6.1.0-2-amd64")
+    assert build is not None
+    assert (build.srcversion, build.version) == ("ABCDEF0123456789ABCDEF0", "07.719.03.00-rc1")
+
+
+def test_a_module_that_the_kernel_does_not_have_is_none() -> None:
+    """Modinfo says so in one sentence; anything else is a failure."""
+    gone = Call(LINE, rc=1, stderr="modinfo: ERROR: Module megaraid_sas not found.\n")
+    assert kmod.on_disk(Replay([gone]), "megaraid_sas", "6.1.0-2-amd64") is None
+    with pytest.raises(ToolError, match="could not open"):
+        kmod.on_disk(Replay([Call(LINE, rc=1, stderr="could not open dir\n")]), "megaraid_sas", "6.1.0-2-amd64")
+
+
+def test_a_built_in_driver_is_said_to_be() -> None:
+    """It has no file and no digest."""
+    text = "name:           virtio_scsi\nfilename:       (builtin)\n"
+    build = kmod.on_disk(Replay([Call("modinfo -k 1 virtio_scsi", text)]), "virtio_scsi", "1")
+    assert build is not None
+    assert build.builtin
+
+
+def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
+    """Dashes of a module's name are underscores there; a module need not have a version."""
+    folder = tmp_path / "module" / "virtio_scsi"
+    folder.mkdir(parents=True)
+    (folder / "srcversion").write_text("AA11\n")
+    (folder / "initstate").write_text("live\n")
+    assert kmod.loaded("virtio-scsi", str(tmp_path)) == kmod.Build(srcversion="AA11")
+    assert kmod.loaded("other", str(tmp_path)) is None
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    """Modinfo's text is for people; nothing in it may stop the run."""
+    assert isinstance(kmod.parse_modinfo(text), dict)
+
+
+def test_a_recorded_modinfo_is_read(transcripts: Path) -> None:
+    """A vendor's module, with continued lines."""
+    values = kmod.parse_modinfo((transcripts / "modinfo" / "mpt3sas_28.100.00.00_el8.txt").read_text())
+    assert values["version"] == ["28.100.00.00"]
+    assert len(values["parm"]) == 15
