@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard looks at before it decides: one reading of the machine, after which the decision is pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Collection, Mapping, Sequence
+
+from .block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve
+from .command import Runner, run
+from .errors import StorqualError
+from .guard_claims import Claim, VolumeClaim
+from .guard_files import FileState, look_at_file
+from .in_use import find_uses, read_mounts, system_disks
+from .machine import Machine
+from .scratch_ledger import Ledger
+from .signatures import Content, read_content
+from .sysfs import Drive, read_drives
+
+__all__ = ["Layer", "Snapshot", "VolumeState", "look", "matching"]
+
+_POOLS = "/proc/spl/kstat/zfs"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A device on top of a drive: its kernel name, what it is in words, and which disks are under it."""
+
+    name: str
+    words: str
+    partition: bool
+    multipath: bool
+    disks: frozenset[str]
+
+
+@dataclass(frozen=True)
+class VolumeState:
+    """Where a volume's path leads: the kernel name of the device, its disks, or why it cannot be used."""
+
+    name: str
+    node: str
+    disks: tuple[str, ...]
+    problem: str
+    content: Content | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
+
+    `busy` tells of devices that could not be opened exclusively, with the reason; `problem` of a machine about
+    which nothing can be known, so that everything is refused.
+    """
+
+    drives: tuple[Drive, ...] = ()
+    system: Mapping[str, str] = field(default_factory=dict)
+    uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    layers: Mapping[str, tuple[Layer, ...]] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    busy: Mapping[str, str] = field(default_factory=dict)
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    volumes: Mapping[str, VolumeState] = field(default_factory=dict)
+    made: Mapping[str, Collection[str]] = field(default_factory=dict)
+    restamping: Collection[str] = ()
+    pools: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
+    """The drives that a claim may mean: those with its WWN, or with its serial when it states no WWN."""
+    if claim.wwn:
+        return [drive for drive in drives if drive.identity.wwn == claim.wwn]
+    return [drive for drive in drives if claim.serial and drive.identity.serial == claim.serial]
+
+
+def look(
+    machine: Machine,
+    claims: Sequence[Claim],
+    *,
+    state_dir: str,
+    volumes: Sequence[VolumeClaim] = (),
+    contents: bool = True,
+    held: Collection[str] = (),
+    runner: Runner = run,
+) -> Snapshot:
+    """Read all that a decision about `claims` needs. `held` are devices that this process holds exclusively itself.
+
+    Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
+    """
+    try:
+        files = {claim.id: look_at_file(claim, state_dir) for claim in claims if claim.file}
+        if len(files) == len(claims) and not volumes:
+            return Snapshot(files=files)
+        return _look(machine, claims, state_dir, volumes, files, contents=contents, held=held, runner=runner)
+    except StorqualError as problem:
+        return Snapshot(problem=str(problem))
+
+
+def _look(
+    machine: Machine,
+    claims: Sequence[Claim],
+    state_dir: str,
+    volumes: Sequence[VolumeClaim],
+    files: Mapping[str, FileState],
+    *,
+    contents: bool,
+    held: Collection[str],
+    runner: Runner,
+) -> Snapshot:
+    drives = tuple(read_drives(machine))
+    mounts = read_mounts(machine)
+    ledger = Ledger.read(machine.path(state_dir))
+    wanted = {drive.name: claim for claim in claims if not claim.file for drive in matching(claim, drives)}
+    layers = {name: tuple(_layer(machine, upper) for upper in above(machine, name)) for name in wanted}
+    states = {volume.id: _volume(machine, volume, contents=contents, runner=runner) for volume in volumes}
+    tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
+    tops |= {state.name for state in states.values() if state.name}
+    nodes = {name: node_of(machine, name) for name in tops}
+    found = {}
+    for drive in drives:
+        claim = wanted.get(drive.name)
+        if contents and claim is not None and claim.id not in found:
+            # through the multipath device where there is one: a path's own cache may be older than what is written
+            top = next((layer.name for layer in layers[drive.name] if layer.multipath), drive.name)
+            if nodes[top]:
+                found[claim.id] = read_content(machine.path(nodes[top]), claim.id, drive.identity.size, runner=runner)
+    return Snapshot(
+        drives=drives,
+        system=system_disks(machine, state_dir, mounts),
+        uses=find_uses(machine, mounts),
+        layers=layers,
+        nodes=nodes,
+        busy={name: machine.busy(node) for name, node in nodes.items() if node and name not in held},
+        contents=found,
+        files=files,
+        volumes=states,
+        made=ledger.made,
+        restamping=ledger.restamping,
+        pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
+    )
+
+
+def _layer(machine: Machine, name: str) -> Layer:
+    return Layer(
+        name=name,
+        words=describe(machine, name),
+        partition=is_partition(machine, name),
+        multipath=is_multipath(machine, name),
+        disks=frozenset(physical(machine, name)),
+    )
+
+
+def _volume(machine: Machine, volume: VolumeClaim, *, contents: bool, runner: Runner) -> VolumeState:
+    found = resolve(machine, volume.path)
+    name = found.names[0] if len(found.names) == 1 and found.kind == "block" else ""
+    problem = found.problem or ("" if name else f"{volume.path} is no block device")
+    node = node_of(machine, name) if name else ""
+    content = None
+    if contents and node:
+        size = (machine.number(f"/sys/class/block/{name}/size") or 0) * 512
+        content = read_content(machine.path(node), volume.id, size, runner=runner)
+    return VolumeState(name, node, found.disks, problem, content)
