@@ -10,11 +10,13 @@ from pathlib import Path
 import click
 from storqual_core.errors import BadInputError
 
+from storqual.campaign import Provision, RunBlock
+from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
-from storqual.commands.collect import collect
+from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command as next_step
-from storqual.commands.record import record
-from storqual.store import iter_events
+from storqual.commands.record import parse_fields, record
+from storqual.store import iter_events, read_run_json
 from storqual.text_safety import terminal_text
 
 __all__ = ["collect_command", "events_command", "next_command", "record_command"]
@@ -32,26 +34,51 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     Example:
       storqual next runs/20261121T101500Z-adapter-4f2a --bench vbench --json
     """
-    step = next_step(run, bench, boot_id)
+    step = next_step(run, bench, boot_id=boot_id)
+    answer = step.to_json()
+    if isinstance(step, Provision):
+        answer["roles"] = role_inputs(step.spec)
+    elif isinstance(step, RunBlock):
+        answer["disturb"] = _disturbance(run, bench, step.session)
     if as_json:
-        print_json(step)
+        print_json(answer)
         return
-    words = [step["action"], *(str(step[name]) for name in ("block", "reason") if step.get(name))]
+    words = [answer["action"], *(str(answer[name]) for name in ("block", "reason") if answer.get(name))]
     click.echo(" ".join(words))
+
+
+def _disturbance(run: Path, bench: str, session: str) -> dict[str, object]:
+    """What the drop of a virtual bench asks to happen while this session is measured."""
+    document = read_run_json(run)
+    # a session that was lost goes on as `<session>.<attempt>`, in the same configuration
+    name = session.partition(".")[0]
+    planned = next((s for s in document["plan"]["sessions"] if s["id"] == name and s["bench"] == bench), None)
+    if planned is None:
+        return {}
+    spec = document["provision"][bench][planned["configuration"]]
+    return dict((spec.get("virtual") or {}).get("unplug") or {})
 
 
 @click.command("record")
 @run_argument
 @click.argument("kind")
+@click.argument("fields", nargs=-1)
 @click.option("--bench", help="The bench it happened on.")
 @as_json
-def record_command(run: Path, kind: str, bench: str | None, as_json: bool) -> None:
-    """Append an event to a run; its fields are a JSON object on standard input.
+def record_command(run: Path, kind: str, fields: tuple[str, ...], bench: str | None, as_json: bool) -> None:
+    """Append an event to a run; fields are name=value words, or a JSON object on standard input.
 
     \b
     Example:
-      echo '{"text": "cable of port 2 reseated"}' | storqual record runs/<run-id> note --bench vbench
+      storqual record runs/20261121T101500Z-adapter-4f2a note --bench vbench text="cable of port 2 reseated"
     """
+    given = parse_fields(fields) if fields else _fields_from_stdin()
+    event = record(run, kind, {**({"bench": bench} if bench else {}), **given})
+    if as_json:
+        print_json({"time": event.time, "kind": event.kind, **event.fields})
+
+
+def _fields_from_stdin() -> dict[str, object]:
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     try:
         fields = json.loads(text) if text.strip() else {}
@@ -59,9 +86,7 @@ def record_command(run: Path, kind: str, bench: str | None, as_json: bool) -> No
         raise BadInputError([f"standard input: found no JSON ({problem}), expected the event's fields"]) from None
     if not isinstance(fields, dict):
         raise BadInputError([f"standard input: found {type(fields).__name__}, expected a JSON object"])
-    event = record(run, kind, {**({"bench": bench} if bench else {}), **fields})
-    if as_json:
-        print_json(event)
+    return fields
 
 
 @click.command("events")
@@ -80,7 +105,7 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
         event for event in iter_events(run) if (bench is None or event.bench == bench) and kind in (None, event.kind)
     ]
     if as_json:
-        print_json([{"time": event.time, "kind": event.kind, **event.fields} for event in chosen])
+        print_json([{**event.fields, "time": event.time, "kind": event.kind} for event in chosen])
         return
     for event in chosen:
         words = (f"{name}={value}" for name, value in event.fields.items() if isinstance(value, (str, int, float)))
@@ -99,7 +124,7 @@ def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> N
     Example:
       ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
     """
-    got = collect(run, block, sys.stdin.read(), lost=lost)
+    got = collect_spool(run, block, sys.stdin.read(), lost=lost)
     if as_json:
         print_json(got.to_json())
     else:

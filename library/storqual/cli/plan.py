@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from storqual_core.errors import BadInputError
@@ -42,6 +43,7 @@ def plan_command(
     limit: str | None,
     budget: str | None,
     runs: Path,
+    dry_run: bool,
     resume: Path | None,
     as_json: bool,
 ) -> None:
@@ -52,31 +54,55 @@ def plan_command(
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual plan -i inventories/local --baseline today --candidate tomorrow --suite adapter --json
     """
-    from storqual.commands.plan import PlanRequest, describe_plan, plan_run, resume_run
+    from storqual.commands.plan import PlanRequest, check_resume, plan_run
 
     if resume is not None:
-        planned = resume_run(resume)
+        done = check_resume(resume)
+        answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
         asked = {"-i/--inventory": inventories, "--candidate": candidate, "--baseline": baseline, "--suite": suite}
         missing = [f"{name} is needed" for name, value in asked.items() if not value]
         if missing:
             raise BadInputError(missing)
-        planned = plan_run(
-            PlanRequest(
-                inventories=tuple(Path(inventory) for inventory in inventories),
-                baseline=baseline,
-                candidate=candidate,
-                suite=suite,
-                profile=profile,
-                gate=gate,
-                runs=runs,
-                limit=limit,
-                adapters=tuple(adapters.split(",")) if adapters else None,
-                seed=seed,
-                budget=parse_duration(budget) if budget else None,
-            )
+        request = PlanRequest(
+            inventories=tuple(Path(inventory) for inventory in inventories),
+            baseline=baseline,
+            candidate=candidate,
+            suite=suite,
+            profile=profile,
+            gate=gate,
+            limit=limit,
+            adapters=tuple(adapters.split(",")) if adapters else None,
+            seed=seed,
+            budget=parse_duration(budget) if budget else None,
         )
+        planned = plan_run(request, runs.resolve(), write=not dry_run)
+        answer = planned.to_json()
+        if planned.path is not None:
+            answer["benches"] = {name: {**answer["benches"][name], **b} for name, b in _benches(planned.path).items()}
     if as_json:
-        print_json(planned.to_json())
+        print_json(answer)
     else:
-        click.echo(describe_plan(planned))
+        _print(answer)
+
+
+def _benches(run: Path) -> dict[str, Any]:
+    """The benches as the plan read them: their device strings are what devices say, never templates."""
+    from storqual.store import read_run_json
+
+    return dict(read_run_json(run)["benches"])
+
+
+def _print(answer: dict[str, Any]) -> None:
+    """The plan in a few lines for a person."""
+    click.echo(f"run        {answer['run']}")
+    if "points" in answer:
+        seen = answer["detectable_percent"]
+        click.echo(f"points     {answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches")
+        click.echo(f"bench time {answer['expected_seconds'] / 60:.0f} min in {answer['sessions']} sessions")
+        click.echo(f"margin     {answer['margin_percent']:g} %")
+        click.echo(f"detectable {'unknown until the noise is known' if seen is None else f'{seen:g} %'}")
+    for warning in answer.get("warnings", []):
+        click.echo(f"warning    {warning}")
+    if answer.get("path"):
+        click.echo(f"directory  {answer['path']}")
