@@ -51,7 +51,7 @@ def _inodes(state_dir: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
-    """Whether a claimed file is what storqual made and nothing else. Raises StorqualError for an unreadable record."""
+    """Whether a claimed file is what storqual made, nothing else. Raises StorqualError for an unreadable record."""
     folder = targets_folder(state_dir)
     path = Path(claim.file)
     if path.is_symlink():
