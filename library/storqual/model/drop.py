@@ -24,6 +24,7 @@ _SHA256 = frozenset("0123456789abcdef")
 
 
 def _sha256(value: object) -> object:
+    value = as_written(value)
     if not isinstance(value, str) or len(value) != 64 or not _SHA256.issuperset(value.lower()):
         raise ValueError("a SHA-256 of 64 hexadecimal digits")
     return value.lower()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -119,6 +120,7 @@ class VirtualAdapter(Shape):
     """The emulated device that stands for an adapter."""
 
     device: Name
+    serial: Text | None = None
     options: dict[str, Any] = Field(default={})
 
 
@@ -218,12 +220,18 @@ def _with_paths(bench: Bench, folder: Path) -> Bench:
     return bench.model_copy(update={"adapters": adapters, "state_dir": _absolute(bench.state_dir, folder)})
 
 
+_INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
+
+
 def _absolute(path: str, folder: Path) -> str:
-    for prefix in ("{{ inventory_dir }}/", "{{inventory_dir}}/"):
-        path = path.removeprefix(prefix)
-    base = Path(path).expanduser()
+    """A path of this machine; `{{ inventory_dir | dirname }}/` in front means for us what it means for Ansible."""
+    prefix = _INVENTORY_DIR.match(path)
+    if prefix is not None:
+        for _ in range(prefix.group(1).count("|")):
+            folder = folder.parent
+        path = path[prefix.end() :]
     # not `resolve`: the guard itself decides what a symbolic link means
-    return os.path.normpath(folder / base)
+    return os.path.normpath(folder / Path(path).expanduser())
 
 
 def _bench_problems(bench: Bench, document: Document) -> list[str]:

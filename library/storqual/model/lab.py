@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual_core.command import Runner, run
 from storqual_core.errors import BadInputError, StorqualError
 
 from storqual.model.inventory import Inventory, read_benches
@@ -23,24 +24,23 @@ GROUP = "benches"
 """The group whose hosts are benches."""
 
 _SUFFIXES = (".yml", ".yaml")
+_TIMEOUT = 120.0
 
 
-def load_inventory(sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run) -> Inventory:
+def load_inventory(sources: Sequence[Path], *, limit: str | None = None) -> Inventory:
     """The benches of an inventory. Raises BadInputError with every problem, StorqualError when no bench matches."""
-    inventory, problems = read_inventory(sources, limit=limit, runner=runner)
+    inventory, problems = read_inventory(sources, limit=limit)
     raise_all(problems)
     return inventory
 
 
-def read_inventory(
-    sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run
-) -> tuple[Inventory, list[str]]:
+def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tuple[Inventory, list[str]]:
     """The benches and all problems, for a caller that has more files to check before it complains.
 
     A `.json` file is the output of `ansible-inventory --list`; anything else is given to ansible-inventory.
     Raises BadInputError when Ansible cannot read it at all, StorqualError when no bench matches `limit`.
     """
-    listed = list_inventory(sources, limit=limit, runner=runner)
+    listed = list_inventory(sources, limit=limit)
     hosts = _hosts(listed)
     name = " ".join(str(source) for source in sources)
     if not hosts:
@@ -58,7 +58,7 @@ def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: s
     return inventory
 
 
-def list_inventory(sources: Sequence[Path], *, limit: str | None = None, runner: Runner = run) -> dict[str, Any]:
+def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict[str, Any]:
     """What `ansible-inventory --list` says. Raises BadInputError with Ansible's own words when it cannot."""
     missing = [
         f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
@@ -69,7 +69,7 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None, runner:
     if len(sources) == 1 and sources[0].suffix == ".json" and limit is None:
         text = sources[0].read_text(encoding="utf-8", errors="replace")
     else:
-        text = _ask_ansible(sources, limit, runner)
+        text = _ask_ansible(sources, limit)
     try:
         listed = json.loads(text)
     except ValueError as problem:
@@ -83,21 +83,33 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None, runner:
     return listed
 
 
-def _ask_ansible(sources: Sequence[Path], limit: str | None, runner: Runner) -> str:
+def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
     program = Path(sys.executable).parent / "ansible-inventory"
     argv = [str(program) if program.is_file() else "ansible-inventory", "--list"]
     for source in sources:
         argv += ["-i", str(source)]
     if limit is not None:
         argv += ["--limit", limit]
-    # a configuration in the working directory must not change what the inventory says
-    environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-    done = runner(argv, timeout=120.0, env=environment)
-    if done.rc != 0:
+    # a configuration in the working directory must not change what the inventory says; Ansible wants an UTF-8 locale
+    environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            env={**os.environ, **environment},
+            encoding="utf-8",
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise StorqualError(f"{argv[0]}: {problem}; is the environment complete (`make setup`)?") from None
+    if done.returncode != 0:
         said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line]
         if limit is not None and any("pattern" in line.lower() for line in said):
             return "{}"
-        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.rc}"
+        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
     return done.stdout
 

@@ -23,7 +23,10 @@ class MetricFacts:
 @cache
 def _table() -> dict[str, MetricFacts]:
     # imported when a suite is read: the metrics bring numpy, and most commands read no suite
-    metrics = importlib.import_module("storqual.metrics").METRICS
+    try:
+        metrics = importlib.import_module("storqual.metrics").METRICS
+    except ModuleNotFoundError:
+        return {n: MetricFacts(n, "", "", ()) for n in ("iops", "throughput_mb_s", "cpu_us_per_io", "latency_p99_us")}
     return {
         name: MetricFacts(name, str(metric.unit), str(metric.better), tuple(metric.needs))
         for name, metric in metrics.items()

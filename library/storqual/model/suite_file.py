@@ -7,12 +7,13 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from storqual_core.fio_job import read_ask
 from storqual_core.setting_values import check_value
 from storqual_core.settings import SETTINGS
 
 from storqual.model.metric_names import MetricFacts, metric_facts, metric_names
 from storqual.model.shape import did_you_mean, raise_all, shaped, shown
-from storqual.model.suite import Criterion, Suite, Workload, applies
+from storqual.model.suite import Criterion, Parameters, Suite, Workload, applies
 from storqual.model.units import fitting_units, limit_value
 from storqual.model.yaml_file import Document, Place, read_yaml
 
@@ -61,30 +62,22 @@ def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
                 yield document.problem(
                     (*place, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
                 )
-        for option in workload.options:
-            if option not in _FIO_OPTIONS:
-                told = f"fio option {option!r} in {name}"
-                near = did_you_mean(option, _FIO_OPTIONS)
-                yield document.problem(
-                    (*place, "options", option), told, f"an option that only shapes the load{near}"
-                )
+        for told in _option_problems(workload):
+            option, _, rest = told.removeprefix("options.").partition(": found ")
+            found, _, expected = rest.partition(", expected ")
+            yield document.problem((*place, "options", option), f"fio option {option} {found} in {name}", expected)
+        for target in workload.factors.get("target", (workload.target or "raw",)):
+            if target != "raw":
+                at = (*place, "factors", "target") if "target" in workload.factors else (*place, "target")
+                yield document.problem(at, f"target {target} in {name}", "raw (file systems are not measured yet)")
 
 
-_FIO_OPTIONS = frozenset(
-    word
-    for line in (
-        "allrandrepeat bssplit buffer_compress_chunk buffer_compress_percentage buffer_pattern clocksource",
-        "cmdprio_percentage cpus_allowed cpus_allowed_policy dedupe_percentage do_verify fdatasync fixedbufs fsync",
-        "hipri io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low",
-        "latency_percentile latency_target latency_window nonvectored norandommap numa_cpu_nodes numa_mem_policy",
-        "percentage_random prio prioclass random_distribution random_generator randrepeat randseed rate rate_cycle",
-        "rate_iops rate_min rate_process refill_buffers registerfiles rw_sequencer scramble_buffers serialize_overlap",
-        "sqthread_poll sqthread_poll_cpu sync thinktime thinktime_blocks thinktime_spin verify verify_interval",
-        "zero_buffers",
-    )
-    for word in line.split()
-)
-"""Options that shape the load. Everything else is the bench program's own, or names files, or would run commands."""
+def _option_problems(workload: Parameters) -> list[str]:
+    """What the bench would refuse of the options passed on to fio: its program keeps the list of harmless ones."""
+    ask = {"rw": "read", "bs": 4096, "runtime_s": 1.0, "options": dict(workload.options)}
+    problems: list[str] = []
+    read_ask(ask, "", problems)
+    return [problem.removeprefix(": ") for problem in problems]
 
 
 def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
@@ -168,16 +161,15 @@ def _answer_problems(
     suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, place: Place
 ) -> Iterator[str]:
     """A criterion that no sample of its workloads can ever answer: latency of writes where nothing is written."""
-    if facts.name.startswith(("read_", "write_")) or any(
-        need.startswith(("read_", "write_")) for need in facts.needs
-    ):
-        sides = {side for workload in _chosen(suite, criterion) for side in _sides(workload)}
-        wanted = {need.split("_")[0] for need in facts.needs if need.startswith(("read_", "write_"))}
-        # a metric that adds both sides (IOPS) names both and is answered by either
-        if wanted and sides and not wanted & sides:
-            need, have = " and ".join(sorted(wanted)), " and ".join(sorted(sides))
-            told = f"{facts.name}, which needs {need}s, for workloads that only {have}"
+    sides = {side for workload in _chosen(suite, criterion) for side in _sides(workload)}
+    for need in facts.needs:
+        # alternatives of one need: `read_ios|write_ios` is answered by either
+        wanted = {name.split("_")[0] for name in need.split("|") if name.startswith(("read_", "write_"))}
+        if wanted and sides and len(wanted) == len(need.split("|")) and not wanted & sides:
+            lack, have = " or ".join(sorted(wanted)), " and ".join(sorted(sides))
+            told = f"{facts.name}, which needs {lack}s, for workloads that only {have}"
             yield document.problem((*place, "metric"), told, "a metric that a planned sample can answer")
+            return
 
 
 def _sides(workload: Workload) -> Iterable[str]:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench is to do next: get ready for a session, run a block, or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.store.records import PlannedSession
+
+__all__ = ["Provision", "RunBlock", "Step", "Stop"]
+
+
+@dataclass(frozen=True)
+class Provision:
+    """Bring the bench to the session's configuration, prove it, then record `session_started`.
+
+    `blocks` are files that the session needs and that may not be written yet; `added` says that the session is none
+    of the plan but was found worth measuring since.
+    """
+
+    session: PlannedSession
+    spec: Mapping[str, Any]
+    number: int
+    of: int
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    added: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What `storqual next --json` prints."""
+        return {
+            "action": "provision",
+            "session": self.session.to_json(),
+            "spec": dict(self.spec),
+            "number": self.number,
+            "of": self.of,
+        }
+
+
+@dataclass(frozen=True)
+class RunBlock:
+    """Run a block. `resume`: it was started and its end is not known: attach to it or collect its spool."""
+
+    session: str
+    block: str
+    resume: bool
+    number: int
+    of: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What `storqual next --json` prints."""
+        return {
+            "action": "block",
+            "session": self.session,
+            "block": self.block,
+            "file": f"blocks/{self.block}.json",
+            "resume": self.resume,
+            "number": self.number,
+            "of": self.of,
+        }
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Nothing more to do on this bench. `complete`: because everything that was worth measuring is measured."""
+
+    reason: str
+    complete: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """What `storqual next --json` prints."""
+        return {"action": "stop", "reason": self.reason, "complete": self.complete}
+
+
+Step = Provision | RunBlock | Stop

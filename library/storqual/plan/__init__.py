@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan: which points, in which sessions, in which order, for how long, and what can be seen with it."""
+
+from __future__ import annotations
+
+from storqual.plan.make import Campaign, PlanRequest, make_plan
+
+__all__ = ["Campaign", "PlanRequest", "make_plan"]

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of one bench: its adapters under test, its points, its sessions and their blocks."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual_core.setting_values import check_value
+from storqual_core.settings import SETTINGS
+
+from storqual.model.drop import Drop
+from storqual.model.inventory import Bench
+from storqual.model.suite import Profile, Suite, applies
+from storqual.plan.arms import undeclared
+from storqual.plan.blocks import block_file, cut, order_launches
+from storqual.plan.budget import costs_of, session_seconds
+from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
+from storqual.plan.points import cells, drives_for, shortage
+from storqual.plan.resolve import resolve
+from storqual.plan.sessions import (
+    ARMS,
+    Configuration,
+    Design,
+    Varied,
+    configuration_name,
+    design_of,
+    plan_sessions,
+    split,
+)
+from storqual.store.records import PlannedPoint, PlannedSession
+
+__all__ = ["BenchPlan", "Choice", "adapters_under_test", "choose_cells", "plan_bench"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which cells are measured on which adapter, which are left out and why, and levels that nobody will see."""
+
+    placed: tuple[Placed, ...]
+    skipped: tuple[tuple[Placed, str], ...]
+    unseen: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """Everything that is planned for a bench."""
+
+    bench: Bench
+    under_test: tuple[str, ...]
+    design: Design
+    points: tuple[PlannedPoint, ...]
+    sessions: tuple[PlannedSession, ...]
+    blocks: tuple[dict[str, Any], ...]
+    specs: Mapping[str, dict[str, Any]]
+    configurations: Mapping[str, dict[str, Any]]
+    seconds: float
+    measuring_seconds: float
+    launches: int
+
+
+def adapters_under_test(bench: Bench, profile: Profile, suite: Suite, asked: Sequence[str] | None) -> list[str]:
+    """The aliases under test: those asked for, else the inventory's choice, else adapters with claimed drives.
+
+    A profile that names a number takes so many of the last kind, those first that can serve the whole suite.
+    """
+    for chosen in (asked, bench.under_test):
+        if chosen is not None:
+            return [alias for alias in bench.adapters if alias in chosen]
+    claimed = [alias for alias, adapter in bench.adapters.items() if adapter.claimed]
+    if profile.adapters is None:
+        return claimed
+    matrix = cells(suite)
+    lacks = {alias: sum(bool(shortage(bench.adapters[alias], cell.pattern)) for cell in matrix) for alias in claimed}
+    best = sorted(claimed, key=lambda alias: lacks[alias])[: profile.adapters]
+    return [alias for alias in claimed if alias in best]
+
+
+def choose_cells(bench: Bench, under_test: Sequence[str], suite: Suite, profile: Profile, seed: str) -> Choice:
+    """The whole matrix, or the balanced fraction that the profile asks for."""
+    every = [
+        Placed(
+            alias,
+            cell,
+            tuple(
+                number
+                for number, criterion in enumerate(suite.criteria)
+                if applies(criterion, cell.workload, dict(cell.factors), alias)
+            ),
+        )
+        for alias in under_test
+        for cell in cells(suite, _varied(suite))
+    ]
+    reasons = [(placed, shortage(bench.adapters[placed.adapter], placed.cell.pattern)) for placed in every]
+    able = [placed for placed, reason in reasons if not reason]
+    count = _cell_count(profile, len(under_test))
+    if count is None:
+        return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
+    chosen = balanced_fraction(able, count, seed)
+    order = {placed: number for number, placed in enumerate(able)}
+    return Choice(tuple(sorted(chosen, key=order.__getitem__)), (), tuple(unseen_levels(able, chosen)))
+
+
+def plan_bench(
+    run: str,
+    bench: Bench,
+    under_test: Sequence[str],
+    choice: Choice,
+    *,
+    drops: tuple[Drop, Drop],
+    suite: Suite,
+    profile: Profile,
+    seed: int,
+    by_sessions: bool,
+    prefix: str,
+) -> BenchPlan:
+    """Sessions and blocks of one bench; `prefix` keeps ids of several benches apart."""
+    vary = _levels(suite)
+    slow, quick = split(vary)
+    configurations = {
+        configuration_name(arm, combination): Configuration(
+            name=configuration_name(arm, combination),
+            arm=arm,
+            varied=combination,
+            resolved=resolve(drop, bench, under_test, dict(combination)),
+        )
+        for arm, drop in zip(ARMS, drops, strict=True)
+        for combination in (tuple(sorted((*one, *two))) for one in slow for two in quick)
+    }
+    first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in ARMS}
+    design = design_of(first["baseline"].resolved, first["candidate"].resolved, by_sessions=by_sessions)
+    costs = costs_of(bench.kind, profile)
+    sessions, blocks = [], []
+    launched: Counter[str] = Counter()
+    seconds = measuring = 0.0
+    for session in plan_sessions(design, slow, profile.sessions, prefix):
+        # launches of one arm are counted over the sessions of one combination of slow settings
+        done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
+        launches = order_launches(session, choice.placed, profile, seed=seed, done=done, quick=quick)
+        for arm in session.arms:
+            launched[f"{arm}/{session.slow}"] += profile.pairs if len(session.arms) > 1 else profile.launches
+        parts = list(cut(launches, profile, costs.launch))
+        names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
+        blocks += [
+            block_file(run, name, session.id, bench, part, profile, configurations=configurations)
+            for name, part in zip(names, parts, strict=True)
+        ]
+        sessions.append(
+            PlannedSession(
+                id=session.id,
+                bench=bench.name,
+                arm=session.arms[0],
+                configuration=_start_of(session.arms[0], session.slow, quick),
+                change=session.change,
+                boot=session.boot,
+                arms=session.arms,
+                blocks=tuple(names),
+            )
+        )
+        took = session_seconds(session.change if sessions[1:] else "none", map(len, parts), profile, costs)
+        seconds += took
+        measuring += sum(len(part) for part in parts) * (profile.ramp + profile.runtime)
+    return BenchPlan(
+        bench=bench,
+        under_test=tuple(under_test),
+        design=design,
+        points=_points(bench, choice),
+        sessions=tuple(sessions),
+        blocks=tuple(blocks),
+        specs={name: _spec(c, first, bench, under_test, design) for name, c in configurations.items()},
+        configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
+        seconds=seconds,
+        measuring_seconds=measuring,
+        launches=sum(len(block["launches"]) for block in blocks),
+    )
+
+
+def _cell_count(profile: Profile, adapters: int) -> int | None:
+    """How many cells a bench gets: the profile's number is for as many adapters as it names, fewer take their share."""
+    if profile.cells is None or profile.adapters is None or adapters >= profile.adapters:
+        return profile.cells
+    return math.ceil(profile.cells * adapters / profile.adapters)
+
+
+def _levels(suite: Suite) -> dict[str, list[Any]]:
+    """The levels of varied settings in plain form."""
+    return {name: [check_value(SETTINGS[name], level) for level in levels] for name, levels in suite.vary.items()}
+
+
+def _varied(suite: Suite) -> list[dict[str, Any]]:
+    """Every combination of varied settings."""
+    slow, quick = split(_levels(suite))
+    return [dict((*one, *two)) for one in slow for two in quick]
+
+
+def _start_of(arm: str, slow: Varied, quick: Sequence[Varied]) -> str:
+    """The configuration that a session is provisioned to; the bench switches from there."""
+    return configuration_name(arm, tuple(sorted((*slow, *quick[0]))))
+
+
+def _points(bench: Bench, choice: Choice) -> tuple[PlannedPoint, ...]:
+    listed = [(placed, "") for placed in choice.placed] + list(choice.skipped)
+    return tuple(
+        PlannedPoint(
+            bench=bench.name,
+            adapter=placed.adapter,
+            point=placed.cell.name,
+            workload=placed.cell.workload,
+            factors=dict(placed.cell.factors),
+            drives=tuple(drive.id for drive in drives_for(bench.adapters[placed.adapter], placed.cell.pattern)),
+            varied=dict(placed.cell.varied),
+            skipped=reason,
+        )
+        for placed, reason in listed
+    )
+
+
+def _spec(
+    configuration: Configuration,
+    first: Mapping[str, Configuration],
+    bench: Bench,
+    under_test: Sequence[str],
+    design: Design,
+) -> dict[str, Any]:
+    """What the roles get for a configuration, before `next` adds the session."""
+    other = first["candidate" if configuration.arm == "baseline" else "baseline"]
+    switched: dict[str, list[str]] = {}
+    if design.kind == "interleaved":
+        for difference in design.differences:
+            switched.setdefault(difference.owner, []).append(difference.name)
+    return {
+        "bench": bench.name,
+        "kind": bench.kind,
+        "arm": configuration.arm,
+        "configuration": configuration.name,
+        "adapters": list(under_test),
+        "expected_drivers": {alias: driver for alias in under_test if (driver := bench.adapters[alias].driver)},
+        **configuration.resolved.to_json(),
+        # what only the other arm declares is to be as it was found; what the bench will switch by itself is to be
+        # remembered although provisioning changes nothing
+        "as_found": undeclared(configuration.resolved, other.resolved),
+        "switched": {"drive": switched},
+    }

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches of a session in their order, cut into block files that a bench runs without the control node."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.model.inventory import Bench, Drive
+from storqual.model.suite import Profile
+from storqual.plan.arms import switch_steps
+from storqual.plan.fraction import Placed
+from storqual.plan.points import drives_for
+from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
+
+__all__ = ["BLOCK_SCHEMA", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
+
+BLOCK_SCHEMA = "storqual.block/1"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One fio process to be: a cell on an adapter under a configuration; `n` counts its arm's launches there."""
+
+    placed: Placed
+    arm: str
+    configuration: str
+    n: int
+    group: int
+    """Launches of one group (a pair) stay in one block."""
+
+    @property
+    def point(self) -> str:
+        """The point's name."""
+        return self.placed.cell.name
+
+
+def order_launches(
+    session: SessionPlan,
+    placed: Sequence[Placed],
+    profile: Profile,
+    *,
+    seed: int,
+    done: Mapping[str, int],
+    quick: Sequence[Varied],
+) -> list[Launch]:
+    """All launches of a session. The order of the points is drawn from `seed` and the session's id.
+
+    One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
+    the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. `done` counts earlier
+    launches of an arm, per arm.
+    """
+    source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
+    both = len(session.arms) > 1
+    rounds = profile.pairs if both else profile.launches
+    launches: list[Launch] = []
+    for number in range(rounds):
+        arms = session.arms if number % 2 == 0 else tuple(reversed(session.arms))
+        combinations = list(quick)
+        source.shuffle(combinations)
+        for combination in combinations:
+            wanted = dict(combination) | dict(session.slow)
+            here = [cell for cell in placed if dict(cell.cell.varied) == wanted]
+            source.shuffle(here)
+            for cell in here:
+                group = len(launches)
+                launches += [
+                    Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
+                    for arm in arms
+                ]
+    return launches
+
+
+def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Iterator[list[Launch]]:
+    """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each."""
+    block: list[Launch] = []
+    for launch in launches:
+        full = seconds_of(len(block) + 1, profile, launch_cost) > profile.block
+        if block and full and launch.group != block[-1].group:
+            yield block
+            block = []
+        block.append(launch)
+    if block:
+        yield block
+
+
+def seconds_of(launches: int, profile: Profile, launch_cost: float) -> float:
+    """Expected seconds of a block of so many launches, its idle window and start included."""
+    return launches * (profile.ramp + profile.runtime + launch_cost) + profile.idle + 1.0
+
+
+def block_file(
+    run: str,
+    block: str,
+    session: str,
+    bench: Bench,
+    launches: Sequence[Launch],
+    profile: Profile,
+    *,
+    configurations: Mapping[str, Configuration],
+) -> dict[str, Any]:
+    """The block file: claims of every target, every launch, and the switches between configurations.
+
+    A block takes nothing for granted of the block before: the first launch on a drive sets everything in which the
+    configurations of this session differ, later ones what the drive's last launch left otherwise.
+    """
+    state: dict[str, str] = {}
+    targets: dict[str, Drive] = {}
+    listed = []
+    peers = list(dict.fromkeys(launch.configuration for launch in launches))
+    for index, launch in enumerate(launches):
+        adapter = bench.adapters[launch.placed.adapter]
+        drives = drives_for(adapter, launch.placed.cell.pattern)
+        targets |= {drive.id: drive for drive in drives}
+        steps: dict[tuple[str, ...], dict[str, Any]] = {}
+        for drive in drives:
+            for was in [state[drive.id]] if drive.id in state else peers:
+                found = switch_steps(
+                    configurations[was].resolved, configurations[launch.configuration].resolved, [drive.id]
+                )
+                steps |= {tuple(step["read_back"]): step for step in found}
+            state[drive.id] = launch.configuration
+        listed.append(
+            {
+                "index": index,
+                "adapter": launch.placed.adapter,
+                "arm": launch.arm,
+                "configuration": launch.configuration,
+                "point": launch.point,
+                "n": launch.n,
+                "drives": [drive.id for drive in drives],
+                "fio": _fio(launch, profile, bench.kind),
+                "switch": list(steps.values()),
+            }
+        )
+    return {
+        "schema": BLOCK_SCHEMA,
+        "run": run,
+        "block": block,
+        "bench": bench.name,
+        "session": session,
+        "state_dir": bench.state_dir,
+        "targets": {name: {"claim": claim(drive)} for name, drive in sorted(targets.items())},
+        "idle_s": profile.idle,
+        "launches": listed,
+    }
+
+
+def claim(drive: Drive) -> dict[str, Any]:
+    """What must be true of the drive before anything is written to it."""
+    names = ("file", "size") if drive.file is not None else ("wwn", "serial", "vendor", "model", "size")
+    return {name: getattr(drive, name) for name in names}
+
+
+_LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
+"""Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
+
+
+def _fio(launch: Launch, profile: Profile, kind: str) -> dict[str, Any]:
+    values = launch.placed.cell.pattern.values
+    options = dict(launch.placed.cell.pattern.options)
+    if values["rate_iops"] is not None:
+        options["rate_iops"] = values["rate_iops"]
+    return {
+        "rw": values["rw"],
+        "bs": values["bs"],
+        "iodepth": values["iodepth"],
+        "numjobs": values["numjobs"],
+        "ioengine": values["engine"],
+        "direct": int(bool(values["direct"])),
+        "runtime_s": profile.runtime,
+        "ramp_s": profile.ramp,
+        "rwmixread": values["rwmixread"],
+        "options": options,
+        **({"fallback": _LOCAL_FALLBACK} if kind == "local" else {}),
+    }

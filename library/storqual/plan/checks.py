@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only shows when suite, drops and inventory are seen together; all of it before a bench is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from storqual.model.drop import Drop, On
+from storqual.model.inventory import Bench
+from storqual.model.shape import did_you_mean
+from storqual.model.suite import Suite, applies
+from storqual.model.yaml_file import Document, read_yaml
+from storqual.plan.fraction import Placed
+from storqual.plan.points import cells, shortage
+from storqual.plan.resolve import drives_of, find_drive, unmatched
+
+__all__ = ["DropFile", "criterion_problems", "drop_problems", "level_problems", "peer_problems"]
+
+
+@dataclass(frozen=True)
+class DropFile:
+    """A drop with the file it came from, for the lines of messages."""
+
+    drop: Drop
+    path: Path
+
+
+def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
+    """What a drop names and no bench has; `virtual` where a bench is none; members that are not claimed."""
+    document = read_yaml(file.path)
+    for section, entries in file.drop.sections.items():
+        for number, entry in enumerate(entries):
+            place = _place(document, section, number)
+            yield from _on_problems(document, place, entry.on, benches)
+            named: list[tuple[str, str]] = []
+            if section == "raid":
+                named = [(name, text) for name in ("members", "hot_spares") for text in entry.settings.get(name, ())]
+            if section == "virtual":
+                limited = [text for text in entry.settings.get("iops_limit", {}) if text != "all"]
+                named += [("iops_limit", text) for text in limited]
+                if "unplug" in entry.settings:
+                    named.append(("unplug", str(entry.settings["unplug"]["drive"])))
+            for name, text in named:
+                yield from _drive_problems(document, (*place, name), text, benches)
+            if section == "virtual":
+                for bench in benches:
+                    if bench.kind != "virtual":
+                        told = f"section virtual, for bench {bench.name}, which is {bench.kind}"
+                        yield document.problem(place, told, "it on virtual benches only")
+    for number, image in enumerate(file.drop.firmware):
+        place = _place(document, "firmware", number)
+        yield from _on_problems(document, place, image.on, benches)
+
+
+def level_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
+    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere."""
+    document = read_yaml(path)
+    told: set[tuple[str, str]] = set()
+    for cell in cells(suite):
+        reasons = [
+            f"{alias} of {bench.name} {reason}"
+            for bench, aliases in benches
+            for alias in aliases
+            if (reason := shortage(bench.adapters[alias], cell.pattern))
+        ]
+        if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
+            continue
+        key = (cell.workload, reasons[0])
+        if key not in told:
+            told.add(key)
+            factor = "ports" if "ports" in reasons[0] else "drives"
+            place = ("workloads", cell.workload, "factors", factor)
+            found = f"{factor}={cell.pattern.values[factor]} in workload {cell.workload}"
+            yield document.problem(place, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
+
+
+def criterion_problems(suite: Suite, path: Path, placed: Sequence[Placed]) -> Iterator[str]:
+    """Criteria that are judged at no planned point."""
+    document = read_yaml(path)
+    for number, criterion in enumerate(suite.criteria):
+        if not any(applies(criterion, p.cell.workload, dict(p.cell.factors), p.adapter) for p in placed):
+            near = sorted({p.adapter for p in placed}) if criterion.adapters else []
+            expected = "a criterion that a planned point answers"
+            hint = did_you_mean(criterion.adapters[0], near) if near else ""
+            yield document.problem(("criteria", number), f"no planned point for {criterion.name}", expected + hint)
+
+
+def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
+    """Criteria against peers where an adapter has none."""
+    if any(len(aliases) > 1 for _, aliases in benches):
+        return
+    document = read_yaml(path)
+    for number, criterion in enumerate(suite.criteria):
+        if criterion.against == "peers":
+            found = f"{criterion.name} against peers with one adapter under test"
+            yield document.problem(("criteria", number), found, "two adapters at least")
+
+
+def _on_problems(document: Document, place: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
+    for name, text, known in unmatched(on, benches):
+        listed = ", ".join(known[:12]) or "a claimed drive"
+        what = "claimed drive" if name == "drives" else name
+        yield document.problem(
+            (*place, "on", name), f"no {what} {text!r} on any bench", f"one of {listed}{did_you_mean(text, known)}"
+        )
+    if on.drives is None and (on.adapter or on.model) and not any(unmatched(on, benches)):
+        under = [alias for bench in benches for alias in bench.adapters]
+        if on.model and on.adapter and not any(drives_of(on, bench, under) for bench in benches):
+            yield document.problem(
+                (*place, "on"), "an `on` whose parts never meet", "an adapter with drives of that model"
+            )
+
+
+def _drive_problems(
+    document: Document, place: tuple[str | int, ...], text: str, benches: Sequence[Bench]
+) -> Iterator[str]:
+    """A drive that no bench has, or that no claim covers."""
+    found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
+    if any(drive.claim for drive in found):
+        return
+    claimed = [drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
+    what = f"drive {text!r}, which is not claimed" if found else f"no drive {text!r} on any bench"
+    yield document.problem(place, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, claimed)}")
+
+
+def _place(document: Document, section: str, number: int) -> tuple[str | int, ...]:
+    """Where entry `number` of a section stands: in a list, or alone."""
+    data = document.data.get(section) if isinstance(document.data, dict) else None
+    return (section, number) if isinstance(data, list) else (section,)

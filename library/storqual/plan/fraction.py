@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A balanced fraction of the matrix: few cells, every level seen, pairs of levels covered as far as they go."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.plan.points import Cell
+
+__all__ = ["Placed", "balanced_fraction", "unseen_levels"]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A cell on an adapter. `answers` are the criteria that are judged there."""
+
+    adapter: str
+    cell: Cell
+    answers: tuple[int, ...] = ()
+
+    @property
+    def levels(self) -> tuple[tuple[str, Any], ...]:
+        """The adapter is a level like any other."""
+        return (("adapter", self.adapter), *self.cell.levels)
+
+
+def balanced_fraction(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]:
+    """At most `count` of the candidates; equal arguments give an equal choice, whatever the order of the candidates.
+
+    Greedy: the next cell is the one that shows most levels, workloads and criteria not seen yet; then most levels new
+    to their adapter; then most pairs of levels new anywhere; then the levels that were used least.
+    """
+    pool = sorted(candidates, key=lambda placed: (placed.adapter, placed.cell.name))
+    random.Random(seed).shuffle(pool)  # noqa: S311 - an order, not a secret
+    features = [(tuple(_singles(placed)), tuple(_on_adapter(placed)), tuple(_pairs(placed))) for placed in pool]
+    seen: set[Hashable] = set()
+    used: Counter[Hashable] = Counter()
+    chosen: list[int] = []
+    left = set(range(len(pool)))
+
+    def worth(index: int) -> tuple[int, ...]:
+        singles, own, pairs = features[index]
+        return (
+            sum(item not in seen for item in singles),
+            sum(item not in seen for item in own),
+            sum(item not in seen for item in pairs),
+            -sum(used[item] for item in (*singles, *own)),
+            -index,
+        )
+
+    while left and len(chosen) < count:
+        best = max(left, key=worth)
+        left.discard(best)
+        chosen.append(best)
+        for items in features[best]:
+            seen.update(items)
+            used.update(items)
+    return [pool[index] for index in chosen]
+
+
+def unseen_levels(candidates: Sequence[Placed], chosen: Sequence[Placed]) -> list[tuple[str, Any]]:
+    """Levels (workloads, adapters and criteria included) that the candidates have and the choice does not."""
+    have = {item for placed in chosen for item in _singles(placed)}
+    missing = {item for placed in candidates for item in _singles(placed)} - have
+    return sorted(missing, key=str)
+
+
+def _singles(placed: Placed) -> Iterator[tuple[str, Any]]:
+    yield from placed.levels
+    for criterion in placed.answers:
+        yield ("criterion", criterion)
+
+
+def _on_adapter(placed: Placed) -> Iterator[Hashable]:
+    for level in placed.cell.levels:
+        yield (placed.adapter, level)
+
+
+def _pairs(placed: Placed) -> Iterator[Hashable]:
+    return itertools.combinations(placed.cell.levels, 2)

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a user names to a planned campaign: read everything, complain about everything, then plan."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from storqual_core.errors import BadInputError
+
+from storqual import __version__
+from storqual.model import find_drop, find_suite, read_drop, read_gate, read_inventory, read_suite
+from storqual.model.drop import Drop
+from storqual.model.inventory import Bench, Inventory
+from storqual.model.shape import did_you_mean, raise_all
+from storqual.model.suite import Profile, Suite
+from storqual.plan.bench_plan import BenchPlan, adapters_under_test, choose_cells, plan_bench
+from storqual.plan.budget import detectable_loss
+from storqual.plan.checks import DropFile, criterion_problems, drop_problems, level_problems, peer_problems
+from storqual.plan.sessions import ARMS
+from storqual.store import InputFile, new_run_id
+
+__all__ = ["Campaign", "PlanRequest", "make_plan"]
+
+_DEFAULT_GATE = b"# no gate policy was given: the suite's own `required` decides\nname: default\n"
+_SEEDS = 1 << 31
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says."""
+
+    inventories: Sequence[Path]
+    baseline: str
+    candidate: str
+    suite: str
+    profile: str | None = None
+    gate: Path | None = None
+    history: Path | None = None
+    limit: str | None = None
+    adapters: Sequence[str] | None = None
+    seed: int | None = None
+    budget: float | None = None
+    by_sessions: bool = False
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, blocks."""
+
+    run: str
+    document: dict[str, Any]
+    inputs: dict[str, InputFile]
+    blocks: tuple[dict[str, Any], ...]
+    benches: tuple[BenchPlan, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class _Read:
+    """What the files hold, and what is wrong with them."""
+
+    problems: list[str] = field(default_factory=list)
+    inventory: Inventory | None = None
+    suite: Suite | None = None
+    suite_path: Path | None = None
+    drops: dict[str, DropFile] = field(default_factory=dict)
+    gate_path: Path | None = None
+
+
+def make_plan(request: PlanRequest) -> Campaign:
+    """Plan a campaign. Raises BadInputError with the problems of all files; touches no bench, writes nothing."""
+    read = _read_all(request)
+    raise_all(read.problems)
+    assert read.inventory is not None and read.suite is not None and read.suite_path is not None  # noqa: S101, PT018
+    suite, benches = read.suite, list(read.inventory.benches.values())
+    profile_name = suite.profile_name(request.profile)
+    profile = suite.profiles[profile_name]
+    chosen = [(bench, adapters_under_test(bench, profile, suite, request.adapters)) for bench in benches]
+    raise_all(_cross_problems(read, chosen))
+    choices = [
+        choose_cells(bench, aliases, suite, profile, f"{suite.name}/{profile_name}") for bench, aliases in chosen
+    ]
+    placed = [cell for choice in choices for cell in choice.placed]
+    problems = list(criterion_problems(suite, read.suite_path, placed))
+    for choice in choices:
+        unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
+        if unseen:
+            told = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
+            problems.append(f"{read.suite_path}: {told}, expected more cells")
+    raise_all(problems)
+    seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
+    run = request.run or new_run_id(str(suite.name))
+    drops = (read.drops["baseline"].drop, read.drops["candidate"].drop)
+    plans = tuple(
+        plan_bench(
+            run,
+            bench,
+            aliases,
+            choice,
+            drops=drops,
+            suite=suite,
+            profile=profile,
+            seed=seed,
+            by_sessions=request.by_sessions,
+            prefix="s" if len(chosen) == 1 else f"{bench.name}-s",
+        )
+        for (bench, aliases), choice in zip(chosen, choices, strict=True)
+    )
+    warnings = _warnings(plans, profile, request)
+    inputs = _inputs(request, read, plans)
+    return Campaign(
+        run=run,
+        document=_document(request, read, plans, inputs, profile_name=profile_name, seed=seed, warnings=warnings),
+        inputs=inputs,
+        blocks=tuple(block for plan in plans for block in plan.blocks),
+        benches=plans,
+        warnings=warnings,
+    )
+
+
+def _read_all(request: PlanRequest) -> _Read:
+    """Every file, whatever is wrong with the ones before it."""
+    read = _Read()
+    with _Gather(read.problems):
+        read.inventory, problems = read_inventory(request.inventories, limit=request.limit)
+        read.problems += problems
+    for arm, name in zip(ARMS, (request.baseline, request.candidate), strict=True):
+        with _Gather(read.problems):
+            path = find_drop(name, request.inventories)
+            drop, problems = read_drop(path)
+            read.problems += problems
+            if drop is not None:
+                read.drops[arm] = DropFile(drop, path)
+    with _Gather(read.problems):
+        read.suite_path = find_suite(request.suite)
+        read.suite, problems = read_suite(read.suite_path, profile=request.profile)
+        read.problems += problems
+    beside = [(source if source.is_dir() else source.parent) / "gate.yml" for source in request.inventories]
+    read.gate_path = request.gate or next((path for path in beside if path.is_file()), None)
+    if read.gate_path is not None:
+        with _Gather(read.problems):
+            read.problems += read_gate(read.gate_path)[1]
+    for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
+        known = (
+            [alias for bench in read.inventory.benches.values() for alias in bench.adapters] if read.inventory else []
+        )
+        for alias in aliases:
+            if alias not in known:
+                hint = did_you_mean(alias, known)
+                read.problems.append(
+                    f"--adapters: found no adapter {alias!r}, expected one of {', '.join(known)}{hint}"
+                )
+    return read
+
+
+class _Gather:
+    """Turns a BadInputError into problems of a list, so that the next file is read as well."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, _trace: object) -> bool:
+        if isinstance(value, BadInputError):
+            self._problems += value.problems
+            return True
+        return False
+
+
+def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) -> list[str]:
+    """What shows only when the files are seen together."""
+    assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
+    benches = [bench for bench, _ in chosen]
+    problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
+    for bench, aliases in chosen:
+        unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
+        problems += [
+            f"{bench.name}: found no claimed drive on adapter {alias}, expected `claim: true` on one at least"
+            for alias in unclaimed
+        ]
+        if not aliases:
+            problems.append(f"{bench.name}: found no adapter with a claimed drive, expected one to put under test")
+    if not problems:
+        problems += level_problems(read.suite, read.suite_path, chosen)
+        problems += peer_problems(read.suite, read.suite_path, chosen)
+    return problems
+
+
+def _warnings(plans: Sequence[BenchPlan], profile: Profile, request: PlanRequest) -> tuple[str, ...]:
+    """What the plan cannot do, said before a bench is touched. Raises BadInputError when a budget is too small."""
+    warnings = []
+    for plan in plans:
+        loss = detectable_loss(plan.bench.kind, profile, interleaved=plan.design.kind == "interleaved")
+        if loss > profile.margin:
+            size = "no loss at all" if math.isinf(loss) else f"losses from {loss:.1%}"
+            warnings.append(
+                f"{plan.bench.name}: at the noise expected, this plan sees {size}; the margin is {profile.margin:.1%}"
+            )
+        if plan.design.identical:
+            warnings.append(
+                f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself"
+            )
+        budget = request.budget if request.budget is not None else profile.budget
+        if budget is not None and plan.seconds > budget:
+            told = f"{plan.bench.name}: found a plan of {plan.seconds:.0f} s, expected at most {budget:.0f} s"
+            if request.budget is not None:
+                raise BadInputError(
+                    [f"{told}: fewer cells, launches or sessions (profile {profile.sessions} sessions)"]
+                )
+            warnings.append(told)
+    return tuple(warnings)
+
+
+def _inputs(request: PlanRequest, read: _Read, plans: Sequence[BenchPlan]) -> dict[str, InputFile]:
+    """Copies of every input as used; the inventory as an extract of what is ours, so that no secret gets in."""
+    assert read.suite_path is not None  # noqa: S101 - read without problems
+    inputs = {
+        "suite": InputFile("suite.yml", str(read.suite_path), read.suite_path.read_bytes()),
+        "gate": InputFile("gate.yml", str(read.gate_path or ""), _gate_bytes(read.gate_path)),
+    }
+    for arm, file in read.drops.items():
+        inputs[arm] = InputFile(f"{arm}.drop.yml", str(file.path), file.path.read_bytes())
+    extract = {plan.bench.name: plan.bench.model_dump(mode="json", exclude_none=True) for plan in plans}
+    text = json.dumps(extract, ensure_ascii=False, indent=1) + "\n"
+    inputs["inventory"] = InputFile("inventory.json", " ".join(map(str, request.inventories)), text.encode())
+    if request.history is not None:
+        inputs["history"] = InputFile("history.json", str(request.history), request.history.read_bytes())
+    return inputs
+
+
+def _gate_bytes(path: Path | None) -> bytes:
+    return _DEFAULT_GATE if path is None else path.read_bytes()
+
+
+def _document(
+    request: PlanRequest,
+    read: _Read,
+    plans: Sequence[BenchPlan],
+    inputs: dict[str, InputFile],
+    *,
+    profile_name: str,
+    seed: int,
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """run.json as far as the plan knows it."""
+    assert read.suite is not None  # noqa: S101 - read without problems
+    profile = read.suite.profiles[profile_name]
+    kind = plans[0].bench.kind
+    interleaved = all(plan.design.kind == "interleaved" for plan in plans)
+    loss = detectable_loss(kind, profile, interleaved=interleaved)
+    return {
+        "inventories": [str(source) for source in request.inventories],
+        "suite": {
+            "name": read.suite.name,
+            "profile": profile_name,
+            "file": inputs["suite"].to_json()["file"],
+            "sha256": inputs["suite"].sha256,
+        },
+        "arms": {arm: _arm(file.drop, inputs[arm]) for arm, file in read.drops.items()},
+        "configurations": {name: entry for plan in plans for name, entry in plan.configurations.items()},
+        "benches": {plan.bench.name: _bench(plan) for plan in plans},
+        "plan": {
+            "seed": seed,
+            "design": "interleaved" if interleaved else "sessions",
+            "designs": {
+                plan.bench.name: {
+                    "kind": plan.design.kind,
+                    "change": plan.design.change,
+                    "identical": plan.design.identical,
+                    "differences": [
+                        {
+                            "section": d.section,
+                            "owner": d.owner,
+                            "name": d.name,
+                            "baseline": d.first,
+                            "candidate": d.second,
+                        }
+                        for d in plan.design.differences
+                    ],
+                }
+                for plan in plans
+            },
+            "points": [point.to_json() for plan in plans for point in plan.points],
+            "sessions": [session.to_json() for plan in plans for session in plan.sessions],
+            "launches": profile.launches,
+            "pairs": profile.pairs,
+            "runtime_s": profile.runtime,
+            "ramp_s": profile.ramp,
+            "idle_s": profile.idle,
+            "margin": profile.margin,
+            "indifference": profile.indifference,
+            "marginal": profile.marginal,
+            "alpha": profile.alpha,
+            "detectable": None if math.isinf(loss) else round(loss, 6),
+            "launch_count": sum(plan.launches for plan in plans),
+            "measuring_seconds": round(max(plan.measuring_seconds for plan in plans), 1),
+            # benches work at the same time: the longest one is the campaign's
+            "expected_seconds": round(max(plan.seconds for plan in plans), 1),
+            "warnings": list(warnings),
+        },
+        "provision": {plan.bench.name: dict(plan.specs) for plan in plans},
+        "provisioned": [],
+        "versions": {"storqual": __version__},
+    }
+
+
+def _arm(drop: Drop, file: InputFile) -> dict[str, Any]:
+    return {
+        "drop": drop.name,
+        "file": file.to_json()["file"],
+        "sha256": file.sha256,
+        "description": drop.description,
+        "manifest": drop.to_json(),
+    }
+
+
+def _bench(plan: BenchPlan) -> dict[str, Any]:
+    """A bench in run.json: what the inventory says of it, every drive with its id."""
+    adapters = {}
+    for alias, adapter in plan.bench.adapters.items():
+        entry = adapter.model_dump(mode="json", exclude={"drives"}, exclude_none=True)
+        drives = [
+            {"id": drive.id, **drive.model_dump(mode="json", exclude_none=True, exclude={"virtual"})}
+            for drive in adapter.drives
+        ]
+        adapters[alias] = {**entry, "under_test": alias in plan.under_test, "drives": drives}
+    return {
+        "kind": plan.bench.kind,
+        "state_dir": plan.bench.state_dir,
+        "adapters": adapters,
+        "environment": {},
+        **({"reference": plan.bench.reference} if plan.bench.reference else {}),
+    }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points: every cell of a suite with its name, and which drives an adapter gives to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from storqual.model.inventory import Adapter, Drive
+from storqual.model.suite import FACTORS, Suite, format_level
+
+__all__ = ["Cell", "Pattern", "cells", "drives_for", "point_name", "shortage"]
+
+_DEFAULTS: Mapping[str, Any] = {
+    "bs": 4096,
+    "direct": True,
+    "drives": 1,
+    "engine": "libaio",
+    "iodepth": 1,
+    "numjobs": 1,
+    "ports": None,
+    "rate_iops": None,
+    "rw": None,
+    "rwmixread": None,
+    "target": "raw",
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What fio does at a point: every factor and fixed parameter decided. Sizes in bytes."""
+
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> object:
+        return self.values[name]
+
+    @property
+    def drives(self) -> int:
+        """How many drives of the adapter it works on at once."""
+        return int(self.values["drives"])
+
+    @property
+    def ports(self) -> int | None:
+        """To how many ports of the adapter it keeps; None: all."""
+        ports = self.values["ports"]
+        return None if ports is None else int(ports)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Workload x factors x varied settings, before it is given to an adapter."""
+
+    workload: str
+    factors: tuple[tuple[str, Any], ...]
+    varied: tuple[tuple[str, Any], ...] = ()
+    pattern: Pattern = field(compare=False, repr=False, default=Pattern({}, {}))
+
+    @property
+    def name(self) -> str:
+        """`seq_read[bs=4k,drives=4,iodepth=4]`."""
+        return point_name(self.workload, {**dict(self.factors), **dict(self.varied)})
+
+    @property
+    def levels(self) -> tuple[tuple[str, Any], ...]:
+        """What a balanced fraction must show: factor levels, varied settings, and the workload itself."""
+        return (("workload", self.workload), *self.factors, *self.varied)
+
+
+def point_name(workload: str, levels: Mapping[str, Any]) -> str:
+    """The name of a point: all declared factors and varied settings in alphabetical order, sizes in exact units."""
+    inside = ",".join(f"{name}={format_level(name, levels[name])}" for name in sorted(levels))
+    return f"{workload}[{inside}]" if inside else workload
+
+
+def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cell]:
+    """The whole matrix in the order of the file; `varied` are the combinations of varied settings."""
+    listed = []
+    for name, workload in suite.workloads.items():
+        fixed = {key: _DEFAULTS[key] for key in FACTORS}
+        for parameters in (suite.defaults, workload):
+            for key in FACTORS:
+                value = getattr(parameters, key, None)
+                if value is not None:
+                    fixed[key] = value
+        options = {**suite.defaults.options, **workload.options}
+        factor_names = sorted(workload.factors)
+        for levels in itertools.product(*(workload.factors[factor] for factor in factor_names)):
+            factors = tuple(zip(factor_names, levels, strict=True))
+            pattern = Pattern({**fixed, **dict(factors)}, options)
+            listed += [Cell(name, factors, tuple(sorted(combination.items())), pattern) for combination in varied]
+    return listed
+
+
+def drives_for(adapter: Adapter, pattern: Pattern) -> tuple[Drive, ...]:
+    """The first n claimed drives in inventory order, round-robin over ports; fewer when there are not enough."""
+    by_port: defaultdict[int, list[Drive]] = defaultdict(list)
+    for drive in adapter.claimed:
+        by_port[drive.port].append(drive)
+    ports = list(by_port.values())[: pattern.ports]
+    dealt = [drive for round_ in itertools.zip_longest(*ports) for drive in round_ if drive is not None]
+    return tuple(dealt[: pattern.drives])
+
+
+def shortage(adapter: Adapter, pattern: Pattern) -> str:
+    """Why an adapter cannot serve a pattern; empty when it can."""
+    ports = len({drive.port for drive in adapter.claimed})
+    if pattern.ports is not None and ports < pattern.ports:
+        return f"needs drives on {pattern.ports} ports, the claimed ones are on {ports}"
+    have = len(drives_for(adapter, pattern))
+    if have < pattern.drives:
+        return f"needs {pattern.drives} drives, {have} {'is' if have == 1 else 'are'} claimed"
+    return ""

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A drop on one bench: every `on` applied, every drive by its id, every value plain."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from storqual.model.drop import Drop, On
+from storqual.model.identity import normal_wwn
+from storqual.model.inventory import Adapter, Bench, Drive
+
+__all__ = ["Resolved", "adapters_of", "drives_of", "find_drive", "resolve", "unmatched"]
+
+
+@dataclass
+class Resolved:
+    """What the roles of one bench get; `settings` is the same by (section, owner, name), for comparing two arms."""
+
+    driver: dict[str, Any] = field(default_factory=dict)
+    firmware: list[dict[str, Any]] = field(default_factory=list)
+    nvram: dict[str, dict[str, Any]] = field(default_factory=dict)
+    drive: dict[str, dict[str, Any]] = field(default_factory=dict)
+    raid: list[dict[str, Any]] = field(default_factory=list)
+    os: dict[str, Any] = field(default_factory=dict)
+    virtual: dict[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> Iterator[tuple[tuple[str, str, str], Any]]:
+        """((section, owner, name), value) of everything that is declared; the owner of bench-wide settings is ''."""
+        for name, value in self.driver.items():
+            yield ("driver", "", name), value
+        for section, owners in (("nvram", self.nvram), ("drive", self.drive)):
+            for owner, values in owners.items():
+                for name, value in values.items():
+                    yield (section, owner, name), value
+        for volume in self.raid:
+            owner = f"{volume['adapter']}/{volume.get('name', len(volume))}"
+            for name, value in volume.items():
+                yield ("raid", owner, name), value
+        for section, values in (("os", self.os), ("virtual", self.virtual)):
+            for name, value in values.items():
+                if value not in (False, 0, None) or section == "os":
+                    yield (section, "", name), value
+        for image in self.firmware:
+            owner = ",".join(image.get("drives") or image["adapters"])
+            yield ("firmware", owner, f"{image['activation']}"), image["sha256"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The sections of the provisioning spec."""
+        return {
+            "driver": self.driver,
+            "firmware": self.firmware,
+            "nvram": self.nvram,
+            "drive": self.drive,
+            "raid": self.raid,
+            "os": self.os,
+            "virtual": self.virtual,
+        }
+
+
+def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping[str, Any] | None = None) -> Resolved:
+    """`drop` for `bench`; `varied` are settings of the suite that take the drop's place, by qualified name.
+
+    Where two entries of a section say different things about one drive or adapter, the later one holds: first the
+    rule, then the exception.
+    """
+    found = Resolved()
+    for section in ("driver", "os"):
+        for entry in drop.sections[section]:
+            if not _wants_other_adapters(entry.on, bench):
+                _merge(getattr(found, section), entry.settings)
+    for entry in drop.sections["nvram"]:
+        for alias in adapters_of(entry.on, bench, under_test):
+            found.nvram.setdefault(alias, {}).update(entry.settings)
+    for entry in drop.sections["drive"]:
+        for drive in drives_of(entry.on, bench, under_test):
+            found.drive.setdefault(drive.id, {}).update(entry.settings)
+    for entry in drop.sections["raid"]:
+        for alias in adapters_of(entry.on, bench, under_test):
+            found.raid.append({"adapter": alias, **_with_members(entry.settings, bench)})
+    for entry in drop.sections["virtual"]:
+        _merge(found.virtual, _virtual(entry.settings, entry.on, bench, under_test))
+    found.firmware = [image for entry in drop.firmware for image in _firmware(entry, bench, under_test)]
+    for name, value in (varied or {}).items():
+        _vary(found, name, value, bench, under_test)
+    return found
+
+
+def adapters_of(on: On, bench: Bench, under_test: Sequence[str]) -> list[str]:
+    """The adapters a section is for: those it names, else those under test; all conditions must hold."""
+    named = on.adapter if on.adapter is not None else under_test
+    listed = []
+    for alias, adapter in bench.adapters.items():
+        if alias not in named:
+            continue
+        if on.model is not None and not _model_fits(on.model, adapter.model, adapter.drives):
+            continue
+        if on.drives is not None and not any(_is(drive, text) for drive in adapter.drives for text in on.drives):
+            continue
+        listed.append(alias)
+    return listed
+
+
+def drives_of(on: On, bench: Bench, under_test: Sequence[str]) -> list[Drive]:
+    """The claimed drives a section is for, in inventory order."""
+    listed = []
+    for alias, adapter in bench.adapters.items():
+        if alias not in (on.adapter if on.adapter is not None else under_test):
+            continue
+        for drive in adapter.claimed:
+            if on.model is not None and not _fits(on.model, drive.model) and not _fits(on.model, adapter.model):
+                continue
+            if on.drives is not None and not any(_is(drive, text) for text in on.drives):
+                continue
+            listed.append(drive)
+    return listed
+
+
+def find_drive(bench: Bench, text: str) -> Drive | None:
+    """The drive that `text` names: WWN in any form, serial, or the path of a file."""
+    for adapter in bench.adapters.values():
+        for drive in adapter.drives:
+            if _is(drive, text):
+                return drive
+    return None
+
+
+def unmatched(on: On, benches: Sequence[Bench]) -> Iterator[tuple[str, str, list[str]]]:
+    """What `on` names and no bench has, as (field, text, what there is)."""
+    aliases = [alias for bench in benches for alias in bench.adapters]
+    for alias in on.adapter or ():
+        if alias not in aliases:
+            yield "adapter", alias, aliases
+    models = [adapter.model for bench in benches for adapter in bench.adapters.values()]
+    models += [
+        drive.model
+        for bench in benches
+        for adapter in bench.adapters.values()
+        for drive in adapter.drives
+        if drive.model
+    ]
+    for pattern in on.model or ():
+        if not any(_fits([pattern], model) for model in models):
+            yield "model", pattern, list(dict.fromkeys(models))
+    for text in on.drives or ():
+        found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
+        if not any(drive.claim for drive in found):
+            claimed = [
+                drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed
+            ]
+            yield "drives", text, claimed
+
+
+def _is(drive: Drive, text: str) -> bool:
+    if text in (drive.id, drive.serial):
+        return True
+    if drive.file is not None:
+        return drive.file.endswith("/" + text)
+    try:
+        return drive.wwn is not None and normal_wwn(text) == drive.wwn
+    except ValueError:
+        return False
+
+
+def _fits(patterns: Sequence[str], model: str | None) -> bool:
+    return any(fnmatch.fnmatchcase((model or "").lower(), pattern.lower()) for pattern in patterns)
+
+
+def _model_fits(patterns: Sequence[str], model: str, drives: Sequence[Drive]) -> bool:
+    return _fits(patterns, model) or any(_fits(patterns, drive.model) for drive in drives)
+
+
+def _wants_other_adapters(on: On, bench: Bench) -> bool:
+    """Whether a bench-wide section is for adapters that this bench does not have."""
+    return bool(on.adapter or on.model or on.drives) and not adapters_of(on, bench, list(bench.adapters))
+
+
+def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Later values hold; mappings (module options, limits by drive) are merged one level down."""
+    for name, value in values.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            into[name] = {**into[name], **value}
+        else:
+            into[name] = value
+
+
+def _with_members(settings: Mapping[str, Any], bench: Bench) -> dict[str, Any]:
+    """The settings of a volume with its members as drive ids."""
+    named = dict(settings)
+    for name in ("members", "hot_spares"):
+        if name in named:
+            named[name] = [
+                drive.id if (drive := find_drive(bench, text)) is not None else text for text in named[name]
+            ]
+    return named
+
+
+def _virtual(settings: Mapping[str, Any], on: On, bench: Bench, under_test: Sequence[str]) -> dict[str, Any]:
+    """The `virtual` section with every drive by its id; `all` are the drives that the section is for."""
+    named = dict(settings)
+    limits: dict[str, int] = {}
+    for text, limit in (named.get("iops_limit") or {}).items():
+        if text == "all":
+            limits.update({drive.id: limit for drive in drives_of(on, bench, under_test)})
+        elif (drive := find_drive(bench, text)) is not None:
+            limits[drive.id] = limit
+    if "iops_limit" in named:
+        named["iops_limit"] = limits
+    if "panic_at_boot" in named:
+        named["panic_at_boot"] = bool(named["panic_at_boot"])
+    if "unplug" in named:
+        drive = find_drive(bench, str(named["unplug"]["drive"]))
+        if drive is None:
+            del named["unplug"]
+        else:
+            named["unplug"] = {"drive": drive.id, "after_s": named["unplug"]["after_s"]}
+    return named
+
+
+def _firmware(entry: Any, bench: Bench, under_test: Sequence[str]) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    """The images that are for this bench."""
+    image = entry.model_dump(mode="json", by_alias=True, exclude={"on"}, exclude_none=True)
+    adapters = adapters_of(entry.on, bench, under_test)
+    if entry.on.drives is not None:
+        drives = [drive.id for drive in drives_of(entry.on, bench, under_test)]
+        if drives:
+            yield {"adapters": adapters, "drives": drives, **image}
+    elif adapters:
+        yield {"adapters": adapters, **image}
+
+
+def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_test: Sequence[str]) -> None:
+    """Put one level of a varied setting in the drop's place, on everything under test."""
+    section, _, name = qualified.partition(".")
+    adapters: dict[str, Adapter] = {alias: bench.adapters[alias] for alias in under_test}
+    owners: defaultdict[str, list[str]] = defaultdict(list)
+    owners["nvram"] = list(adapters)
+    owners["drive"] = [drive.id for adapter in adapters.values() for drive in adapter.claimed]
+    if section in ("nvram", "drive"):
+        for owner in owners[section]:
+            getattr(found, section).setdefault(owner, {})[name] = value
+    elif section == "raid":
+        for volume in found.raid:
+            volume[name] = value
+    else:
+        _merge(getattr(found, section), {name: value})

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of one bench: A B B A by the cost of the change, the dearest varied setting outermost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from storqual_core.settings import COSTS, SETTINGS
+
+from storqual.plan.arms import Difference, change_cost, differences, interleavable
+from storqual.plan.resolve import Resolved
+
+__all__ = [
+    "ARMS",
+    "Configuration",
+    "Design",
+    "SessionPlan",
+    "configuration_name",
+    "design_of",
+    "plan_sessions",
+    "split",
+]
+
+ARMS = ("baseline", "candidate")
+
+Varied = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A drop plus one level of each varied setting, resolved for one bench."""
+
+    name: str
+    arm: str
+    varied: Varied
+    resolved: Resolved
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the arms of a bench alternate: `sessions` (each has its own) or `interleaved` (launch by launch)."""
+
+    kind: Literal["sessions", "interleaved"]
+    change: str
+    differences: tuple[Difference, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Nothing is declared differently: the campaign compares a drop with itself."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class SessionPlan:
+    """One session before its blocks: which arms, which slow levels of varied settings, how the bench gets there."""
+
+    id: str
+    arms: tuple[str, ...]
+    slow: Varied
+    change: str
+    boot: str
+    fresh: bool
+
+
+def configuration_name(arm: str, varied: Mapping[str, Any] | Varied) -> str:
+    """`candidate` or `candidate[drive.WCE=0]`."""
+    inside = ",".join(f"{name}={value}" for name, value in sorted(dict(varied).items()))
+    return f"{arm}[{inside}]" if inside else arm
+
+
+def design_of(first: Resolved, second: Resolved, *, by_sessions: bool = False) -> Design:
+    """How two arms alternate on a bench; `by_sessions` keeps sessions although the arms could interleave."""
+    found = tuple(differences(first, second))
+    change = change_cost(found)
+    if interleavable(found) and not by_sessions:
+        return Design("interleaved", change, found)
+    return Design("sessions", "reboot" if by_sessions and change in ("none", "instant") else change, found)
+
+
+def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]]:
+    """Combinations of varied settings that cost more than a write, dearest outermost, and of those that do not."""
+
+    def cost(name: str) -> int:
+        return COSTS.index(SETTINGS[name].cost)
+
+    slow = sorted((name for name in vary if not _quick(name)), key=lambda name: (-cost(name), name))
+    quick = sorted(name for name in vary if _quick(name))
+    return _combinations(vary, slow), _combinations(vary, quick)
+
+
+def plan_sessions(design: Design, slow: Sequence[Varied], count: int, prefix: str = "s") -> list[SessionPlan]:
+    """The sessions in order. `count` is the number of sessions of each slow combination in a sessions design.
+
+    A B B A: the mean time of both arms is equal, so that a linear drift cancels. Neighbours of one arm are separated
+    by a fresh boot (or reload), else they would be one session that is counted as two.
+    """
+    planned: list[SessionPlan] = []
+    before: Varied | None = None
+    for combination in slow:
+        vary_change = _vary_change(before, combination)
+        before = combination
+        if design.kind == "interleaved":
+            orders: list[tuple[str, ...]] = [ARMS]
+        else:
+            orders = [(arm,) for arm in itertools.islice(itertools.cycle((*ARMS, *reversed(ARMS))), count)]
+        for arms in orders:
+            number = len(planned) + 1
+            change = max(design.change, vary_change, key=_rank)
+            reboots = change == "reboot" and design.kind == "sessions"
+            boot = "if_needed" if not planned or not reboots else "always"
+            planned.append(
+                SessionPlan(
+                    id=f"{prefix}{number:02d}",
+                    arms=arms,
+                    slow=combination,
+                    change=change,
+                    boot=boot if change == "reboot" else "never" if planned else "if_needed",
+                    fresh=bool(planned) and change not in ("none", "instant"),
+                )
+            )
+            vary_change = "none"
+    return planned
+
+
+def _quick(name: str) -> bool:
+    """Whether a bench can switch a varied setting between two launches."""
+    return Difference(*_parts(name), first=0, second=1).switchable
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    section, _, setting = name.partition(".")
+    return section, "0x0", setting
+
+
+def _combinations(vary: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[Varied]:
+    products = itertools.product(*(vary[name] for name in names))
+    return [tuple(zip(names, levels, strict=True)) for levels in products]
+
+
+def _rank(change: str) -> int:
+    return COSTS.index(change) if change in COSTS else -1
+
+
+def _vary_change(before: Varied | None, after: Varied) -> str:
+    """What it costs to go from one combination to the next."""
+    if before is None:
+        return max((SETTINGS[name].cost for name, _ in after), key=_rank, default="none")
+    changed = [name for (name, level), (_, old) in zip(after, before, strict=True) if level != old]
+    return max((SETTINGS[name].cost for name in changed), key=_rank, default="none")
