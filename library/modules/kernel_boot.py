@@ -16,8 +16,9 @@ options:
     description:
       - V(facts) reads. V(trial) prepares a one-shot boot. V(default) makes O(kernel) the default.
       - V(keep) makes the running kernel the default.
+      - V(verify), after the boot, fails unless the trial of O(kernel) with O(mark) runs, with drivers as on disk.
     type: str
-    choices: [default, facts, keep, trial]
+    choices: [default, facts, keep, trial, verify]
     default: facts
   kernel:
     description: Release of the kernel, as C(uname -r) tells it. Not needed with V(keep).
@@ -28,7 +29,7 @@ options:
     type: list
     elements: str
     default: []
-  token:
+  mark:
     description: Word that marks the trial on its command line, so that it can be told from the default.
     type: str
     default: trial
@@ -70,7 +71,7 @@ EXAMPLES = r"""
     state: trial
     kernel: 6.1.0-56-amd64
     arguments: [mitigations=off]
-    token: s02
+    mark: s02
 """
 
 RETURN = r"""
@@ -85,6 +86,12 @@ facts:
     default: {release: 6.1.0-47-amd64, entry: gnulinux-simple}
     installed: {6.1.0-47-amd64: initrd.img-6.1.0-47-amd64, 6.1.0-56-amd64: initrd.img-6.1.0-56-amd64}
     modules: {sym53c8xx: {loaded: {srcversion: 1F2C, version: 2.2.3}}}
+evidence:
+  description: What a kernel that did not come up left in pstore.
+  returned: when a trial failed
+  type: list
+  elements: dict
+  sample: [{name: /sys/fs/pstore/dmesg-erst-1, text: "Kernel panic - not syncing"}]
 settings:
   description: What was set.
   returned: always
@@ -111,10 +118,10 @@ def main() -> None:
     words = {"type": "list", "elements": "str", "default": []}
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["default", "facts", "keep", "trial"], "default": "facts"},
+            "state": {"type": "str", "choices": ["default", "facts", "keep", "trial", "verify"], "default": "facts"},
             "kernel": {"type": "str", "default": ""},
             "arguments": words,
-            "token": {"type": "str", "default": "trial", "no_log": False},
+            "mark": {"type": "str", "default": "trial"},
             "fallback": {"type": "str", "default": ""},
             "modules": words,
             "kernels": words,

@@ -19,7 +19,8 @@ __all__ = ["claim_record", "claims_for", "usable_drives"]
 
 def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
     """The claims on `drives`, in the order asked for. Raises BadInputError for a drive nobody claimed, or a file."""
-    by_id = {claim.id: claim for claim in claims_of_adapters(adapters)}
+    files = any("file" in drive for adapter in adapters.values() for drive in adapter.get("drives") or ())
+    by_id = {claim.id: claim for claim in claims_of_adapters(adapters, "local" if files else "hardware")}
     wanted = list(drives)
     problems = [
         f"{drive}: no adapter of this bench has a claim on it: check the id, and `claim: true` in the inventory"

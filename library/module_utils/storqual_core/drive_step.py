@@ -15,9 +15,10 @@ from typing import Any, Callable, Mapping, Sequence
 from .command import Runner
 from .drive_queue import QUEUE_NAMES, QueuePlan, apply_queue, plan_queue, queue_results, read_queue
 from .drive_settings import DrivePlan, DriveTarget, apply_plan, plan_drive, read_fields, results
-from .errors import StorqualError, ToolError
+from .errors import BadInputError, StorqualError, ToolError
 from .provisioned import PartialError, Provisioned
 from .setting_values import check_section
+from .settings import section_of
 from .tools import sg3
 
 __all__ = ["ModePages", "Outcome", "Queues", "Save", "carry_out", "declared_for", "target_of"]
@@ -51,13 +52,22 @@ def declared_for(drives: Mapping[str, Mapping[str, object]], *, queue: bool) -> 
     `drives` carries all `drive.*` names of a drop, so that a misspelt one is refused here and not passed over by
     both subsystems. None as a value only reads. Raises BadInputError with all problems.
     """
-    chosen = {}
+    known = section_of("drive")
+    chosen: dict[str, dict[str, Any]] = {}
+    problems: list[str] = []
     for drive, values in drives.items():
-        plain = check_section("drive", {name: value for name, value in values.items() if value is not None})
+        # what is only read needs a name that exists, and no value
+        declared = {name: value for name, value in values.items() if value is not None or name not in known}
+        try:
+            plain = check_section("drive", declared)
+        except BadInputError as problem:
+            problems += [f"{drive}: {line}" for line in problem.problems]
+            continue
         mine = {name: plain.get(name) for name in values if (name in QUEUE_NAMES) == queue}
-        check_section("drive", {name: 1 for name in mine if mine[name] is None and name != "scheduler"})
         if mine:
             chosen[drive] = mine
+    if problems:
+        raise BadInputError(problems)
     return chosen
 
 

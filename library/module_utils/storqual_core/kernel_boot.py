@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kernel runs, which boots next, and a trial: boot a kernel once, and be back on the old one if it fails.
 
-The trial's command line carries a token (`storqual.trial=`), because the kernel's release alone cannot tell a trial
+The trial's command line carries a mark (`storqual.trial=`), because the kernel's release alone cannot tell a trial
 from the default when both boot the same kernel. `panic=` makes a kernel that panics reboot by itself, into the
 default, since the boot loader forgot the trial before it started it.
 """
@@ -19,10 +19,23 @@ from .errors import ToolError
 from .tools import kmod
 from .tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
 
-__all__ = ["System", "installed_kernels", "keep", "read_facts", "restore_boot", "saved_boot", "trial", "trial_token"]
+__all__ = [
+    "System",
+    "check_trial",
+    "installed_kernels",
+    "keep",
+    "last_words",
+    "read_facts",
+    "restore_boot",
+    "saved_boot",
+    "trial",
+    "trial_mark",
+]
 
 _MARK = "storqual.trial="
 _PANIC_SECONDS = 5
+_PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
+_LAST_LINES = 60
 
 
 @dataclass(frozen=True)
@@ -50,8 +63,19 @@ class System:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
 
 
-def trial_token(arguments: Sequence[str]) -> str:
-    """The token of the trial that is running, empty when the bench runs its default."""
+def last_words(folders: Sequence[str] = _PSTORE) -> list[dict[str, str]]:
+    """What a panic left in pstore, newest kernel message dumps first; empty where the bench has none."""
+    found = []
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("dmesg-*"), reverse=True):
+            text = read_attribute(path)
+            if text:
+                found.append({"name": str(path), "text": "\n".join(text.splitlines()[-_LAST_LINES:])})
+    return found
+
+
+def trial_mark(arguments: Sequence[str]) -> str:
+    """The mark of the trial that is running, empty when the bench runs its default."""
     return next((word[len(_MARK) :] for word in arguments if word.startswith(_MARK)), "")
 
 
@@ -86,7 +110,7 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
         "running": system.running,
         "boot_id": read_attribute(f"{system.proc}/sys/kernel/random/boot_id") or "",
         "arguments": arguments,
-        "trial": trial_token(arguments),
+        "trial": trial_mark(arguments),
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
         "installed": installed_kernels(system.boot),
@@ -95,10 +119,12 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
 
 
 def saved_boot(system: System) -> dict[str, Any]:
-    """What a restore must put back: the loader's variables, our file of entries, and the kernel that ran."""
+    """What a restore must put back: the kernel that ran, the default one, the loader's variables, our entries."""
     environment = system.loader.environment()
+    default = system.loader.default(environment)
     return {
         "running": system.running,
+        "default": default.release if default else "",
         "saved_entry": environment.get("saved_entry"),
         "next_entry": environment.get("next_entry") or None,
         "custom": system.loader.custom_text(),
@@ -139,9 +165,9 @@ def check_trial(system: System, release: str) -> None:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
 
 
-def trial(system: System, release: str, arguments: Sequence[str], token: str) -> list[str]:
+def trial(system: System, release: str, arguments: Sequence[str], mark: str) -> list[str]:
     """Have the next start, and only that, boot `release` with `arguments`; return what was done."""
-    text = _entry(system, TRIAL_ENTRY, release, [*arguments, f"panic={_PANIC_SECONDS}", f"{_MARK}{token}"])
+    text = _entry(system, TRIAL_ENTRY, release, [*arguments, f"panic={_PANIC_SECONDS}", f"{_MARK}{mark}"])
     system.loader.put_entry(text, TRIAL_ENTRY)
     system.loader.boot_once(TRIAL_ENTRY)
     if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
@@ -179,4 +205,8 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     if loader.custom_text() != saved.get("custom"):
         loader.write_custom(saved.get("custom"))
         steps.append("boot loader: own entries put back")
+    default = loader.default()
+    if saved.get("default") and (default is None or default.release != saved["default"]):
+        # without a saved entry the default is the newest kernel, and one was installed since
+        steps += keep(system, saved["default"], [])
     return steps

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Callable, Mapping
 
 from .errors import GuardRefusalError, StorqualError
-from .provisioned import PartialError, changed
+from .provisioned import PartialError, TrialFailedError, changed
 
 __all__ = ["finish"]
 
@@ -31,6 +31,15 @@ def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa:
     except GuardRefusalError as problem:
         module.fail_json(
             msg=str(problem), changed=False, refusals=problem.refusals, storqual_exit_code=problem.exit_code
+        )
+        return
+    except TrialFailedError as problem:
+        module.fail_json(
+            msg=str(problem),
+            changed=False,
+            facts=problem.facts,
+            evidence=problem.evidence,
+            storqual_exit_code=problem.exit_code,
         )
         return
     except StorqualError as problem:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ContextManager, Sequence
+from typing import Any, ContextManager, Mapping, Sequence
 
 from .bench_lock import BenchLock, hold_lock
 from .bench_state import remember
 from .errors import BadInputError, StorqualError, ToolError
-from .kernel_boot import System, check_trial, keep, read_facts, saved_boot, trial
+from .kernel_boot import System, check_trial, keep, last_words, read_facts, saved_boot, trial
 from .provision_drives import LOCK_WAIT_S
-from .provisioned import PartialError, Provisioned
+from .provisioned import PartialError, Provisioned, TrialFailedError
 from .tools import dpkg
 
 __all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package"]
@@ -21,12 +21,12 @@ __all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package
 
 @dataclass(frozen=True)
 class BootRequest:
-    """What is asked: `facts`, a `trial` of `kernel`, or `kernel` as the `default`."""
+    """What is asked: `facts`, a `trial` of `kernel`, to `verify` that it runs, or `kernel` as the `default`."""
 
     state: str
     kernel: str = ""
     arguments: Sequence[str] = ()
-    token: str = ""
+    mark: str = ""
     fallback: str = ""
     modules: Sequence[str] = ()
     kernels: Sequence[str] = ()
@@ -56,6 +56,8 @@ def _lock(request: BootRequest | PackageRequest, purpose: str) -> ContextManager
 
 def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
     """Carry the request out; the module's result, with the facts after it. Raises StorqualError of all kinds."""
+    if request.state == "verify":
+        return _verify(request, system)
     if request.state == "facts":
         return {"changed": False, "settings": [], "steps": [], **_facts(request, system)}
     kernel = request.kernel or (system.running if request.state == "default" else "")
@@ -77,6 +79,64 @@ def _remember(lock: BenchLock, system: System) -> None:
     remember(lock, {f"boot.{name}@bench": value for name, value in saved_boot(system).items()})
 
 
+def _verify(request: BootRequest, system: System) -> dict[str, Any]:
+    """Whether the trial runs: release and mark, and of each driver the build that lies on disk for it.
+
+    Raises TrialFailedError; ToolError when the right kernel runs a stale driver.
+    """
+    facts = read_facts(system, request.modules)
+    if facts["running"] != request.kernel or facts["trial"] != request.mark:
+        default = (facts["default"] or {}).get("release", "")
+        by_itself = "by itself " if facts["running"] == default and not facts["trial"] else ""
+        raise TrialFailedError(
+            f"kernel {request.kernel} did not come up in its trial boot: the bench is back {by_itself}on "
+            f"{facts['running']} (boot {facts['boot_id']})",
+            facts=facts,
+            evidence=last_words(),
+        )
+    problems = [
+        problem for name, builds in facts["modules"].items() for problem in _stale(name, builds, request.kernel)
+    ]
+    if problems:
+        raise ToolError("\n".join(problems))
+    return {"changed": False, "settings": _driver_records(facts, request.kernel), "steps": [], "facts": facts}
+
+
+def _stale(name: str, found: Mapping[str, Any], kernel: str) -> list[str]:
+    """A loaded driver that is not the one on disk came from an initramfs that was not rebuilt."""
+    loaded, disk = found["loaded"], found["disk"].get(kernel)
+    if loaded is None:
+        if disk is None:
+            return [f"kernel {kernel} has no driver {name}"]
+        return (
+            []
+            if disk["builtin"]
+            else [f"driver {name} is installed for kernel {kernel}, and not loaded: is its adapter there?"]
+        )
+    if disk is not None and loaded["srcversion"] and loaded["srcversion"] != disk["srcversion"]:
+        builds = f"build {loaded['srcversion']} is loaded, build {disk['srcversion']} is on disk"
+        return [f"driver {name}: {builds} for kernel {kernel}; its initramfs is stale (update-initramfs -u)"]
+    return []
+
+
+def _driver_records(facts: Mapping[str, Any], kernel: str) -> list[dict[str, Any]]:
+    """The kernel and each driver as proven settings of the session."""
+    records = [
+        Provisioned("driver.kernel", kernel, None, facts["running"], proven=True, proof="uname -r and trial mark")
+    ]
+    for name, builds in facts["modules"].items():
+        loaded = builds["loaded"] or builds["disk"].get(kernel) or {}
+        build = (
+            " ".join(word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word) or "built in"
+        )
+        records.append(
+            Provisioned(
+                f"driver.module.{name}", None, None, build, proven=True, proof="loaded build equals the one on disk"
+            )
+        )
+    return [record.record() for record in records]
+
+
 def _default_release(system: System) -> str:
     entry = system.loader.default()
     return entry.release if entry else ""
@@ -93,7 +153,7 @@ def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | 
         try:
             if fallback != before["default"]:
                 steps += keep(system, fallback, [])
-            steps += trial(system, kernel, request.arguments, request.token)
+            steps += trial(system, kernel, request.arguments, request.mark)
         except StorqualError as problem:
             raise PartialError(str(problem), steps=steps, settings=[]) from problem
     setting = Provisioned("boot.trial", kernel, before["next"], kernel if lock else before["next"], changed=True)
@@ -158,7 +218,10 @@ def provision_package(request: PackageRequest, system: System) -> dict[str, Any]
                 "after": f"{request.package}: {request.version}\n",
             },
         }
-    with _lock(request, "driver package"):
+    with _lock(request, "driver package") as lock:
+        if lock is not None:
+            # installing a kernel rewrites the boot menu, and may change what is the default
+            _remember(lock, system)
         try:
             dpkg.install(system.runner, request.files)
         except StorqualError as problem:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from .errors import StorqualError
 
-__all__ = ["PartialError", "Provisioned", "changed", "difference"]
+__all__ = ["PartialError", "Provisioned", "TrialFailedError", "changed"]
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,15 @@ class PartialError(StorqualError):
         super().__init__(message)
 
 
+class TrialFailedError(StorqualError):
+    """A kernel on trial did not come up: what the bench runs instead, and what is left of the trial's last words."""
+
+    def __init__(self, message: str, *, facts: Mapping[str, Any], evidence: Sequence[Mapping[str, str]]) -> None:
+        self.facts = dict(facts)
+        self.evidence = [dict(entry) for entry in evidence]
+        super().__init__(message)
+
+
 def changed(settings: Iterable[Provisioned]) -> bool:
     """Whether anything is different from before."""
     return any(setting.changed for setting in settings)
-
-
-def difference(
-    settings: Sequence[Provisioned], after: Mapping[tuple[str, str], object] | None = None
-) -> dict[str, str]:
-    """Before and after as text for `--diff`, only what differs; `after` overrides the read-back (what would be)."""
-    before_lines, after_lines = [], []
-    for setting in settings:
-        new = setting.read_back if after is None else after.get((setting.owner, setting.name), setting.read_back)
-        if new != setting.before:
-            before_lines.append(f"{setting.owner} {setting.name}: {setting.before}\n")
-            after_lines.append(f"{setting.owner} {setting.name}: {new}\n")
-    return {"before": "".join(before_lines), "after": "".join(after_lines)}

@@ -133,6 +133,9 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
     _attempt(report, lambda: report.steps.extend(restore_boot(tools.system, wanted)))
     now = saved_boot(tools.system)
     report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory.boot})
+    if now["default"] == wanted["default"]:
+        # how the default is named is not the point: where a newer kernel was installed, it must be named now
+        report.read_back["boot.saved_entry@bench"] = wanted["saved_entry"]
     report.settings += [
         Provisioned(f"boot.{name}", value, before[name], now[name], changed=before[name] != now[name])
         for name, value in wanted.items()

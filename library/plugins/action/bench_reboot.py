@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reboot a bench and wait for its next boot, asking every second."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from storqual.follow import UnreachableError
+from storqual.reboot import QUESTION, Boot, parse_boot, wait_for_boot
+from storqual_core.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+display = Display()
+
+# detached, so that the answer to this command is not lost with the connection
+_REBOOT = "setsid sh -c 'sleep 0.2; systemctl reboot || reboot' </dev/null >/dev/null 2>&1 & echo told"
+# what a boot still does after sshd answers would be measured; a failed unit of the bench is not this task's business
+_SETTLE = "udevadm settle --timeout=60; timeout {seconds:g} systemctl is-system-running --wait 2>/dev/null || true"
+_TELL_S = 15.0
+
+
+class ActionModule(ActionBase):
+    """Reboot, wait for another boot id, then for the end of the boot.
+
+    Arguments: `limit_s` (300: seconds until a bench that does not answer is given up), `connect_s` (5: seconds one
+    attempt to connect may take), `settle_s` (90: seconds to wait for the end of the boot). Returns `boot_id`,
+    `previous_boot_id`, `kernel`, `seconds` (until it answered), `system` (running, degraded or starting).
+
+    `ansible.builtin.reboot` does the same with pauses that double; on a bench that is up in twenty seconds these
+    pauses are a third of the time.
+    """
+
+    _VALID_ARGS = frozenset({"connect_s", "limit_s", "settle_s"})
+    _supports_check_mode = True
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Fail, with what to look at, when the bench does not come back."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.check_mode:
+            return {**result, "changed": True, "msg": "the bench would be rebooted"}
+        arguments = self._task.args
+        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        try:
+            before = self._ask()
+            self._shell(_REBOOT)
+            with self._impatient(float(arguments.get("connect_s", 5))):
+                boot, seconds = wait_for_boot(
+                    self._ask_anew,
+                    before,
+                    limit_s=float(arguments.get("limit_s", 300)),
+                    show=self._teller(bench),
+                    clock=time.monotonic,
+                    sleep=time.sleep,
+                )
+            system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
+        except (StorqualError, UnreachableError) as problem:
+            return {**result, "failed": True, "changed": True, "msg": str(problem), "storqual_exit_code": 2}
+        return {
+            **result,
+            "changed": True,
+            "boot_id": boot.boot_id,
+            "previous_boot_id": before.boot_id,
+            "kernel": boot.kernel,
+            "seconds": round(seconds, 1),
+            "system": system[-1] if system else "",
+        }
+
+    def _shell(self, command: str) -> str:
+        try:
+            ended = self._low_level_execute_command(command, sudoable=True)
+        except AnsibleConnectionFailure as problem:
+            raise UnreachableError(str(problem).splitlines()[0]) from problem
+        return str(ended["stdout"])
+
+    def _ask(self) -> Boot:
+        return parse_boot(self._shell(QUESTION))
+
+    def _ask_anew(self) -> Boot:
+        """Ask over a connection of its own: one that outlived the reboot would wait for a bench that is gone."""
+        with suppress(AnsibleConnectionFailure):
+            self._connection.reset()
+        try:
+            return self._ask()
+        except StorqualError as problem:
+            # a bench that is going down answers with half a line or none
+            raise UnreachableError(str(problem)) from problem
+
+    @contextmanager
+    def _impatient(self, connect_s: float) -> Iterator[None]:
+        """Short attempts without Ansible's own pauses between them, until the bench is back."""
+        wanted = {"timeout": int(connect_s), "reconnection_retries": 0}
+        former: dict[str, Any] = {}
+        for name, value in wanted.items():
+            with suppress(KeyError):
+                former[name] = self._connection.get_option(name)
+                self._connection.set_option(name, value)
+        try:
+            yield
+        finally:
+            for name, value in former.items():
+                self._connection.set_option(name, value)
+            with suppress(AnsibleConnectionFailure):
+                self._connection.reset()
+
+    @staticmethod
+    def _teller(bench: str) -> Any:
+        told = [0.0]
+
+        def tell(seconds: float, answering: bool) -> None:
+            if seconds - told[0] >= _TELL_S:
+                told[0] = seconds
+                display.display(f"{bench}: {'going down' if answering else 'booting'}, {seconds:.0f} s")
+
+        return tell

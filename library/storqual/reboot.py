@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait for a bench to come back from a reboot: ask a cheap question often, and believe only a new boot id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from storqual_core.errors import StorqualError
+
+from storqual.follow import UnreachableError
+
+__all__ = ["QUESTION", "Boot", "parse_boot", "wait_for_boot"]
+
+QUESTION = "cat /proc/sys/kernel/random/boot_id && uname -r"
+"""Two lines that no boot shares with another; a shell built-in and two small programs, no interpreter."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """One boot of a bench: its id and the release of its kernel."""
+
+    boot_id: str
+    kernel: str
+
+
+def parse_boot(text: str) -> Boot:
+    """The answer to QUESTION. Raises StorqualError when it is something else."""
+    lines = text.split()
+    if len(lines) != 2 or len(lines[0]) != 36:
+        raise StorqualError(f"the bench answered {text[:80]!r} when it was asked for its boot id")
+    return Boot(*lines)
+
+
+def wait_for_boot(
+    ask: Callable[[], Boot],
+    before: Boot,
+    *,
+    limit_s: float,
+    poll_s: float = 1.0,
+    show: Callable[[float, bool], None] = lambda _seconds, _answering: None,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> tuple[Boot, float]:
+    """The boot after `before` and the seconds until it answered. Raises StorqualError after `limit_s` seconds.
+
+    `ask` raises UnreachableError while the bench does not answer; `show` is told the seconds so far and whether the
+    old boot still answers.
+    """
+    began = clock()
+    answering = True
+    while True:
+        try:
+            boot = ask()
+        except UnreachableError:
+            answering = False
+        else:
+            answering = True
+            if boot.boot_id != before.boot_id:
+                return boot, clock() - began
+        if clock() - began >= limit_s:
+            break
+        show(clock() - began, answering)
+        sleep(poll_s)
+    if answering:
+        raise StorqualError(f"the bench did not go down within {limit_s:g} s after it was told to reboot")
+    raise StorqualError(
+        f"the bench did not answer within {limit_s:g} s after a reboot: look at its console log "
+        "(serial port, BMC, or the virtual bench's console.log); after power-on its last words are in /sys/fs/pstore "
+        "or /var/lib/systemd/pstore, where the bench has one"
+    )

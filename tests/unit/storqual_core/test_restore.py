@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Putting drives back as they were, from what was remembered."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from storqual_core.bench_state import read_saved
+from storqual_core.drive_settings import DriveTarget
+from storqual_core.drive_step import ModePages, Queues
+from storqual_core.errors import BadInputError, GuardRefusalError
+from storqual_core.kernel_boot import System
+from storqual_core.provision_drives import DriveRequest, provision_drives
+from storqual_core.provisioned import PartialError
+from storqual_core.restore import Tools, read_memory, restore
+
+from tests.replay import Call, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WWNS = ("0x5000c50015ea0000", "0x5000c50015ea0010")
+ADAPTERS = {
+    "sym": {
+        "drives": [
+            {"wwn": wwn, "serial": f"S{place}", "vendor": "V", "model": "M", "size": "1GiB", "claim": True}
+            for place, wwn in enumerate(WWNS)
+        ]
+        + [{"wwn": "0x5000c50015ea0020", "serial": "S3", "vendor": "V", "model": "M", "size": "1GiB"}]
+    }
+}
+GONE: set[str] = set()
+
+
+def page(value: int) -> str:
+    """A caching page."""
+    return f"88 12 {value:02x} " + "00 " * 17
+
+
+def commands(*values: tuple[int, int]) -> list[Call]:
+    """Read, mask, write, read back of WCE on the first drives, from one value to another (in bit 2)."""
+    reads, writes = [], []
+    zeros = ",".join(["00"] * 17)
+    for place, (before, after) in enumerate(values):
+        device = f"/dev/sg{place}"
+        read = f"sg_modes -R --control=0 --page=0x8,0x0 {device}"
+        reads += [Call(read, page(before << 2)), Call(read.replace("control=0", "control=1"), page(0xFF))]
+        contents = f"88,12,{after << 2:02x},{zeros}"
+        writes += [Call(f"sg_wr_mode --page=8 --contents={contents} --mask=00,00,04,{zeros} {device}")]
+    backs = [Call(reads[2 * place].line, page(after << 2)) for place, (_, after) in enumerate(values)]
+    return reads + writes + backs
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> str:
+    """Two drives with queues."""
+    for place in range(2):
+        (tmp_path / "sys" / "block" / f"sd{place}" / "device").mkdir(parents=True)
+        (tmp_path / "sys" / "block" / f"sd{place}" / "device" / "rescan").write_text("")
+        (tmp_path / "sys" / "block" / f"sd{place}" / "device" / "queue_depth").write_text("8\n")
+    GONE.clear()
+    return str(tmp_path / "sys")
+
+
+@contextmanager
+def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
+    """The guard, which refuses drives that are gone."""
+    refused = [f"drive {claim.id}: it is not on this bench" for claim in claims if claim.id in GONE]
+    if refused:
+        raise GuardRefusalError(refused)
+    yield {
+        claim.id: DriveTarget(claim.id, f"sd{WWNS.index(claim.id)}", f"/dev/sg{WWNS.index(claim.id)}")
+        for claim in claims
+    }
+
+
+def provision(
+    tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], *, queue: bool = False, check: bool = False
+) -> dict:
+    """One call of a module's work."""
+    replay = Replay(calls)
+    request = DriveRequest(drives, ADAPTERS, str(tmp_path / "state"), "r1", check=check)
+    subsystem = Queues(sysfs) if queue else ModePages(replay, sysfs=sysfs)
+    try:
+        return provision_drives(request, subsystem, queue=queue, access=access)
+    finally:
+        replay.done()
+
+
+def put_back(tmp_path: Path, sysfs: str, calls: list[Call], *, check: bool = False) -> dict:
+    """One call of the restore module's work."""
+    replay = Replay(calls)
+    try:
+        return restore(str(tmp_path / "state"), Tools(replay, System(replay), access, sysfs), check=check)
+    finally:
+        replay.done()
+
+
+def test_drives_are_put_back_one_by_one_and_then_forgotten(tmp_path: Path, sysfs: str) -> None:
+    """Claims come from the memory: no inventory and no drop are needed."""
+    provision(tmp_path, sysfs, {wwn: {"WCE": 0} for wwn in WWNS}, commands((1, 0), (1, 0)))
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    saved = read_saved(tmp_path / "state")
+    assert saved is not None
+    assert saved.run == "r1"
+    assert saved.values[f"drive.WCE@{WWNS[1]}"] == 1
+    assert saved.values[f"drive.queue_depth@{WWNS[0]}"] == 8
+    both = commands((0, 1), (0, 1))
+    one = [both[0], both[1], both[4], both[6]]
+    two = [both[2], both[3], both[5], both[7]]
+    result = put_back(tmp_path, sysfs, one + two)
+    assert result["restored"]
+    assert read_saved(tmp_path / "state") is None
+    assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
+    assert {entry["read_back"] for entry in result["settings"]} == {1, 8}
+
+
+def test_a_second_change_does_not_become_the_former_state(tmp_path: Path, sysfs: str) -> None:
+    """The first value of a run is what it found."""
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 2}}, [], queue=True)
+    put_back(tmp_path, sysfs, [])
+    assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
+
+
+def test_a_drive_that_is_gone_does_not_keep_the_others_back(tmp_path: Path, sysfs: str) -> None:
+    """The memory stays, and the next restore finishes."""
+    provision(tmp_path, sysfs, {wwn: {"queue_depth": 4} for wwn in WWNS}, [], queue=True)
+    GONE.add(WWNS[0])
+    with pytest.raises(PartialError, match=f"drive {WWNS[0]}: it is not on this bench") as caught:
+        put_back(tmp_path, sysfs, [])
+    assert [entry.drive for entry in caught.value.settings] == [WWNS[1]]
+    assert (Path(sysfs) / "block" / "sd1" / "device" / "queue_depth").read_text() == "8\n"
+    GONE.clear()
+    assert put_back(tmp_path, sysfs, [])["restored"]
+
+
+def test_a_value_that_does_not_come_back_keeps_the_memory(
+    tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proof first, then forgetting."""
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    monkeypatch.setattr("storqual_core.drive_queue.write_attribute", lambda _path, _value: None)
+    with pytest.raises(PartialError, match="set to 8 and reads back 4"):
+        put_back(tmp_path, sysfs, [])
+    assert read_saved(tmp_path / "state") is not None
+
+
+def test_check_mode_puts_nothing_back(tmp_path: Path, sysfs: str) -> None:
+    """It reads, and says so."""
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    result = put_back(tmp_path, sysfs, [], check=True)
+    assert (result["changed"], result["restored"]) == (True, False)
+    assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "4\n"
+
+
+def test_a_memory_that_nothing_here_can_restore_is_named(tmp_path: Path, sysfs: str) -> None:
+    """A newer storqual may have written it."""
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    path = tmp_path / "state" / "saved.json"
+    body = json.loads(path.read_text())
+    body["values"]["moon.phase@bench"] = 1
+    path.write_text(json.dumps(body))
+    with pytest.raises(PartialError, match=r"moon\.phase@bench is remembered, but nothing here can restore it"):
+        put_back(tmp_path, sysfs, [])
+    assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
+
+
+def test_keys_are_sorted_by_who_restores_them() -> None:
+    """Saved pages apart from current ones, queues apart from mode pages."""
+    memory = read_memory(
+        {
+            "claim@a": {"model": "M"},
+            "drive.WCE@a": 1,
+            "drive.WCE.saved@a": 0,
+            "drive.queue_depth@a": 8,
+            "boot.running@bench": "6.1",
+            "nvram.max_tags@sym": 4,
+        }
+    )
+    assert (memory.pages, memory.saved_pages, memory.queues) == (
+        {"a": {"WCE": 1}},
+        {"a": {"WCE": 0}},
+        {"a": {"queue_depth": 8}},
+    )
+    assert (memory.boot, memory.unknown) == ({"running": "6.1"}, ["nvram.max_tags@sym"])
+
+
+def test_check_mode_of_a_change_leaves_no_trace(tmp_path: Path, sysfs: str) -> None:
+    """No state folder, no lock, no memory."""
+    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True, check=True)
+    assert result["changed"]
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_drive_that_nobody_claimed_is_refused(tmp_path: Path, sysfs: str) -> None:
+    """All of them at once, before the bench is looked at."""
+    drives = {"0x5000c50015ea0020": {"WCE": 0}, "0x5000c50015ea9999": {"WCE": 0}, WWNS[0]: {"WCE": 0}}
+    with pytest.raises(BadInputError) as caught:
+        provision(tmp_path, sysfs, drives, [])
+    assert len(caught.value.problems) == 2
+    assert all("no adapter of this bench has a claim on it" in line for line in caught.value.problems)
+
+
+def test_a_file_has_no_mode_pages(tmp_path: Path, sysfs: str) -> None:
+    """The local bench measures files."""
+    adapters = {"disk": {"drives": [{"file": "/tmp/x", "size": "64MiB", "claim": True}]}}
+    request = DriveRequest({"/tmp/x": {"WCE": 0}}, adapters, str(tmp_path / "state"), "r1")
+    with pytest.raises(BadInputError, match="is a file; only a real drive has mode pages and a queue"):
+        provision_drives(request, ModePages(Replay([])), queue=False, access=access)
+
+
+def test_nothing_declared_is_nothing_done(tmp_path: Path, sysfs: str) -> None:
+    """Not even the guard is asked."""
+    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
+    assert result == {"changed": False, "settings": [], "steps": []}
