@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody needs who wants to check or repeat a run: digests, versions, the plan in numbers, commands."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from storqual.report.arms import flatten
+from storqual.report.figures import DASH, Figure, count, percent, seconds
+from storqual.report.view import Appendix, Cell, Digest, KeyValue
+
+if TYPE_CHECKING:
+    from storqual.report.material import Material
+
+__all__ = ["appendix_of"]
+
+
+def appendix_of(material: Material) -> Appendix:
+    """The appendix of a run."""
+    run, verdict = material.run, material.verdict
+    judged = [
+        Digest(f"{name} (as judged)", str(digest)) for name, digest in sorted((verdict.get("inputs") or {}).items())
+    ]
+    planned = [
+        Digest(f"{entry.get('file', name)} (as planned)", str(entry.get("sha256")))
+        for name, entry in sorted((material.document.get("inputs") or {}).items())
+    ]
+    return Appendix(
+        run=run.name,
+        digests=(Digest("verdict.json", material.verdict_sha256), *judged, *planned),
+        versions=tuple(
+            KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
+        ),
+        commands=_commands(material),
+        plan=_plan(material),
+    )
+
+
+def _commands(material: Material) -> tuple[tuple[str, str], ...]:
+    run = material.run
+    inputs = material.document.get("inputs") or {}
+    inventories = [str(name) for name in material.document.get("inventories") or ()]
+    again = ["storqual", "qualify"]
+    for inventory in inventories or ["INVENTORY"]:
+        again += ["-i", inventory]
+    for arm in ("baseline", "candidate"):
+        if arm in run.arms:
+            again += [f"--{arm}", str((inputs.get(arm) or {}).get("source") or run.arms[arm].drop)]
+    again += [
+        "--suite",
+        str((inputs.get("suite") or {}).get("source") or run.suite.name),
+        "--profile",
+        run.suite.profile,
+    ]
+    here = f"runs/{run.name}"
+    return (
+        ("Measure again", shlex.join(again)),
+        ("Judge these samples again", shlex.join(["storqual", "judge", here])),
+        ("Make this report again", shlex.join(["storqual", "report", here])),
+        ("Check a raw file", f"sha256sum {here}/raw/*"),
+    )
+
+
+def _plan(material: Material) -> tuple[KeyValue, ...]:
+    plan = material.run.plan
+    fields = plan.fields
+    values: list[tuple[str, Cell]] = [
+        ("Design", plan.design),
+        ("Seed", Figure(str(plan.seed), plan.seed, "run:/plan/seed")),
+        ("Launches per point and session", count(plan.launches, "run:/plan/launches")),
+        ("Run time of a launch", seconds(plan.runtime_s, "run:/plan/runtime_s")),
+        ("Ramp before it", seconds(plan.ramp_s, "run:/plan/ramp_s")),
+        ("Expected length", seconds(plan.expected_seconds, "run:/plan/expected_seconds")),
+    ]
+    for name, label in (("margin", "Margin of the profile"), ("indifference", "Indifference of the profile")):
+        fraction = fields.get(name)
+        if isinstance(fraction, (int, float)):
+            values.append((label, percent(100 * fraction, f"run:/plan/{name}", signed=False)))
+    overhead = (material.document.get("overhead") or {}).get("seconds_per_sample")
+    if isinstance(overhead, (int, float)):
+        values.append(
+            ("Overhead per sample beyond fio's own run time", seconds(overhead, "run:/overhead/seconds_per_sample"))
+        )
+    if material.lost:
+        values.append(("Samples of no planned point", count(material.lost, "count:lost")))
+    return tuple(KeyValue(name, (value,)) for name, value in values) or (KeyValue("Plan", (DASH,)),)

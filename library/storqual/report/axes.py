@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Axes with the field's own labels: block sizes, rates from zero, latencies, times of day."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from storqual.report.charts.frame import Axis
+from storqual.report.charts.scales import decade_ticks, nice_ceiling, nice_ticks, power_ticks
+from storqual.report.figures import MINUS, scale_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "clock_axis",
+    "latency_axis",
+    "latency_text",
+    "percent_axis",
+    "share_axis",
+    "short",
+    "size_axis",
+    "value_axis",
+]
+
+_MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
+_MOST_CLOCK_TICKS = 8
+
+
+def short(value: float) -> str:
+    """A tick's number, as short as it can be: 0, 250, 12k, 1.5M; a true minus sign."""
+    size = abs(value)
+    for divisor, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= divisor:
+            text = f"{size / (1e3 if suffix == 'k' else divisor):g}{suffix}"
+            break
+    else:
+        text = f"{size:g}"
+    return MINUS + text if value < 0 else text
+
+
+def value_axis(unit: str, highest: float) -> Axis:
+    """A vertical axis from zero to above `highest`."""
+    top = nice_ceiling(highest * 1.02)
+    return Axis(unit, 0.0, top, tuple((tick, short(tick)) for tick in nice_ticks(0.0, top, 4)))
+
+
+def size_axis(name: str, values: Sequence[float], *, sizes: bool) -> Axis:
+    """A base-2 axis over the values that occur; with few values each has its tick, labelled as a size or a count."""
+    low, high = min(values), max(values)
+    present = sorted(set(values))
+    ticks = tuple(present) if len(present) <= 6 else power_ticks(low, high, 6)
+    if high == low:
+        low, high = low / 2, high * 2
+    labels = tuple((tick, _size_label(tick) if sizes else short(tick)) for tick in ticks)
+    return Axis(name, low, high, labels, logarithmic=True)
+
+
+def _size_label(size: float) -> str:
+    """A block size in few characters: 512, 4k, 64k, 1M."""
+    for power, suffix in ((3, "G"), (2, "M"), (1, "k")):
+        if size >= 1024**power:
+            return f"{size / 1024**power:g}{suffix}"
+    return f"{size:g}"
+
+
+def latency_text(nanoseconds: float) -> str:
+    """A latency on an axis: 500 µs, 2 ms."""
+    scale = scale_for("ns", [nanoseconds])
+    return f"{nanoseconds / scale.divisor:.3g} {scale.unit}"
+
+
+def latency_axis(low: float, high: float) -> Axis:
+    """A logarithmic axis of latencies in nanoseconds."""
+    ticks = decade_ticks(low, high, 5)
+    if len(ticks) < 2:
+        ticks = tuple(low * (high / low) ** (step / 3) for step in range(4))
+    return Axis("latency", low, high, tuple((tick, latency_text(tick)) for tick in ticks), logarithmic=True)
+
+
+def share_axis(highest: float) -> Axis:
+    """Shares of all I/O in percent, from zero."""
+    top = nice_ceiling(highest * 102, 3) / 100
+    ticks = nice_ticks(0.0, top * 100, 3)
+    return Axis("of I/O", 0.0, top, tuple((tick / 100, f"{tick:g} %") for tick in ticks))
+
+
+def percent_axis(name: str, reach: float) -> Axis:
+    """Deviations in percent, as far below zero as above."""
+    top = nice_ceiling(reach * 1.05, 2)
+    ticks = nice_ticks(-top, top, 4)
+    return Axis(name, -top, top, tuple((tick, f"{'+' if tick > 0 else ''}{short(tick)} %") for tick in ticks))
+
+
+def clock_axis(start: float, end: float) -> Axis:
+    """Time of day in UTC at round minutes; days are named where the campaign crosses midnight."""
+    span = max(end - start, 1.0)
+    step = next((60.0 * m for m in _MINUTE_STEPS if span / (60.0 * m) <= _MOST_CLOCK_TICKS), span)
+    first = math.ceil(start / step)
+    times = [number * step for number in range(first, math.floor(end / step) + 1)]
+    days = datetime.fromtimestamp(start, UTC).date() != datetime.fromtimestamp(end, UTC).date()
+    form = "%d %b %H:%M" if days else "%H:%M"
+    ticks = tuple((at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in times)
+    return Axis("UTC", start, end, ticks)

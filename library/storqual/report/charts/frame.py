@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame of a chart: axes with labelled ticks over a light grid, and the two looks that tell the arms apart.
+
+The arms differ in shape (hollow ring and broad line, filled dot and thin line) before they differ in colour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from storqual.report.charts.scales import Linear, Log
+from storqual.report.charts.svg import Attribute, element, group, num, path, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["CHARACTER", "LINE", "Axis", "Box", "dots", "frame", "look", "spread", "stroke"]
+
+CHARACTER = 6.3
+"""Width of a character in a label, at the font size of the charts; generous, since system fonts differ."""
+LINE = 13.0
+"""Height of a line of labels."""
+
+_LOOKS: dict[str, dict[str, Attribute]] = {
+    "baseline": {"stroke": "#767676", "fill": "none"},
+    "candidate": {"stroke": "#1f5fa8", "fill": "none"},
+    "published": {"stroke": "#7a5c00", "fill": "none", "stroke-dasharray": "1 3"},
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one direction of a chart shows: its name, its ends, the ticks with their labels, linear or logarithmic."""
+
+    name: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    logarithmic: bool = False
+
+    def scale(self, start: float, end: float) -> Linear | Log:
+        """Places of values when the axis reaches from `start` to `end`."""
+        return (Log if self.logarithmic else Linear)(self.low, self.high, start, end)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The place of a chart's data within its picture: left, top, right, bottom."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def look(arm: str) -> dict[str, Attribute]:
+    """Plain presentation attributes of an arm's lines, for a page whose style sheet was dropped."""
+    return _LOOKS.get(arm, _LOOKS["published"])
+
+
+def frame(box: Box, across: Axis, up: Axis) -> Markup:
+    """Grid, ticks and names of both axes; the vertical one's name stands above it, so that nobody turns the head."""
+    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    grid: list[str] = [
+        element("path", {"d": path([(box.left, y(value)), (box.right, y(value))])}) for value, _ in up.ticks
+    ]
+    base: list[str] = [element("path", {"d": path([(box.left, box.bottom), (box.right, box.bottom)])})]
+    base += [element("path", {"d": path([(x(v), box.bottom), (x(v), box.bottom + 4)])}) for v, _ in across.ticks]
+    labels: list[str] = [text(box.left - 6, y(value) + 4, label, anchor="end") for value, label in up.ticks]
+    labels += [text(x(value), box.bottom + 16, label, anchor="middle") for value, label in across.ticks]
+    if up.name:
+        labels.append(text(box.left - 6, box.top - 9, up.name, anchor="start", class_="n"))
+    labels.append(text(box.right, box.bottom + 31, across.name, anchor="end", class_="n"))
+    return (
+        group("gr", {"stroke": "#ddd", "fill": "none"}, grid)
+        + group("ax", {"stroke": "#888", "fill": "none"}, base)
+        + group("lb", {"fill": "#555"}, labels)
+    )
+
+
+def stroke(arm: str, points: Sequence[tuple[float, float]]) -> Markup:
+    """A line through an arm's places; nothing for fewer than two."""
+    if len(points) < 2:
+        return Markup("")
+    width = 3.5 if arm == "baseline" else 1.6
+    return element("path", {"class": f"s-{arm}", **look(arm), "stroke-width": width, "d": path(points)})
+
+
+def dots(arm: str, points: Sequence[tuple[float, float]], *, radius: float = 3.2) -> Markup:
+    """An arm's marks: hollow rings for the baseline, filled dots for the candidate."""
+    ring = arm == "baseline"
+    size = radius + (1.0 if ring else -0.4)
+    circles = [element("circle", {"cx": x, "cy": y, "r": size}) for x, y in points]
+    colour = look(arm)["stroke"]
+    attributes: dict[str, Attribute] = {"fill": "#fff" if ring else colour, "stroke": colour, "stroke-width": 1.5}
+    return group(f"d-{arm}", attributes, circles)
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> tuple[float, ...]:
+    """Places near the wanted ones, in their order, at least `gap` apart, and within [low, high] when they fit."""
+    # places that differ by less than a line keep the order they came in, so that two equal curves always read alike
+    order = sorted(range(len(wanted)), key=lambda index: (round(wanted[index] / gap), index))
+    placed: list[float] = []
+    for index in order:
+        placed.append(max(wanted[index], placed[-1] + gap if placed else low))
+    if placed and placed[-1] > high:
+        placed[-1] = high
+        for later, earlier in pairwise(range(len(placed) - 1, -1, -1)):
+            placed[earlier] = min(placed[earlier], placed[later] - gap)
+    result = [0.0] * len(wanted)
+    for index, place in zip(order, placed, strict=True):
+        result[index] = float(num(place))
+    return tuple(result)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves of both arms over one factor: lines, interval bands, marks, and a label at the end of each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storqual.report.charts.frame import CHARACTER, LINE, Axis, Box, dots, frame, look, spread, stroke
+from storqual.report.charts.svg import drawing, element, group, path, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from storqual.report.charts.scales import Linear, Log
+
+__all__ = ["Curve", "Mark", "curve_panel"]
+
+_DODGE = {"baseline": -2.5, "candidate": 2.5}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One value of a curve, with the ends of its interval where it has one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Marks in the order of x that belong to one arm; the label stands at the right end."""
+
+    arm: str
+    label: str
+    marks: tuple[Mark, ...]
+
+
+def curve_panel(
+    ident: str,
+    title: str,
+    description: str,
+    curves: Sequence[Curve],
+    across: Axis,
+    up: Axis,
+    *,
+    size: tuple[float, float] = (340, 216),
+) -> Markup:
+    """One small multiple. Curves with a single mark show it with whiskers; no line is drawn through one value."""
+    longest = max((len(curve.label) for curve in curves), default=0)
+    widest = max((len(label) for _, label in up.ticks), default=1)
+    margin = 14 + longest * CHARACTER if longest else 12
+    box = Box(10 + widest * CHARACTER, 26, size[0] - margin, size[1] - 40)
+    x, y = across.scale(box.left + 12, box.right - 8), up.scale(box.bottom, box.top)
+    bands: list[str] = []
+    lines: list[str] = []
+    marks: list[str] = []
+    for curve in curves:
+        dodge = _DODGE.get(curve.arm, 0.0) if len(curve.marks) == 1 else 0.0
+        places = [(x(mark.x) + dodge, y(mark.y)) for mark in curve.marks]
+        bands.append(_interval(curve, places, y))
+        lines.append(stroke(curve.arm, places))
+        marks.append(dots(curve.arm, places))
+    axes = frame(box, _inset(across, box), up)
+    return drawing(ident, size, title, description, [axes, *bands, *lines, *marks, _ends(curves, box, x, y)])
+
+
+def _inset(across: Axis, box: Box) -> Axis:
+    """The same axis with its ends moved so that marks there keep clear of the frame (12 units left, 8 right)."""
+    width = box.right - box.left
+    left, right = 12 / (width - 20), 8 / (width - 20)
+    if across.logarithmic:
+        ratio = across.high / across.low
+        return Axis(across.name, across.low / ratio**left, across.high * ratio**right, across.ticks, logarithmic=True)
+    span = across.high - across.low
+    return Axis(across.name, across.low - span * left, across.high + span * right, across.ticks)
+
+
+def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
+    """A band between the interval ends of several marks, or whiskers at a single one."""
+    ends = [
+        (place[0], y(mark.low), y(mark.high))
+        for place, mark in zip(places, curve.marks, strict=True)
+        if mark.low is not None and mark.high is not None
+    ]
+    colour = look(curve.arm)["stroke"]
+    if len(ends) > 1:
+        outline = [(at, high) for at, _, high in ends] + [(at, low) for at, low, _ in reversed(ends)]
+        shape = element("path", {"d": path(outline, closed=True)})
+        return group(f"i-{curve.arm}", {"fill": colour, "fill-opacity": ".15"}, [shape])
+    whiskers = [element("path", {"d": path([(at, low), (at, high)])}) for at, low, high in ends]
+    caps = [element("path", {"d": path([(at - 3, end), (at + 3, end)])}) for at, *both in ends for end in both]
+    return group(f"w-{curve.arm}", {"stroke": colour, "fill": "none"}, whiskers + caps)
+
+
+def _ends(curves: Sequence[Curve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
+    """Labels at the right ends of the curves, moved apart where they would cover each other."""
+    named = [curve for curve in curves if curve.label and curve.marks]
+    wanted = [y(curve.marks[-1].y) + 4 for curve in named]
+    placed = spread(wanted, LINE, box.top, box.bottom + 4)
+    labels: list[str] = []
+    for curve, want, place in zip(named, wanted, placed, strict=True):
+        labels.append(text(box.right + 8, place, curve.label, class_=f"t-{curve.arm}"))
+        end = x(curve.marks[-1].x)
+        if abs(place - want) > 3 or end < box.right - 12:
+            leader = [(end + 5, want - 4), (box.right + 6, place - 4)]
+            labels.append(element("path", {"class": "ld", "d": path(leader), "stroke": "#bbb", "fill": "none"}))
+    return group("lb", {"fill": "#333"}, labels)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as a reader meets them: rounded, with unit and sign, and each with the place it came from.
+
+Every number of the report that is not part of a quoted text is a Figure, so that a test can follow it back to
+verdict.json, run.json or the samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "DASH",
+    "MINUS",
+    "NONE",
+    "Figure",
+    "Scale",
+    "count",
+    "percent",
+    "plain",
+    "quantity",
+    "scale_for",
+    "seconds",
+]
+
+MINUS = "\u2212"
+DASH = "\u2013"
+_DIGITS = 4
+_FEW = 10.0
+_LARGEST = 1e15
+
+# unit of a metric -> (smallest value, shown unit, divisor), the largest first
+_SCALES: dict[str, tuple[tuple[float, str, float], ...]] = {
+    "B/s": ((1e9, "GB/s", 1e9), (1e6, "MB/s", 1e6), (1e3, "kB/s", 1e3), (0, "B/s", 1)),
+    "ns": ((1e9, "s", 1e9), (1e6, "ms", 1e6), (1e3, "µs", 1e3), (0, "ns", 1)),
+    "us": ((1e6, "s", 1e6), (1e3, "ms", 1e3), (0, "µs", 1)),
+    "s": ((0, "s", 1),),
+    "B": ((2**40, "TiB", 2**40), (2**30, "GiB", 2**30), (2**20, "MiB", 2**20), (2**10, "KiB", 2**10), (0, "B", 1)),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number as shown; `value` is the number before rounding, `divisor` what it was divided by, `source` its place.
+
+    `source` is `verdict:/criteria/3/candidate` (a JSON pointer into that file) or `samples:<what was computed>`.
+    """
+
+    text: str
+    value: float | None = None
+    source: str = ""
+    divisor: float = 1.0
+
+    def __str__(self) -> str:
+        """What the page shows."""
+        return self.text
+
+
+NONE = Figure(DASH)
+"""Where there is no number; a dash is never a zero."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One unit for a whole column: its name, and what values of the metric's unit are divided by."""
+
+    unit: str
+    divisor: float = 1.0
+
+    def figure(self, value: float | None, source: str) -> Figure:
+        """`value` in this unit, without the unit's name: the column's head carries it."""
+        if value is None or not math.isfinite(value):
+            return NONE
+        return Figure(plain(value / self.divisor), value, source, self.divisor)
+
+
+def scale_for(unit: str, values: Iterable[float | None]) -> Scale:
+    """The unit in which the middle one of `values` reads well; a unit without larger relatives stays."""
+    steps = _SCALES.get(unit)
+    present = sorted(abs(value) for value in values if value is not None and math.isfinite(value))
+    if steps is None:
+        return Scale(unit)
+    middle = present[len(present) // 2] if present else 0.0
+    _, name, divisor = next(step for step in steps if middle >= step[0])
+    return Scale(name, divisor)
+
+
+def plain(value: float) -> str:
+    """Four significant digits, never fewer than the whole part: 12,345 · 301.2 · 0.01234; a true minus sign."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= _LARGEST or size < 10**-_DIGITS:
+        shown = f"{size:.{_DIGITS - 1}e}"
+    else:
+        # what is rounded may gain a digit: 9.9996 has one digit before the point and 10.00 two
+        whole = math.floor(math.log10(float(f"{size:.{_DIGITS - 1}e}"))) + 1
+        shown = f"{size:,.{max(0, _DIGITS - max(whole, 1) if whole > 0 else _DIGITS - whole)}f}"
+        if float(size).is_integer():
+            shown = f"{size:,.0f}"
+    return (MINUS if value < 0 else "") + shown
+
+
+def quantity(value: float | None, unit: str, source: str) -> Figure:
+    """One number with its own unit: `1.23 MB/s`, `450 µs`."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    scale = scale_for(unit, [value])
+    return Figure(f"{plain(value / scale.divisor)} {scale.unit}".rstrip(), value, source, scale.divisor)
+
+
+def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
+    """A percentage: two decimals below ten, one above; with its sign unless it is a size such as a margin."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    digits = 2 if abs(value) < _FEW else 1
+    shown = f"{abs(value):.{digits}f}"
+    zero = float(shown) == 0
+    sign = "" if zero or (not signed and value > 0) else (MINUS if value < 0 else "+")
+    if not signed:
+        shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
+    return Figure(f"{sign}{shown} %", value, source)
+
+
+def count(value: int | None, source: str) -> Figure:
+    """A whole number with thousands parted."""
+    return NONE if value is None else Figure(f"{value:,}".replace("-", MINUS), value, source)
+
+
+def seconds(value: float | None, source: str) -> Figure:
+    """A stretch of time as people say it: `3 min 20 s`, `1 h 5 min`, `0.12 s`."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    whole = round(value)
+    if whole < 60:
+        text = f"{plain(value)} s"
+    elif whole < 3600:
+        text = f"{whole // 60} min {whole % 60} s"
+    else:
+        text = f"{whole // 3600} h {whole % 3600 // 60} min"
+    return Figure(text, value, source)

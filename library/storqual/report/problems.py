@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What failed or could not be judged, gathered by adapter and metric, the worst first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from storqual.report.figures import DASH, NONE, count, percent
+from storqual.report.measures import measure
+from storqual.report.rows import Row, place_name
+from storqual.report.view import Problem, ProblemPoint
+from storqual.report.words import outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual.report.figures import Figure
+    from storqual.report.links import Links
+
+__all__ = ["problems_of"]
+
+_BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
+_MOST_GROUPS = 6
+_MOST_POINTS = 8
+
+
+def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -> tuple[tuple[Problem, ...], int]:
+    """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
+    totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in required:
+        if row.outcome in _BAD:
+            groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
+    ordered = sorted(groups.values(), key=_weight)
+    shown = ordered[:_MOST_GROUPS]
+    left = sum(len(group) for group in ordered[_MOST_GROUPS:])
+    return tuple(_problem(group, totals[_place(group[0])], benches, links) for group in shown), left
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    """What criteria of one group share; a hand-written check stands alone."""
+    if row.against == "check":
+        return ("check", row.text("id"))
+    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
+
+
+def _weight(group: Sequence[Row]) -> tuple[bool, int, float, int]:
+    first = group[0]
+    worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
+    return first.waived, _BAD.index(first.outcome), worst, first.index
+
+
+def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Links) -> Problem:
+    first = group[0]
+    by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
+    reasons = {row.text("reason") for row in group}
+    common = reasons.pop() if len(reasons) == 1 else ""
+    points = tuple(
+        ProblemPoint(
+            name=row.text("point") or row.text("id"),
+            href=links.criteria[row.index],
+            shift=_shift(row),
+            reason="" if common else row.text("reason"),
+        )
+        for row in by_shift[:_MOST_POINTS]
+    )
+    waiver = first.fields.get("waiver") or {}
+    left = len(group) - len(points)
+    check = first.against == "check"
+    return Problem(
+        outcome=outcome(first.outcome),
+        where="Check" if check else place_name(benches, first.text("bench"), first.text("adapter")),
+        metric="" if check else measure(first.text("metric")).label,
+        number=count(len(group), f"count:problem:{first.index}"),
+        total=count(total, f"count:problem-of:{first.index}"),
+        worst=_shift(by_shift[0]),
+        best=_shift(by_shift[-1]),
+        reason=common,
+        waiver=f"waived by {waiver.get('owner', DASH)} until {waiver.get('expiry', DASH)}" if first.waived else "",
+        points=points,
+        more=count(left, f"count:problem-more:{first.index}") if left else None,
+    )
+
+
+def _shift(row: Row) -> Figure:
+    value = row.number("shift_percent")
+    return NONE if value is None else percent(value, row.source("shift_percent"))

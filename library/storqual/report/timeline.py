@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bench's campaign over time: every launch against the baseline at its point, sessions, and what happened.
+
+It shows drift (the baseline leaving zero), a loss (the candidate beside zero) and the cause (an event then).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.kernel_findings import KINDS
+
+from storqual.report.axes import clock_axis, percent_axis
+from storqual.report.charts.steps import Event, Span, Trace, time_chart
+from storqual.report.figures import Figure, count, percent
+from storqual.report.material import ARMS, clock
+from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
+from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from storqual import store
+    from storqual.report.material import Launch, Material, PointData
+
+__all__ = ["Moment", "findings_of", "moments_of", "timeline_of"]
+
+_ROUTINE = ("planned", "environment", "session_started", "block_started", "run_finished", "judged")
+_GIST = ("Kernel panic", "BUG:", "Oops", "panic")
+_METRIC = "iops"
+_REACH = 1.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Something with a time (seconds since 1970) and a badge, as charts mark it and tables explain it."""
+
+    at: float
+    badge: str
+    serious: bool
+    bench: str
+    kind: str
+    time: str
+    session: str
+    text: str
+    finding: bool
+
+    def event(self) -> TimelineEvent:
+        """The row of the table of events."""
+        lines = self.text.splitlines() or [""]
+        gist = next((line for word in _GIST for line in reversed(lines) if word in line), lines[0])
+        return TimelineEvent(self.badge, self.time, self.bench, self.kind, gist, self.text, self.serious)
+
+
+def moments_of(material: Material) -> tuple[Moment, ...]:
+    """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
+    found: list[tuple[float, bool, str, str, str, str, str, bool]] = []
+    for event in material.events:
+        at = _at(event.time)
+        bench = event.bench or ""
+        if event.kind == "block_finished":
+            found += [
+                (_finding_at(finding, at), False, *_finding(finding, bench, event), True)
+                for finding in event.fields.get("findings") or ()
+            ]
+            if event.text("outcome") in ("", "done"):
+                continue
+        if event.kind in _ROUTINE:
+            continue
+        serious = event.kind in SERIOUS_EVENTS or event.kind == "block_finished"
+        found.append(
+            (
+                at,
+                serious,
+                bench,
+                EVENT_WORDS.get(event.kind, event.kind),
+                event.time,
+                event.text("session"),
+                _text(event),
+                False,
+            )
+        )
+    found.sort(key=lambda one: one[0])
+    numbers = {True: 0, False: 0}
+    moments: list[Moment] = []
+    for at, serious, bench, kind, time, session, text, finding in found:
+        numbers[finding] += 1
+        badge = f"{'K' if finding else 'E'}{numbers[finding]}"
+        moments.append(Moment(at, badge, serious or finding, bench, kind, time, session, text, finding))
+    return tuple(moments)
+
+
+def _text(event: store.Event) -> str:
+    for name in ("text", "reason", "message", "drive", "outcome"):
+        if event.text(name):
+            return event.text(name)
+    return ""
+
+
+def _at(text: str) -> float:
+    try:
+        return clock(text)
+    except ValueError:
+        return 0.0
+
+
+def _finding_at(finding: object, otherwise: float) -> float:
+    """The time of a finding; one that only knows the time since boot stands where its block ended."""
+    time = finding.get("time") if isinstance(finding, dict) else None
+    if isinstance(time, str):
+        return _at(time) or otherwise
+    if isinstance(time, (int, float)) and time > 1e9:
+        return float(time)
+    return otherwise
+
+
+def _finding(finding: object, bench: str, event: store.Event) -> tuple[str, str, str, str, str]:
+    """Bench, kind, time, session and line of one finding."""
+    if not isinstance(finding, dict):
+        return bench, "kernel log", event.time, event.text("session"), str(finding)
+    lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
+    told = [str(line) for line in lines]
+    number = finding.get("count")
+    if isinstance(number, int) and number > len(told):
+        told.append(f"… {number} lines in all")
+    word = str(finding.get("kind") or "kernel log")
+    known = KINDS.get(word)
+    where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
+    session = ", ".join(filter(None, [event.text("session"), where]))
+    return bench, known[0] if known else word, str(finding.get("time") or event.time), session, "\n".join(told)
+
+
+def findings_of(moments: Iterable[Moment]) -> tuple[LogFinding, ...]:
+    """The kernel log's findings as rows."""
+    return tuple(LogFinding(one.badge, one.time, one.session, one.kind, one.text) for one in moments if one.finding)
+
+
+def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident: str) -> Timeline:
+    """The charts, events and sessions of one bench."""
+    points = [data for key, data in material.points.items() if key[0] == bench]
+    mine = [moment for moment in moments if moment.bench in ("", bench)]
+    adapters: defaultdict[str, list[PointData]] = defaultdict(list)
+    for data in points:
+        adapters[data.planned.adapter].append(data)
+    launches = [launch for data in points for arm in data.launches.values() for launch in arm]
+    charts: list[Chart] = []
+    if launches:
+        start = min(launch.start for launch in launches)
+        end = max(launch.start + max(launch.runtime_s, 1.0) for launch in launches)
+        spans = _spans(launches)
+        for number, (adapter, members) in enumerate(adapters.items()):
+            chart = _chart(f"{ident}-{number}", adapter, members, mine, spans, (start, end))
+            if chart is not None:
+                charts.append(chart)
+    return Timeline(
+        bench, tuple(charts), tuple(m.event() for m in mine if not m.finding), _sessions(material, bench, points)
+    )
+
+
+def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
+    sessions: dict[str, list[Launch]] = {}
+    for launch in launches:
+        sessions.setdefault(launch.session, []).append(launch)
+    spans: list[Span] = []
+    for name, members in sessions.items():
+        arms = {launch.arm for launch in members}
+        arm = arms.pop() if len(arms) == 1 else ""
+        begin = min(one.start for one in members)
+        end = max(one.start + max(one.runtime_s, 1.0) for one in members)
+        spans.append(Span(begin, end, f"{name} {arm}".strip(), arm))
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def _deviations(points: Iterable[PointData]) -> dict[str, list[tuple[float, float, float, Launch]]]:
+    """(start, end, percent from the baseline's mean at the same point, launch) of each arm's good launches."""
+    found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in ARMS}
+    for data in points:
+        reference = [one.values[_METRIC] for one in data.good("baseline") if _METRIC in one.values]
+        mean = sum(reference) / len(reference) if reference else 0.0
+        if mean <= 0:
+            continue
+        for arm in ARMS:
+            found[arm] += [
+                (one.start, one.start + one.runtime_s, 100 * (one.values[_METRIC] / mean - 1), one)
+                for one in data.good(arm)
+                if _METRIC in one.values
+            ]
+    return found
+
+
+def _chart(
+    ident: str,
+    adapter: str,
+    points: Sequence[PointData],
+    moments: Sequence[Moment],
+    spans: Sequence[Span],
+    times: tuple[float, float],
+) -> Chart | None:
+    deviations = _deviations(points)
+    every = [abs(value) for marks in deviations.values() for *_, value, _ in marks]
+    if not every:
+        return None
+    across = clock_axis(*times)
+    events = [
+        Event(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
+    ]
+    title = f"{adapter}: IOPS of each launch against the baseline's mean at the same point"
+    described = "One mark per launch over time; candidate sessions are tinted; session means in the table below."
+    traces = [
+        Trace(arm, tuple((start, end, value) for start, end, value, _ in marks), joined=False)
+        for arm, marks in deviations.items()
+    ]
+    up = percent_axis("", max(_REACH, *every))
+    picture = time_chart(ident, title, described, traces, across, up, spans=spans, events=events, zero=0.0)
+    sessions: dict[tuple[str, str], list[float]] = {}
+    for arm, marks in deviations.items():
+        for *_, value, launch in marks:
+            sessions.setdefault((launch.session, arm), []).append(value)
+    rows = tuple(
+        (
+            session,
+            arm,
+            percent(sum(values) / len(values), f"samples:session:{adapter}:{session}:{arm}"),
+            percent(min(values), f"samples:session-low:{adapter}:{session}:{arm}"),
+            percent(max(values), f"samples:session-high:{adapter}:{session}:{arm}"),
+            count(len(values), f"samples:session-count:{adapter}:{session}:{arm}"),
+        )
+        for (session, arm), values in sorted(sessions.items())
+    )
+    heads = ("Session", "Arm", "Mean", "Lowest", "Highest", "Launches")
+    return Chart(title, picture, ChartTable(title, heads, rows), wide=True)
+
+
+def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> ChartTable:
+    """What each session ran on, and how many launches it has."""
+    numbers: dict[str, int] = {}
+    for data in points:
+        for launches in data.launches.values():
+            for launch in launches:
+                numbers[launch.session] = numbers.get(launch.session, 0) + 1
+    rows: list[tuple[Figure | str, ...]] = []
+    planned: Mapping[str, Any] = {session.id: session for session in material.run.plan.sessions}
+    for entry in material.document.get("provisioned") or ():
+        if entry.get("bench") != bench:
+            continue
+        name = str(entry.get("session"))
+        session = planned.get(name)
+        rows.append(
+            (
+                name,
+                str(entry.get("arm") or (session.arm if session else "")),
+                str(session.change) if session else "",
+                str(entry.get("kernel") or ""),
+                str(entry.get("boot_id") or ""),
+                count(numbers.get(name, 0), f"samples:launches:{bench}:{name}"),
+            )
+        )
+    return ChartTable(
+        "Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows)
+    )
