@@ -183,6 +183,13 @@ def read_benches(
                 problems.append(document.problem((name,), f"unknown variable {name!r}", f"one of {known}{hint}"))
                 continue
             data[HOST_VARIABLES[name]] = value
+        if isinstance(data.get("adapters"), dict):
+            # ansible-inventory sorts keys; what comes first in the file comes first here
+            data["adapters"] = dict(
+                sorted(
+                    data["adapters"].items(), key=lambda item: document.lines.get(("storqual_adapters", item[0]), 0)
+                )
+            )
         bench, wrong = shaped(Bench, _renamed(document, data))
         problems += wrong
         if bench is not None:

@@ -89,19 +89,14 @@ def _step(drive: str, name: str, value: object) -> dict[str, Any]:
         path = _SYSFS[name].replace("{name}", f"{{name:{drive}}}")
         # the value is an argument of the shell's script, never part of it
         write = ["sh", "-c", 'printf %s "$1" > "$2"', "storqual", str(value), path]
-        expect = f"[{value}]" if name == "scheduler" else str(value)
-        return {
-            "drive": drive,
-            "setting": f"drive.{name}",
-            "argv": write,
-            "read_back": ["cat", path],
-            "expect": expect,
-        }
+        # the read-back is in brackets: 4 is not 64; the scheduler in use has brackets of its own
+        read = ["sh", "-c", 'printf "[%s]" "$(cat "$1")"', "storqual", path]
+        return {"argv": write, "read_back": read, "expect": f"[{value}]"}
     node = f"{{drive:{drive}}}"
     return {
         "argv": ["sdparm", f"--set={name}={value}", node],
         "read_back": ["sdparm", f"--get={name}", node],
-        "expect": f"{name} {value} ",
+        "expect": f"{name} {value} [cha",
     }
 
 

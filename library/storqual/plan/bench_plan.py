@@ -179,7 +179,7 @@ def plan_bench(
 
 
 def _cell_count(profile: Profile, adapters: int) -> int | None:
-    """How many cells a bench gets: the profile's number is for as many adapters as it names, fewer take their share."""
+    """How many cells a bench gets: the number is for as many adapters as the profile names; fewer get a share."""
     if profile.cells is None or profile.adapters is None or adapters >= profile.adapters:
         return profile.cells
     return math.ceil(profile.cells * adapters / profile.adapters)
