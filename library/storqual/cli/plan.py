@@ -27,6 +27,7 @@ __all__ = ["plan_command"]
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option("--budget", help="Bench time to plan within, such as 2h; required criteria come first.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
+@click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
 )
@@ -52,7 +53,7 @@ def plan_command(
     \b
     Examples:
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
-      storqual plan -i inventories/local --baseline today --candidate tomorrow --suite adapter --json
+      storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --json
     """
     from storqual.commands.plan import PlanRequest, check_resume, plan_run
 

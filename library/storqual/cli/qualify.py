@@ -53,7 +53,7 @@ def qualify_command(
     \b
     Examples:
       storqual qualify -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
-      storqual qualify -i inventories/local --baseline today --candidate tomorrow --suite adapter --profile quick
+      storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --profile quick
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
     from storqual.report.summary import print_summary
