@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a block on the bench: every launch in its order, one fio at a time, each finished sample on the disk.
+
+A block that was interrupted goes on where it stopped: launches whose samples are in the spool are not repeated. A
+bench that was reset in between is another session, so the block ends as lost instead.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Mapping
+
+from . import command
+from .bench_lock import hold_lock
+from .block_file import Block, Launch, SwitchStep
+from .block_lines import boot_id, end_of, now, report_log, start_of
+from .block_targets import Place, Resolver, hold_targets, is_gone, place_of
+from .command import Runner
+from .counters import Meter, adapter_vectors, idle_window
+from .disk_write_ledger import Reading, read_disks, reading_of
+from .durable import replace_json
+from .errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from .fio_job import FioTarget, Variant, launch_seed
+from .fio_process import FioStuckError
+from .kernel_log import KernelLog
+from .launch_run import Launched, StopRequestedError, run_fio, scratch_folder
+from .sample_record import lost_sample, make_sample
+from .spool import Spool
+
+__all__ = ["BlockEnd", "BlockRunner"]
+
+_LAUNCH_COST_S = 0.5
+# fio's words for an engine or an open flag that this target does not know
+_UNSUPPORTED = ("not loadable", "Invalid argument", "Operation not supported", "Function not implemented")
+
+
+@dataclass(frozen=True)
+class BlockEnd:
+    """How a block ended: done, refused (by the guard), stopped (and why) or lost (the bench was reset)."""
+
+    outcome: str
+    message: str
+
+    @property
+    def exit_code(self) -> int:
+        """The bench program's exit status."""
+        return {"done": 0, "lost": 0, "refused": 4}.get(self.outcome, 2)
+
+
+class BlockRunner:
+    """One run of one block. `resolve` holds the targets, `ready` is called when the first line is in the spool.
+
+    `stopping` is asked at least once a second. The rest is for tests: which fio, how a tool is run, who counts disks.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        *,
+        resolve: Resolver = hold_targets,
+        ready: Callable[[], None] = lambda: None,
+        stopping: Callable[[], bool] = lambda: False,
+        program: str = "fio",
+        runner: Runner = command.run,
+        ledger: Callable[..., Reading] = read_disks,
+    ) -> None:
+        self._block = block
+        self._resolve = resolve
+        self._ready = ready
+        self._stopping = stopping
+        self._program = program
+        self._runner = runner
+        self._ledger = ledger
+        self._meter = Meter()
+        self._log = KernelLog()
+        self._targets: Mapping[str, FioTarget] = {}
+        self._places: dict[str, Place] = {}
+        self._vectors: dict[str, tuple[str, ...]] = {}
+        self._gone: dict[str, str] = {}
+        self._variant: dict[tuple[Variant, ...], int] = {}
+        self._idle: dict[str, int] = {}
+        self._started = now()
+        self._accounted_ns = time.monotonic_ns()
+        self._excluded_ns = 0
+        self._left_s = 0.0
+
+    def run(self) -> BlockEnd:
+        """Run what is left of the block.
+
+        Raises LockedError when the bench is taken, BadInputError for claims that make no sense, StorqualError for a
+        spool that is damaged.
+        """
+        with ExitStack() as stack:
+            stack.callback(self._meter.close)
+            stack.callback(self._log.close)
+            block = self._block
+            stack.enter_context(hold_lock(block.state_dir, block.run, "measuring", block=block.block))
+            spool = Spool(block.spool)
+            stack.callback(spool.close)
+            boot = boot_id()
+            start, end = spool.held.start, spool.held.end
+            if end is not None and end.get("outcome") in ("done", "lost"):
+                self._ready()
+                return BlockEnd(str(end["outcome"]), str(end.get("message") or ""))
+            if start is not None and start.get("boot_id") != boot:
+                return self._close_as_lost(spool, str(start.get("boot_id")), boot)
+            spool.reopen()
+            return self._run_held(spool, boot)
+
+    def _close_as_lost(self, spool: Spool, before: str, boot: str) -> BlockEnd:
+        """The bench was reset since the block began: what is spooled stays, the rest belongs to another session."""
+        message = f"the bench was reset: the block began in boot {before}, this is boot {boot}"
+        spool.append(
+            end_of(
+                "lost", message, boot=boot, log=self._log, lost_drives={}, overhead_s=0.0, disks=None, claimed=set()
+            )
+        )
+        self._ready()
+        return BlockEnd("lost", message)
+
+    def _run_held(self, spool: Spool, boot: str) -> BlockEnd:
+        """With the lock and the spool: hold the targets, run, and write how it ended."""
+        before: Reading | None = None
+        try:
+            with self._resolve(self._block) as targets:
+                self._targets = targets
+                self._places = {name: place_of(target) for name, target in targets.items()}
+                before = self._first_reading(spool)
+                version = self._runner([self._program, "--version"], timeout=60.0).expect().stdout.strip()
+                spool.append(
+                    start_of(
+                        self._block,
+                        time=self._started,
+                        boot=boot,
+                        fio=version,
+                        samples_before=len(spool.held.done),
+                        log=self._log,
+                        targets=targets,
+                        places=self._places,
+                        disks=before,
+                    )
+                )
+                self._ready()
+                self._watch_idle()
+                with scratch_folder() as folder:
+                    end = self._launches(spool, folder)
+        except GuardRefusalError as problem:
+            end = BlockEnd("refused", str(problem))
+        except StopRequestedError:
+            end = BlockEnd("stopped", "the bench program was asked to stop")
+        except BadInputError:
+            raise
+        except (StorqualError, OSError) as problem:
+            end = BlockEnd("stopped", str(problem))
+        self._finish(spool, end, boot, before)
+        return end
+
+    def _finish(self, spool: Spool, end: BlockEnd, boot: str, before: Reading | None) -> None:
+        """The kernel's last words and the last line."""
+        after = None if before is None else self._ledger(state_dir=self._block.state_dir)
+        last = end_of(
+            end.outcome,
+            end.message,
+            boot=boot,
+            log=self._log,
+            lost_drives=self._gone,
+            overhead_s=(time.monotonic_ns() - self._accounted_ns) / 1e9,
+            disks=None if before is None or after is None else (before, after),
+            claimed=set(self._targets),
+        )
+        spool.append_all([*report_log(self._log, None, now()).lines, last])
+
+    def _first_reading(self, spool: Spool) -> Reading:
+        """Written sectors before the block; a block that goes on counts from its first start."""
+        if spool.held.start is not None:
+            with suppress(KeyError, TypeError):
+                return reading_of(spool.held.start["disks"])
+        return self._ledger(state_dir=self._block.state_dir)
+
+    def _watch_idle(self) -> None:
+        """What the bench does by itself, once per block: service demand is counted above it."""
+        if self._block.idle_s <= 0:
+            return
+        self._aim(self._targets)
+        before = self._meter.snapshot()
+        until = time.monotonic() + self._block.idle_s
+        while time.monotonic() < until:
+            time.sleep(max(min(until - time.monotonic(), 0.5), 0.0))
+            if self._stopping():
+                raise StopRequestedError
+        self._idle = idle_window(before, self._meter.snapshot())
+
+    def _launches(self, spool: Spool, folder: Path) -> BlockEnd:
+        """Every launch that has no sample yet, in order."""
+        done = spool.held.done
+        self._left_s = sum(_cost_s(launch) for launch in self._block.launches if launch.index not in done)
+        self._log.mark(f"block {self._block.run}/{self._block.block} begins")
+        spool.append_all(report_log(self._log, None, now()).lines)
+        pending: dict[tuple[str, ...], SwitchStep] = {}
+        self._accounted_ns = time.monotonic_ns()
+        for position, launch in enumerate(self._block.launches):
+            # a launch that was done before an interruption may have been followed by another one's switch
+            pending.update({step.read_back or step.argv: step for step in launch.switch})
+            if launch.index in done:
+                continue
+            if self._stopping():
+                raise StopRequestedError
+            self._switch(list(pending.values()))
+            pending.clear()
+            self._progress(launch, position, None, 0.0)
+            stuck = self._launch(spool, launch, position, folder)
+            self._left_s -= _cost_s(launch)
+            if stuck:
+                return BlockEnd("stopped", stuck)
+        self._log.mark(f"block {self._block.run}/{self._block.block} ends")
+        return BlockEnd("done", "; ".join(f"drive {name} {why}" for name, why in self._gone.items()))
+
+    def _switch(self, steps: list[SwitchStep]) -> None:
+        """Set what the launch needs and read it back. Raises ToolError: nothing is measured under a wrong name."""
+        began = time.monotonic_ns()
+        for step in steps:
+            self._runner(list(step.argv), timeout=step.timeout_s).expect()
+            if step.read_back:
+                said = self._runner(list(step.read_back), timeout=step.timeout_s).expect()
+                if " ".join(step.expect.split()) not in " ".join(said.stdout.split()):
+                    raise ToolError(f"`{said.line}` says {said.stdout.strip()[:200]!r}, expected {step.expect!r}")
+        self._excluded_ns += time.monotonic_ns() - began
+
+    def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
+        """Run one launch and spool its sample; the reason to stop the block, or nothing."""
+        start = now()
+        gone = self._gone_of(launch)
+        if gone:
+            spool.append({"kind": "sample", "sample": lost_sample(self._block, launch, start=start, reason=gone)})
+            return ""
+        name = f"{self._block.run}/{self._block.block}/{launch.index}"
+        self._aim({drive: self._targets[drive] for drive in launch.drives})
+        seed = launch.fio.seed or launch_seed(self._block.run, launch.point, launch.n)
+        self._log.mark(f"launch {name} begins")
+        try:
+            launched, notes = self._fio(launch, seed, folder, position)
+        except FioStuckError as problem:
+            sample = lost_sample(self._block, launch, start=start, reason=str(problem))
+            said = report_log(self._log, launch, start)
+            spool.append_all([*said.lines, {"kind": "sample", "sample": sample}])
+            return str(problem)
+        self._log.mark(f"launch {name} ends")
+        said = report_log(self._log, launch, start)
+        status, reason = self._judge(launch, launched)
+        accounted_ns = time.monotonic_ns()
+        overhead_ns = accounted_ns - self._accounted_ns - launched.wall_ns - self._excluded_ns
+        self._accounted_ns, self._excluded_ns = accounted_ns, 0
+        sample, artifacts = make_sample(
+            self._block,
+            launch,
+            launched,
+            start=start,
+            seed=seed,
+            status=status,
+            reason=reason,
+            suspect=said.doubts,
+            notes=notes,
+            extra={"overhead_ns": overhead_ns, **self._idle},
+        )
+        spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
+        return ""
+
+    def _fio(self, launch: Launch, seed: int, folder: Path, position: int) -> tuple[Launched, list[str]]:
+        """Run fio; when the target cannot do what was asked, what the plan declared instead, and say so."""
+        variants = launch.fio.variants
+        number = self._variant.get(variants, 0)
+        began = time.monotonic()
+
+        def tick(rate: float | None) -> None:
+            self._progress(launch, position, rate, time.monotonic() - began)
+
+        while True:
+            _empty(folder)
+            launched = run_fio(
+                launch.fio.using(variants[number]),
+                [self._targets[drive] for drive in launch.drives],
+                seed=seed,
+                folder=folder,
+                meter=self._meter,
+                tick=tick,
+                stopping=self._stopping,
+                program=self._program,
+            )
+            if self._stopping():
+                raise StopRequestedError
+            result = launched.result
+            unable = result.status in ("refused", "io_error") and not any(result.jobs_ios)
+            if not unable or number + 1 >= len(variants) or not any(word in result.reason for word in _UNSUPPORTED):
+                break
+            number += 1
+            self._excluded_ns += launched.wall_ns
+        if not number:
+            return launched, []
+        self._variant[variants] = number
+        used, asked = variants[number], variants[0]
+        instead = f"instead of {asked.ioengine}, direct {asked.direct}"
+        return launched, [f"declared fallback: engine {used.ioengine}, direct {used.direct} {instead}"]
+
+    def _judge(self, launch: Launch, launched: Launched) -> tuple[str, str]:
+        """What fio's result says, unless a drive is no longer there: then that is why, whatever fio said."""
+        result = launched.result
+        for name in launch.drives:
+            if is_gone(self._targets[name], self._places[name]):
+                self._gone[name] = f"({self._targets[name].node}) is gone from the bench since {now()}"
+        gone = self._gone_of(launch)
+        return ("lost", f"{gone}; {result.reason}".rstrip("; ")) if gone else (result.status, result.reason)
+
+    def _gone_of(self, launch: Launch) -> str:
+        """Which of the launch's drives is no longer there, as a sentence; empty when all are."""
+        return "; ".join(f"drive {name} {self._gone[name]}" for name in launch.drives if name in self._gone)
+
+    def _progress(self, launch: Launch, position: int, rate: float | None, spent_s: float) -> None:
+        """Say how far it is; nobody needs this after a power cut, so it costs no wait for the disk."""
+        body = {
+            "block": self._block.block,
+            "index": position,
+            "of": len(self._block.launches),
+            "point": launch.point,
+            "iops_now": None if rate is None else round(rate, 1),
+            "started": self._started,
+            "eta_s": round(max(self._left_s - spent_s, 0.0), 1),
+        }
+        replace_json(self._block.progress, body, durable=False)
+
+    def _aim(self, targets: Mapping[str, FioTarget]) -> None:
+        """Have the meter look at these targets and at the interrupts of the adapters that lead to them."""
+        devices = {}
+        vectors: set[str] = set()
+        for name in targets:
+            place = self._places[name]
+            if place.device is not None:
+                devices[name] = place.device
+            for address in place.adapters:
+                if address not in self._vectors:
+                    self._vectors[address] = adapter_vectors([address])
+                vectors.update(self._vectors[address])
+        self._meter.aim(devices, sorted(vectors))
+
+
+def _cost_s(launch: Launch) -> float:
+    """Expected seconds of a launch."""
+    return launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S
+
+
+def _empty(folder: Path) -> None:
+    """Forget the outputs of the launch before."""
+    for path in folder.iterdir():
+        path.unlink()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The targets of a block, held by the guard while it runs, and where their counters are in sysfs."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, ContextManager, Iterator, Mapping
+
+from . import guard
+from .block_file import Block
+from .block_stack import physical
+from .fio_job import FioTarget
+from .guard_claims import read_claims, read_volumes
+from .machine import Machine
+from .sysfs import pci_address, read_drives
+
+__all__ = ["Place", "Resolver", "hold_targets", "is_gone", "place_of"]
+
+Resolver = Callable[[Block], ContextManager[Mapping[str, FioTarget]]]
+"""Gives fio's targets by drive id while its context lasts; raises GuardRefusalError before anything is touched."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a target is: its device's folder in sysfs (None for a file) and the PCI functions that lead to it."""
+
+    device: Path | None
+    adapters: tuple[str, ...]
+
+
+@contextmanager
+def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
+    """The guard's hold over all targets of the block. Raises GuardRefusalError, BadInputError."""
+    claims = read_claims({name: target for name, target in block.targets.items() if "volume" not in target})
+    volumes = read_volumes(block.targets)
+    files = {claim.id for claim in claims if claim.file}
+    purpose = "write" if block.writes else "read"
+    with guard.hold(claims, purpose=purpose, state_dir=block.state_dir, run=block.run, volumes=volumes) as held:
+        targets = {}
+        for name in held:
+            window = held.window(name)
+            targets[name] = FioTarget(name, held[name], window.offset, window.size, name in files)
+        yield targets
+
+
+def place_of(target: FioTarget, machine: Machine | None = None) -> Place:
+    """Where the counters of a target are. Raises nothing: what cannot be told is left out."""
+    machine = machine or Machine()
+    node = machine.node(target.node)
+    if node is None or node.kind != "block":
+        return Place(None, ())
+    device = machine.real(f"/sys/dev/block/{node.number}")
+    if not device:
+        return Place(None, ())
+    found = []
+    drives = None
+    for disk in physical(machine, device.rsplit("/", 1)[-1]):
+        address = pci_address(machine.real(f"/sys/block/{disk}"))
+        if not address:
+            # an NVMe head with native multipath lies under no PCI function; the drive's reader knows its paths
+            drives = read_drives(machine) if drives is None else drives
+            address = next((drive.adapter for drive in drives if drive.name == disk), "")
+        if address:
+            found.append(address)
+    return Place(Path(machine.path(device)), tuple(dict.fromkeys(found)))
+
+
+def is_gone(target: FioTarget, place: Place) -> bool:
+    """Whether a target is no longer on the bench: its file, its node, or the device behind the node."""
+    try:
+        mode = Path(target.node).stat().st_mode
+    except OSError:
+        return True
+    return place.device is not None and not (stat.S_ISBLK(mode) and (place.device / "stat").exists())

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A finished launch as a line of the spool: the sample, and fio's own words beside it as evidence."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from typing import Any, Mapping, Sequence
+
+from .block_file import Block, Launch
+from .launch_run import Launched
+
+__all__ = ["SCHEMA", "evidence", "lost_sample", "make_sample"]
+
+SCHEMA = "storqual.sample/1"
+_WINDOW_TOLERANCE = 0.2
+_LEVEL = 6
+
+
+def evidence(text: str, ending: str) -> tuple[dict[str, str], str]:
+    """A text as a piece of evidence: how a sample names it, and its bytes (gzip, without a time) in base64.
+
+    It is named by the SHA-256 of the bytes as stored.
+    """
+    data = gzip.compress(text.encode("utf-8", "replace"), compresslevel=_LEVEL, mtime=0)
+    digest = hashlib.sha256(data).hexdigest()
+    return {"path": f"raw/{digest}.{ending}.gz", "sha256": digest}, base64.b64encode(data).decode("ascii")
+
+
+def _head(block: Block, launch: Launch, start: str) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "id": f"{block.block}/{launch.index}",
+        "bench": block.bench,
+        "adapter": launch.adapter,
+        "arm": launch.arm,
+        "configuration": launch.configuration,
+        "session": block.session,
+        "block": block.block,
+        "point": launch.point,
+        "n": launch.n,
+        "start": start,
+    }
+
+
+def make_sample(
+    block: Block,
+    launch: Launch,
+    launched: Launched,
+    *,
+    start: str,
+    seed: int,
+    status: str,
+    reason: str,
+    suspect: Sequence[str],
+    notes: Sequence[str],
+    extra: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The sample and its artifacts. `extra` are primitives that are not the launch's own: overhead, idle window."""
+    result = launched.result
+    doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
+    artifacts: dict[str, str] = {}
+    raw = []
+    ending = "json" if result.version else "txt"
+    texts = [(launched.output, ending), (launched.errors, "txt"), *((text, "log") for text in launched.logs.values())]
+    for text, kind in texts:
+        if text:
+            name, data = evidence(text, kind)
+            raw.append(name)
+            artifacts[name["path"]] = data
+    runtime_ns = int(result.primitives.get("runtime_ns", 0))
+    return {
+        **_head(block, launch, start),
+        "runtime_s": runtime_ns / 1e9,
+        "status": status,
+        "reason": reason,
+        "series": {"iops": list(launched.series)},
+        "primitives": {
+            **result.primitives,
+            "asked_runtime_ns": round(launch.fio.runtime_s * 1e9),
+            "fio_wall_ns": launched.wall_ns,
+            **launched.counted,
+            **extra,
+        },
+        "suspect": doubts,
+        "notes": [*result.notes, *notes],
+        "seed": seed,
+        "raw": raw,
+    }, artifacts
+
+
+def lost_sample(block: Block, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:
+    """The record of a launch that cannot be run any more, and why; it has no numbers."""
+    return {
+        **_head(block, launch, start),
+        "runtime_s": 0.0,
+        "status": "lost",
+        "reason": reason,
+        "series": {"iops": []},
+        "primitives": {"asked_runtime_ns": round(launch.fio.runtime_s * 1e9)},
+        "suspect": [reason],
+        "notes": [],
+        "seed": 0,
+        "raw": [],
+    }
+
+
+def _window_doubt(launched: Launched, status: str) -> list[str]:
+    """A sentence when the processor's window is not fio's."""
+    wall, runtime = launched.counted.get("wall_ns"), launched.result.primitives.get("runtime_ns", 0)
+    if status != "ok" or wall is None or abs(wall - runtime) <= max(_WINDOW_TOLERANCE * runtime, 1e8):
+        return []
+    return [f"the processor was watched for {wall / 1e9:.2f} s, fio measured for {runtime / 1e9:.2f} s"]
