@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["BlockEnd", "BlockPaths", "Progress", "Shell", "UnreachableError", "follow"]
 
 _MARK = "--storqual--"
+_REFUSED = 4
 
 
 class UnreachableError(StorqualError):
@@ -103,6 +104,7 @@ def follow(
     UnreachableError. Starting a block that runs already attaches to it; one that is finished is only collected.
     """
     started = False
+    why = "the bench program ended without finishing its block"
     offset = samples = 0
     rest = ""
     silent_since: float | None = None
@@ -112,8 +114,11 @@ def follow(
         try:
             if not started:
                 rc, out, err = shell(command)
+                if rc == _REFUSED:
+                    return BlockEnd("refused", (err or out).strip(), samples)
                 if rc != 0:
-                    return BlockEnd("refused" if rc == 4 else "died", (err or out).strip(), samples)
+                    # what an earlier boot spooled is collected all the same
+                    why = (err or out).strip()
                 started = True
             # the lock is asked first: a block that ends between the two questions has then written its last line
             rc, out, err = shell(
@@ -141,7 +146,7 @@ def follow(
         show(_parse_progress(said), "")
         tick()
         if held == "free":
-            return BlockEnd("died", "the bench program ended without finishing its block", samples)
+            return BlockEnd("died", why, samples)
         wait(poll_s)
 
 

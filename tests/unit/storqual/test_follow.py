@@ -124,3 +124,11 @@ def test_paths_are_quoted_for_the_shell() -> None:
         wait=lambda _: None,
     )
     assert "'/s/my spool.jsonl'" in bench.questions[0]
+
+
+def test_a_block_that_cannot_go_on_is_collected_first() -> None:
+    """After a reset the program refuses to mix two boots in one block; what the first boot spooled is kept."""
+    bench = FakeBench([START + SAMPLE], start=(2, "", "the bench was reset under this block\n"), held=False)
+    end, got, _ = run(bench)
+    assert "".join(got) == START + SAMPLE
+    assert (end.outcome, end.message) == ("died", "the bench was reset under this block")
