@@ -26,7 +26,11 @@ def _table() -> dict[str, MetricFacts]:
     try:
         metrics = importlib.import_module("storqual.metrics").METRICS
     except ModuleNotFoundError:
-        return {n: MetricFacts(n, "", "", ()) for n in ("iops", "throughput_mb_s", "cpu_us_per_io", "latency_p99_us")}
+        known = "iops=IOPS throughput_mb_s=MB/s cpu_us_per_io=us latency_p99_us=us read_iops=IOPS".split()
+        return {
+            n: MetricFacts(n, u, "", ("read_ios",) if n == "read_iops" else ())
+            for n, u in (k.split("=") for k in known)
+        }
     return {
         name: MetricFacts(name, str(metric.unit), str(metric.better), tuple(metric.needs))
         for name, metric in metrics.items()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,8 @@ from storqual.model.yaml_file import Document, as_written
 __all__ = ["Shape", "did_you_mean", "raise_all", "shaped", "shown"]
 
 M = TypeVar("M", bound="Shape")
+
+_WHERE = re.compile(r"(.*?):(\d+): found ", re.DOTALL)
 
 
 class Shape(BaseModel):
@@ -42,10 +45,17 @@ def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
 
 
 def raise_all(problems: Iterable[str]) -> None:
-    """Raise BadInputError with every problem, each once and in the order found; do nothing without one."""
+    """Raise BadInputError with every problem, each once, file by file and by line; do nothing without one."""
     listed = list(dict.fromkeys(problems))
     if listed:
-        raise BadInputError(listed)
+        files = {name: number for number, name in reversed(list(enumerate(_where(problem)[0] for problem in listed)))}
+        raise BadInputError(sorted(listed, key=lambda problem: (files[_where(problem)[0]], _where(problem)[1])))
+
+
+def _where(problem: str) -> tuple[str, int]:
+    """File and line of a problem; line 0 when it names none."""
+    match = _WHERE.match(problem)
+    return (match.group(1), int(match.group(2))) if match is not None else (problem.split(": found", 1)[0], 0)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
