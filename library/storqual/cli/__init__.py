@@ -25,6 +25,7 @@ _COMMANDS = {
     "collect": "storqual.cli.bookkeeping",
     "events": "storqual.cli.bookkeeping",
     "facts": "storqual.cli.facts",
+    "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "next": "storqual.cli.bookkeeping",
     "plan": "storqual.cli.plan",
@@ -32,6 +33,7 @@ _COMMANDS = {
     "qualify": "storqual.cli.qualify",
     "record": "storqual.cli.bookkeeping",
     "report": "storqual.cli.report",
+    "resolve": "storqual.cli.resolve",
 }
 
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual inventory`: the benches of an inventory as storqual reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from storqual.cli.options import as_json, print_json
+from storqual.text_safety import terminal_text
+
+__all__ = ["inventory_command"]
+
+
+@click.command("inventory")
+@click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
+@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@as_json
+def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool) -> None:
+    """Check an inventory and show its benches; device strings stay as they are written, never templated.
+
+    \b
+    Examples:
+      storqual inventory -i inventories/virtual
+      storqual inventory -i inventories/example_lab --json
+    """
+    from storqual.model import load_inventory
+
+    benches = load_inventory([Path(source) for source in sources], limit=limit).benches
+    if as_json:
+        print_json({name: bench.model_dump(mode="json", exclude_none=True) for name, bench in benches.items()})
+        return
+    for name, bench in benches.items():
+        click.echo(terminal_text(f"{name}  ({bench.kind})"))
+        for alias, adapter in bench.adapters.items():
+            claimed = len(adapter.claimed)
+            click.echo(terminal_text(f"  {alias}  {adapter.model}: {len(adapter.drives)} drives, {claimed} claimed"))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual resolve`: show what a drop means on a bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from storqual_core.errors import BadInputError
+
+from storqual.cli.options import as_json, print_json
+from storqual.text_safety import terminal_text
+
+__all__ = ["resolve_command"]
+
+
+@click.command("resolve")
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
+@click.option("--drop", default="", help="A drop of the inventory, or a path.")
+@click.option("--bench", default="", help="The bench it is for.")
+@click.option("--adapters", default="", help="Only these adapters, separated by commas.")
+@as_json
+def resolve_command(inventories: tuple[str, ...], drop: str, bench: str, adapters: str, as_json: bool) -> None:
+    """Say what a drop means on one bench: every setting, by drive and adapter. No bench is touched.
+
+    \b
+    Example:
+      storqual resolve -i inventories/virtual --drop stable --bench vbench
+    """
+    from storqual.commands.resolve import resolve_drop
+
+    asked = {"-i/--inventory": inventories, "--drop": drop, "--bench": bench}
+    missing = [f"{name} is needed" for name, value in asked.items() if not value]
+    if missing:
+        raise BadInputError(missing)
+    words = [word.strip() for word in adapters.split(",") if word.strip()]
+    answer = resolve_drop([Path(inventory) for inventory in inventories], drop, bench, words)
+    if as_json:
+        print_json(answer)
+        return
+    spec = answer["spec"]
+    lines = [f"driver.{name} {value}" for name, value in spec["driver"].items()]
+    for section in ("nvram", "drive"):
+        lines += [
+            f"{owner} {section}.{name} {value}"
+            for owner, values in spec[section].items()
+            for name, value in values.items()
+        ]
+    lines += [f"{section}.{name} {value}" for section in ("os", "virtual") for name, value in spec[section].items()]
+    lines += [f"raid {volume}" for volume in spec["raid"]] + [f"firmware {image}" for image in spec["firmware"]]
+    click.echo(terminal_text("\n".join(lines) or "the drop declares nothing for this bench"))
