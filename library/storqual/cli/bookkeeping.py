@@ -108,7 +108,8 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
         print_json([{**event.fields, "time": event.time, "kind": event.kind} for event in chosen])
         return
     for event in chosen:
-        words = (f"{name}={value}" for name, value in event.fields.items() if isinstance(value, (str, int, float)))
+        shown = {name: value for name, value in event.fields.items() if name not in ("time", "kind", "previous")}
+        words = (f"{name}={value}" for name, value in shown.items() if isinstance(value, (str, int, float)))
         click.echo(terminal_text(f"{event.time}  {event.kind}  {'  '.join(words)}"))
 
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from storqual_core.errors import BadInputError
 
 from storqual.cli.options import as_json, print_json
 from storqual.text_safety import terminal_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["resolve_command"]
 
@@ -38,14 +42,19 @@ def resolve_command(inventories: tuple[str, ...], drop: str, bench: str, adapter
     if as_json:
         print_json(answer)
         return
-    spec = answer["spec"]
-    lines = [f"driver.{name} {value}" for name, value in spec["driver"].items()]
+    lines = list(_lines(answer["spec"]))
+    for line in lines or ["the drop declares nothing for this bench"]:
+        click.echo(terminal_text(line))
+
+
+def _lines(spec: Mapping[str, Any]) -> Iterator[str]:
+    """One line per setting: owner, name, value."""
+    for section in ("driver", "os", "virtual"):
+        for name, value in spec[section].items():
+            yield f"bench {section}.{name} {value}"
     for section in ("nvram", "drive"):
-        lines += [
-            f"{owner} {section}.{name} {value}"
-            for owner, values in spec[section].items()
-            for name, value in values.items()
-        ]
-    lines += [f"{section}.{name} {value}" for section in ("os", "virtual") for name, value in spec[section].items()]
-    lines += [f"raid {volume}" for volume in spec["raid"]] + [f"firmware {image}" for image in spec["firmware"]]
-    click.echo(terminal_text("\n".join(lines) or "the drop declares nothing for this bench"))
+        for owner, values in spec[section].items():
+            for name, value in values.items():
+                yield f"{owner} {section}.{name} {value}"
+    yield from (f"volume {volume}" for volume in spec["raid"])
+    yield from (f"firmware {image}" for image in spec["firmware"])
