@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole plans: sessions by the cost of the change, arms interleaved, nothing silently left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from storqual.campaign.rest import rest_of
+from storqual.plan import Campaign, make_plan
+from storqual_core.block_file import parse_block
+from storqual_core.errors import BadInputError, StorqualError
+
+from tests.make_lab import SMALL_SUITE, lab_hosts, make_lab
+
+KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
+OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
+
+
+def sessions(campaign: Campaign) -> list[tuple[str, str, str]]:
+    """(arms, change, boot) of each session."""
+    return [
+        ("+".join(session["arms"]), session["change"], session["boot"])
+        for session in campaign.document["plan"]["sessions"]
+    ]
+
+
+def problems(request: Any) -> str:
+    """What a request is refused for."""
+    with pytest.raises(BadInputError) as caught:
+        make_plan(request)
+    return "\n".join(caught.value.problems)
+
+
+def test_a_kernel_is_compared_in_sessions_a_b_b_a(tmp_path: Path) -> None:
+    """Two neighbouring sessions of one arm are separated by a fresh boot."""
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
+    assert sessions(campaign) == [
+        ("baseline", "reboot", "if_needed"),
+        ("candidate", "reboot", "always"),
+        ("candidate", "reboot", "always"),
+        ("baseline", "reboot", "always"),
+    ]
+
+
+def test_every_session_measures_every_point_once(tmp_path: Path) -> None:
+    """In an order of its own."""
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
+    orders = [[(launch["adapter"], launch["point"]) for launch in block["launches"]] for block in campaign.blocks]
+    points = {(point["adapter"], point["point"]) for point in campaign.document["plan"]["points"]}
+    assert all(Counter(order) == Counter(points) for order in orders)
+    assert len({tuple(order) for order in orders}) == len(orders)
+    counts = Counter((launch["arm"], launch["n"]) for block in campaign.blocks for launch in block["launches"])
+    assert counts == {(arm, n): len(points) for arm in ("baseline", "candidate") for n in (1, 2)}
+
+
+def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
+    """Equal seeds, equal plans; the cells are the same for every seed."""
+    plans = [
+        make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, seed=seed, run="r")) for seed in (1, 1, 2)
+    ]
+    assert plans[0].blocks == plans[1].blocks
+    assert plans[0].blocks != plans[2].blocks
+    assert plans[0].document["plan"]["points"] == plans[2].document["plan"]["points"]
+
+
+def test_equal_arms_alternate_launch_by_launch(tmp_path: Path) -> None:
+    """A B at every point, then B A at every point, in one session."""
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL))
+    assert sessions(campaign) == [("baseline+candidate", "none", "if_needed")]
+    (block,) = campaign.blocks
+    pairs = list(zip(block["launches"][::2], block["launches"][1::2], strict=True))
+    half = len(pairs) // 2
+    assert all((a["arm"], b["arm"]) == ("baseline", "candidate") for a, b in pairs[:half])
+    assert all((a["arm"], b["arm"]) == ("candidate", "baseline") for a, b in pairs[half:])
+    assert all((a["point"], a["adapter"], a["n"]) == (b["point"], b["adapter"], b["n"]) for a, b in pairs)
+    assert not any(launch["switch"] for launch in block["launches"])
+    assert "compares a drop with itself" in campaign.warnings[-1]
+
+
+def test_equal_arms_can_be_kept_in_sessions(tmp_path: Path) -> None:
+    """To measure what a boot alone does to the numbers."""
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL, by_sessions=True))
+    assert [arms for arms, _, _ in sessions(campaign)] == ["baseline", "candidate", "candidate", "baseline"]
+    assert {boot for _, _, boot in sessions(campaign)[1:]} == {"always"}
+
+
+def test_limits_of_the_emulator_need_no_boot(tmp_path: Path) -> None:
+    """The bench cannot set them by itself, so each arm has its sessions."""
+    limit = {"virtual": {"iops_limit": {"all": 1000}}}
+    campaign = make_plan(make_lab(tmp_path, baseline=limit, candidate={"virtual": {"iops_limit": {"all": 900}}}))
+    assert {change for _, change, _ in sessions(campaign)} == {"instant"}
+    assert [arms for arms, _, _ in sessions(campaign)] == ["baseline", "candidate", "candidate", "baseline"]
+    spec = campaign.document["provision"]["b1"]["candidate"]
+    assert set(spec["virtual"]["iops_limit"].values()) == {900}
+    assert len(spec["virtual"]["iops_limit"]) == 8
+
+
+def test_module_options_are_loaded_again(tmp_path: Path) -> None:
+    """No boot."""
+    options = {"driver": {"options": {"sym53c8xx": {"max_tags": 16}}}}
+    campaign = make_plan(make_lab(tmp_path, baseline={}, candidate=options))
+    assert {(change, boot) for _, change, boot in sessions(campaign)[1:]} == {("reload", "never")}
+
+
+def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: Path) -> None:
+    """Nobody knows its value before the bench is asked, so the bench cannot switch by itself."""
+    campaign = make_plan(make_lab(tmp_path, baseline={}, candidate={"drive": {"WCE": 0}}))
+    assert [arms for arms, _, _ in sessions(campaign)] == ["baseline", "candidate", "candidate", "baseline"]
+    specs = campaign.document["provision"]["b1"]
+    assert set(specs["candidate"]["drive"]) == set(specs["baseline"]["as_found"]["drive"])
+    assert specs["candidate"]["as_found"] == {}
+
+
+def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, dict[str, str]]]]:
+    """Each launch with the drives' settings when it runs, as a bench that obeys the switches would have them."""
+    state: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    seen = []
+    for launch in block["launches"]:
+        for step in launch["switch"]:
+            words = " ".join(step["argv"])
+            (drive,) = [drive for drive in launch["drives"] if f":{drive}}}" in words]
+            name, value = ("WCE", words.split("=")[2][0]) if "WCE" in words else ("queue_depth", step["argv"][4])
+            state[drive][name] = value
+        seen.append((launch, {drive: dict(state[drive]) for drive in launch["drives"]}))
+    return seen
+
+
+INSTANT = ({"drive": {"WCE": 1, "queue_depth": 4}}, {"drive": {"WCE": 0, "queue_depth": 16}})
+WANTED = {"baseline": {"WCE": "1", "queue_depth": "4"}, "candidate": {"WCE": "0", "queue_depth": "16"}}
+
+
+def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
+    """Each launch finds its drives as its arm wants them, whatever ran before."""
+    campaign = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1]))
+    assert sessions(campaign) == [("baseline+candidate", "instant", "if_needed")]
+    for launch, drives in states_after(campaign.blocks[0]):
+        assert all(found == WANTED[launch["arm"]] for found in drives.values())
+    assert campaign.document["provision"]["b1"]["baseline"]["switched"]["drive"]
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataObject) -> None:
+    """After a reset no earlier switch holds; every launch that is left still finds its drives right."""
+    campaign = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r"))
+    (block,) = campaign.blocks
+    ids = [f"{block['block']}/{launch['index']}" for launch in block["launches"]]
+    done = data.draw(st.sets(st.sampled_from(ids)))
+    rest = rest_of(block, done, name="s01.2-b01", session="s01.2")
+    assert (rest is None) == (len(done) == len(ids))
+    if rest is not None:
+        assert [launch["index"] for launch in rest["launches"]] == list(range(len(ids) - len(done)))
+        for launch, drives in states_after(rest):
+            assert all(found == WANTED[launch["arm"]] for found in drives.values())
+
+
+def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
+    """The block file is a contract of two programs."""
+    for drops in ((KERNEL, OTHER), INSTANT, ({}, {})):
+        for block in make_plan(make_lab(tmp_path, baseline=drops[0], candidate=drops[1])).blocks:
+            assert len(parse_block(json.dumps(block)).launches) == len(block["launches"])
+
+
+def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None:
+    """A pair stays together; nothing is lost at the cuts."""
+    suite = SMALL_SUITE.replace("cells: all, ", "cells: all, block: 60s, ")
+    campaign = make_plan(make_lab(tmp_path, suite=suite, profile="full"))
+    assert len(campaign.blocks) > 2
+    for block in campaign.blocks:
+        assert len(block["launches"]) % 2 == 0
+        assert len(block["launches"]) * 3.4 <= 70
+    whole = make_plan(make_lab(tmp_path, profile="full"))
+    assert sum(len(b["launches"]) for b in campaign.blocks) == sum(len(b["launches"]) for b in whole.blocks)
+    assert [block["block"] for block in campaign.blocks[:2]] == ["s01-b01", "s01-b02"]
+
+
+def test_a_point_that_an_adapter_cannot_serve_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    """Planned, not measured, and said."""
+    campaign = make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4, "mpt": 1}), profile="full"))
+    skipped = [point for point in campaign.document["plan"]["points"] if point["skipped"]]
+    assert {(point["adapter"], point["skipped"]) for point in skipped} == {("mpt", "needs 2 drives, 1 is claimed")}
+    assert len(campaign.document["plan"]["points"]) == 32
+
+
+def test_drives_that_no_adapter_has_are_an_error(tmp_path: Path) -> None:
+    """Said with the line of the suite."""
+    said = problems(make_lab(tmp_path, hosts=lab_hosts({"sym": 1})))
+    assert "small.suite.yml:3: found drives=2 in workload seq_read, expected what an adapter under test has" in said
+    assert "(sym of b1 needs 2 drives, 1 is claimed)" in said
+
+
+def test_a_fraction_too_small_to_show_every_level_is_an_error(tmp_path: Path) -> None:
+    """It names what nobody would see."""
+    suite = SMALL_SUITE.replace("bs: [4k, 64k]", "bs: [4k, 8k, 16k, 32k, 64k]").replace("cells: 8", "cells: 3")
+    assert "which never show bs" in problems(make_lab(tmp_path, suite=suite, adapters=["sym", "mpt"]))
+
+
+def test_the_number_of_adapters_is_the_profiles_the_choice_the_users(tmp_path: Path) -> None:
+    """Those that can serve the whole suite come first; `--adapters` and `under_test` go over the number."""
+    hosts = lab_hosts({"one": 1, "two": 4, "three": 4, "four": 4})
+    under = [make_plan(make_lab(tmp_path, hosts=hosts)).benches[0].under_test]
+    under.append(make_plan(make_lab(tmp_path, hosts=hosts, adapters=["four"])).benches[0].under_test)
+    hosts["b1"]["storqual_under_test"] = ["three"]
+    under.append(make_plan(make_lab(tmp_path, hosts=hosts)).benches[0].under_test)
+    assert under == [("two", "three"), ("four",), ("three",)]
+
+
+def test_fewer_adapters_get_their_share_of_the_cells(tmp_path: Path) -> None:
+    """Eight cells over two adapters are four on one."""
+    campaign = make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4})))
+    assert len(campaign.document["plan"]["points"]) == 4
+
+
+def test_a_later_part_of_a_section_holds(tmp_path: Path) -> None:
+    """First the rule, then the exception."""
+    hosts = lab_hosts({"sym": 2, "mpt": 2})
+    wwn, serial = (hosts["b1"]["storqual_adapters"]["sym"]["drives"][1][name] for name in ("wwn", "serial"))
+    drop = {
+        "drive": [{"WCE": 1}, {"on": {"adapter": "mpt"}, "WCE": 0}, {"on": {"drives": [serial]}, "queue_depth": 2}]
+    }
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop))
+    drives = campaign.document["provision"]["b1"]["baseline"]["drive"]
+    assert [entry["WCE"] for entry in drives.values()] == [1, 1, 0, 0]
+    assert drives[wwn] == {"WCE": 1, "queue_depth": 2}
+
+
+def test_what_a_drop_names_and_no_bench_has_is_an_error(tmp_path: Path) -> None:
+    """Adapters, models, drives, members; with the nearest name."""
+    drop = {
+        "nvram": {"on": {"adapter": "syn"}, "max_tags": 4},
+        "drive": {"on": {"model": "WD*"}, "WCE": 0},
+        "raid": {"level": 1, "members": ["0x5000c500ffffffff"]},
+        "virtual": {"unplug": {"drive": "NOSUCH", "after_s": 5}},
+    }
+    said = problems(make_lab(tmp_path, baseline=drop))
+    assert (
+        "baseline.yml:1: found no adapter 'syn' on any bench, expected one of sym, mpt (did you mean 'sym'?)" in said
+    )
+    assert "found no model 'WD*' on any bench" in said
+    assert "found no drive '0x5000c500ffffffff' on any bench" in said
+    assert "found no drive 'NOSUCH' on any bench" in said
+
+
+def test_a_virtual_section_is_for_virtual_benches(tmp_path: Path) -> None:
+    """Nobody limits a real drive by mistake."""
+    hosts = lab_hosts({"sym": 4, "mpt": 4}, kind="hardware")
+    said = problems(make_lab(tmp_path, hosts=hosts, candidate={"virtual": {"panic_at_boot": True}}))
+    assert "found section virtual, for bench b1, which is hardware, expected it on virtual benches only" in said
+
+
+def test_a_criterion_that_no_planned_point_answers_is_an_error(tmp_path: Path) -> None:
+    """Here for an adapter that is not under test."""
+    suite = SMALL_SUITE.replace("profiles:", "  - {id: far, metric: iops, adapters: nvme, margin: 5%}\nprofiles:")
+    said = problems(make_lab(tmp_path, suite=suite))
+    assert "small.suite.yml:7: found no planned point for far" in said
+
+
+def test_peers_need_a_second_adapter(tmp_path: Path) -> None:
+    """One adapter has none."""
+    suite = SMALL_SUITE.replace("against: baseline", "against: peers")
+    assert "found iops against peers with one adapter under test" in problems(
+        make_lab(tmp_path, suite=suite, hosts=lab_hosts({"sym": 4}))
+    )
+
+
+def test_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    """Inventory, drops and suite in one go."""
+    hosts = lab_hosts({"sym": 4})
+    hosts["b1"]["storqual_kind"] = "metal"
+    said = problems(
+        make_lab(
+            tmp_path,
+            hosts=hosts,
+            baseline={"drvier": {}},
+            candidate={"drive": {"WCE": 9}},
+            suite=SMALL_SUITE.replace("rw: read,", "rw: raed,"),
+        )
+    )
+    for word in ("'metal'", "'drvier'", "WCE: 9", "'raed'"):
+        assert word in said
+
+
+def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
+    """A budget of the profile is a warning only."""
+    assert "expected at most 60 s" in problems(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, budget=60.0))
+    suite = SMALL_SUITE.replace("quick: {", "quick: {budget: 60s, ")
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, suite=suite))
+    assert any("expected at most 60 s" in warning for warning in campaign.warnings)
+
+
+def test_a_plan_that_cannot_see_its_margin_says_so(tmp_path: Path) -> None:
+    """Before the bench is touched; one session per arm sees nothing at all."""
+    suite = SMALL_SUITE.replace("quick: {", "quick: {noise: 4%, ")
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, suite=suite))
+    assert "this plan sees losses from" in campaign.warnings[0]
+    one = make_plan(
+        make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, suite=suite.replace("sessions: 4", "sessions: 2"))
+    )
+    assert "sees no loss at all" in one.warnings[0]
+    assert one.document["plan"]["detectable"] is None
+
+
+def test_benches_are_planned_side_by_side(tmp_path: Path) -> None:
+    """Ids carry the bench; the campaign takes as long as its longest bench."""
+    hosts = {**lab_hosts({"sym": 4, "mpt": 4}), **lab_hosts({"sym": 4, "mpt": 4}, bench="b2")}
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=KERNEL, candidate=OTHER))
+    one = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
+    assert {block["block"].split("-")[0] for block in campaign.blocks} == {"b1", "b2"}
+    assert math.isclose(campaign.document["plan"]["expected_seconds"], one.document["plan"]["expected_seconds"])
+
+
+def test_slow_varied_settings_are_outermost_and_quick_ones_inside(tmp_path: Path) -> None:
+    """Each slow level has its A B B A; the write cache is switched by the bench."""
+    suite = SMALL_SUITE.replace("profiles:", "vary: {nvram.max_tags: [4, 16], drive.WCE: [0, 1]}\nprofiles:")
+    campaign = make_plan(make_lab(tmp_path, suite=suite, baseline=KERNEL, candidate=OTHER, profile="full"))
+    plan = campaign.document["plan"]
+    assert len(plan["sessions"]) == 8
+    tags = [session["configuration"].split("max_tags=")[1][:-1] for session in plan["sessions"]]
+    assert tags == ["4"] * 4 + ["16"] * 4
+    points = {point["point"] for point in plan["points"]}
+    assert "seq_read[bs=4k,drive.WCE=0,drives=1,iodepth=1,nvram.max_tags=16]" in points
+    measured = {(launch["point"], launch["arm"]) for block in campaign.blocks for launch in block["launches"]}
+    assert measured == {(point, arm) for point in points for arm in ("baseline", "candidate")}
+    for block in campaign.blocks:
+        for launch, drives in states_after(block):
+            level = launch["point"].split("drive.WCE=")[1][0]
+            assert all(found == {"WCE": level} for found in drives.values())
+
+
+def test_no_matching_bench_cannot_be_judged(tmp_path: Path) -> None:
+    """Exit 2, never 0."""
+    request = make_lab(tmp_path)
+    (tmp_path / "hosts.json").write_text('{"benches": {"hosts": []}}', encoding="utf-8")
+    with pytest.raises(StorqualError) as caught:
+        make_plan(request)
+    assert caught.value.exit_code == 2
+
+
+def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:
+    """A password in the inventory does not get into the run directory."""
+    hosts = lab_hosts({"sym": 4, "mpt": 4})
+    hosts["b1"]["bmc_secret"] = "canary-7f3a"
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts))
+    assert all(b"canary" not in file.data for file in campaign.inputs.values())
