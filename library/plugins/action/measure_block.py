@@ -46,7 +46,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             lambda text, end: display.display(text, newline=end == "\n"),
             live=os.environ.get("STORQUAL_LIVE") == "1",
         )
-        disturb = self._disturbance(run, bench, arguments.get("disturb"))
+        disturb = self._disturbance(run, bench, arguments.get("disturb"), task_vars or {})
 
         def show(progress: Progress | None, trouble: str) -> None:
             if trouble:
@@ -104,10 +104,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
 
     @staticmethod
-    def _disturbance(run: Path, bench: str, disturb: Any) -> Any:
+    def _disturbance(run: Path, bench: str, disturb: Any, variables: dict[str, Any]) -> Any:
         """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
         if not disturb:
             return lambda: None
         from storqual.disturbance import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
 
-        return unplug_later(run, bench, disturb, time.monotonic)
+        return unplug_later(run, bench, disturb, str(variables["campaign_virtual_state"]), time.monotonic)

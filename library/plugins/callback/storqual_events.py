@@ -93,7 +93,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         return code if isinstance(code, int) else 2
 
     def _note(self, body: Any) -> None:
-        code = body.get(_FROM_TASK)
+        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_TASK)
         if isinstance(code, int) and code:
             self._codes.append(code)
         verdict = body.get("ansible_facts", {}).get(_VERDICT)

@@ -34,6 +34,7 @@ _COMMANDS = {
     "record": "storqual.cli.bookkeeping",
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
+    "resolve": "storqual.cli.resolve",
 }
 
 

@@ -1,60 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual resolve`: show what a drop means on a bench."""
+"""`storqual resolve`: a drop for one bench, every `on` applied, every drive by its id."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-from storqual_core.errors import BadInputError
 
 from storqual.cli.options import as_json, print_json
-from storqual.text_safety import terminal_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 __all__ = ["resolve_command"]
 
 
 @click.command("resolve")
-@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
-@click.option("--drop", default="", help="A drop of the inventory, or a path.")
-@click.option("--bench", default="", help="The bench it is for.")
-@click.option("--adapters", default="", help="Only these adapters, separated by commas.")
+@click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
+@click.option("--bench", required=True, help="The bench the drop is for.")
+@click.option("--drop", required=True, help="A name in <inventory>/drops, or a path.")
+@click.option("--adapters", default="", help="Only these adapters, separated by commas; all without it.")
 @as_json
-def resolve_command(inventories: tuple[str, ...], drop: str, bench: str, adapters: str, as_json: bool) -> None:
-    """Say what a drop means on one bench: every setting, by drive and adapter. No bench is touched.
+def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: str, as_json: bool) -> None:
+    """Show what a drop means for one bench.
 
     \b
     Example:
-      storqual resolve -i inventories/virtual --drop stable --bench vbench
+      storqual resolve -i inventories/virtual --bench vbench --drop stable --json
     """
     from storqual.commands.resolve import resolve_drop
 
-    asked = {"-i/--inventory": inventories, "--drop": drop, "--bench": bench}
-    missing = [f"{name} is needed" for name, value in asked.items() if not value]
-    if missing:
-        raise BadInputError(missing)
-    words = [word.strip() for word in adapters.split(",") if word.strip()]
-    answer = resolve_drop([Path(inventory) for inventory in inventories], drop, bench, words)
+    chosen = tuple(alias for alias in adapters.split(",") if alias)
+    answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)
     if as_json:
         print_json(answer)
         return
-    lines = list(_lines(answer["spec"]))
-    for line in lines or ["the drop declares nothing for this bench"]:
-        click.echo(terminal_text(line))
-
-
-def _lines(spec: Mapping[str, Any]) -> Iterator[str]:
-    """One line per setting: owner, name, value."""
-    for section in ("driver", "os", "virtual"):
-        for name, value in spec[section].items():
-            yield f"bench {section}.{name} {value}"
-    for section in ("nvram", "drive"):
-        for owner, values in spec[section].items():
-            for name, value in values.items():
-                yield f"{owner} {section}.{name} {value}"
-    yield from (f"volume {volume}" for volume in spec["raid"])
-    yield from (f"firmware {image}" for image in spec["firmware"])
+    for drive, settings in answer["roles"]["drives"].items():
+        click.echo(f"{drive}  {'  '.join(f'{name}={value}' for name, value in settings.items())}")
+    for name in ("kernel", "cmdline", "modules"):
+        click.echo(f"{name}  {answer['roles'][name]}")

@@ -41,6 +41,8 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "provision_failed": ("bench", "session", "reason"),
     "kernel_panic": ("bench", "text"),
     "unplugged": ("bench", "drive"),
+    "powered_on": ("bench",),
+    "failed": ("bench", "message"),
     "restored": ("bench",),
     "restore_failed": ("bench", "reason"),
     "resumed": (),
