@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait for a guest that was powered on: its SSH answer first, then all its drives."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storqual_core.errors import ToolError
+
+from storqual.virtual_bench import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BootFailedError", "Booted", "wait_for_boot"]
+
+_BANNER = b"SSH-"
+_BANNER_WAIT_S = 2.0
+_RETRY_S = 0.2
+_DRIVES_LIMIT_S = 40
+# said by the guest over one connection: `up` when the login worked, `ready` when its drives are there
+_QUESTION = """
+echo up
+limit=$(($(date +%s) + {limit}))
+seen() {{ ls -d /sys/block/sd* /sys/block/nvme*n* 2>/dev/null | wc -l; }}
+while [ $(seen) -lt {drives} ] && [ $(date +%s) -lt $limit ]; do
+    sleep 0.5
+done
+udevadm settle --timeout={limit}
+echo ready $(cat /proc/sys/kernel/random/boot_id) $(uname -r) $(seen)
+"""
+
+
+class BootFailedError(ToolError):
+    """A guest did not come up; the message ends with what its console said."""
+
+
+@dataclass(frozen=True)
+class Booted:
+    """A guest that is up: seconds from power-on to the SSH answer and to its drives, and who it is."""
+
+    ssh_s: float
+    ready_s: float
+    boot_id: str
+    kernel: str
+    drives: int
+
+
+def _banner(port: int, limit_s: float) -> bool:
+    """Whether the SSH server of the guest says its name on the forwarded port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=limit_s) as connection:
+            connection.settimeout(limit_s)
+            return connection.recv(len(_BANNER)) == _BANNER
+    except OSError:
+        return False
+
+
+def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
+    """Log in and wait for the drives; the monotonic time of the login, and the words of `ready`."""
+    question = _QUESTION.format(drives=drives, limit=_DRIVES_LIMIT_S)
+    argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=20", name, question]
+    up = 0.0
+    words: list[str] = []
+    deadline = time.monotonic() + limit_s
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as session:
+        assert session.stdout is not None  # noqa: S101 - it is a pipe, for mypy
+        selector = selectors.DefaultSelector()
+        selector.register(session.stdout, selectors.EVENT_READ)
+        while not words and (left := deadline - time.monotonic()) > 0 and selector.select(left):
+            line = session.stdout.readline().decode("utf-8", "replace").strip()
+            if not line:
+                break
+            if line == "up":
+                up = time.monotonic()
+            elif line.startswith("ready "):
+                words = line.split()[1:]
+        session.kill()
+    return (up, words) if len(words) == 3 else None
+
+
+def wait_for_boot(
+    name: str,
+    *,
+    ssh_config: Path,
+    port: int,
+    log: Path,
+    since: int,
+    began: float,
+    drives: int,
+    limit_s: float,
+    running: Callable[[], bool],
+) -> Booted:
+    """Wait until bench `name` answers SSH on `port` and shows `drives` drives.
+
+    `began` is the monotonic time of power-on and `since` where the console log was then. Fewer drives after 40 s are
+    no failure here: a driver that does not bind is to be reported, and the bench is up. Raises BootFailedError.
+    """
+    deadline = began + limit_s
+    while (left := deadline - time.monotonic()) > 0:
+        if _banner(port, min(left, _BANNER_WAIT_S)):
+            answer = _ask(name, ssh_config, drives, deadline + _DRIVES_LIMIT_S - time.monotonic())
+            if answer:
+                up, (boot_id, kernel, seen) = answer
+                return Booted(up - began, time.monotonic() - began, boot_id, kernel, int(seen))
+        if not running():
+            raise BootFailedError(f"QEMU ended while {name} was starting{_last_words(log, since)}")
+        if panic := console.panic_text(console.since(log, since)):
+            raise BootFailedError(f"the kernel of {name} panicked while starting:\n{panic}")
+        time.sleep(_RETRY_S)  # a guest that is not up yet refuses at once; nothing tells us when it will not
+    raise BootFailedError(f"{name} did not answer SSH within {limit_s:g} s{_last_words(log, since)}")
+
+
+def _last_words(log: Path, since: int) -> str:
+    """The end of the console, for the message of a failure."""
+    lines = [line for line in console.since(log, since).split("\n") if line.strip()]
+    return "; its console ends with:\n" + "\n".join(lines[-15:]) if lines else "; its console said nothing"

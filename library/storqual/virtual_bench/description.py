@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a virtual bench is made of, read from the host variables of its inventory entry; all problems at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.errors import BadInputError
+from storqual_core.quantities import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DEVICES", "BenchDescription", "DeviceKind", "VirtualAdapter", "VirtualDrive", "describe", "from_plain"]
+
+_ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_PCI = re.compile(r"(?:0000:)?00:([0-9a-f]{2})\.([0-7])")
+_WWN = re.compile(r"0x[0-9a-f]{16}")
+_EUI = re.compile(r"eui\.[0-9a-f]{16}")
+_SCSI_SERIAL, _NVME_SERIAL = 36, 20
+_FIRST_SLOT, _LAST_SLOT = 0x05, 0x1F
+
+
+@dataclass(frozen=True)
+class DeviceKind:
+    """One adapter that QEMU emulates: how many drives fit, and whether they are SCSI disks or NVMe namespaces."""
+
+    drives: int
+    namespaces: bool = False
+
+
+DEVICES = {
+    # ids 0 to 6: a wide bus has sixteen ids, QEMU's model has eight, and 7 is the adapter itself
+    "lsi53c895a": DeviceKind(7),
+    "mptsas1068": DeviceKind(8),
+    "megasas": DeviceKind(16),
+    "megasas-gen2": DeviceKind(16),
+    "dc390": DeviceKind(7),
+    "am53c974": DeviceKind(7),
+    "virtio-scsi-pci": DeviceKind(64),
+    # a namespace has no serial of its own: it is its controller's
+    "nvme": DeviceKind(1, namespaces=True),
+}
+
+
+@dataclass(frozen=True)
+class VirtualDrive:
+    """One emulated drive. `identity` is its name everywhere; `size` and `bandwidth` are in bytes and bytes/s.
+
+    `device` names it inside QEMU. A limit of 0 is no limit.
+    """
+
+    device: str
+    identity: str
+    size: int
+    wwn: str = ""
+    serial: str = ""
+    vendor: str = ""
+    model: str = ""
+    revision: str = ""
+    rotation_rate: int = 0
+    iops: int = 0
+    bandwidth: int = 0
+
+
+@dataclass(frozen=True)
+class VirtualAdapter:
+    """One emulated adapter: the QEMU device, its slot and function on the only PCI bus, and its drives in order."""
+
+    alias: str
+    device: str
+    slot: int
+    function: int
+    drives: tuple[VirtualDrive, ...]
+
+
+@dataclass(frozen=True)
+class BenchDescription:
+    """One virtual bench; `memory` in bytes."""
+
+    name: str
+    cpus: int
+    memory: int
+    adapters: tuple[VirtualAdapter, ...]
+
+    @property
+    def drives(self) -> tuple[VirtualDrive, ...]:
+        """All drives of all adapters, in inventory order."""
+        return tuple(drive for adapter in self.adapters for drive in adapter.drives)
+
+    def drive(self, identity: str) -> VirtualDrive:
+        """The drive of that identity. Raises BadInputError when this bench has none."""
+        for drive in self.drives:
+            if identity.lower() in {drive.identity, drive.serial.lower() or None}:
+                return drive
+        raise BadInputError([f"{self.name} has no drive {identity!r}"])
+
+    def plain(self) -> dict[str, Any]:
+        """The same as JSON holds it."""
+        return asdict(self)
+
+
+def from_plain(document: Mapping[str, Any]) -> BenchDescription:
+    """The description that `plain` gave."""
+    adapters = tuple(
+        VirtualAdapter(**{**adapter, "drives": tuple(VirtualDrive(**drive) for drive in adapter["drives"])})
+        for adapter in document["adapters"]
+    )
+    return BenchDescription(**{**document, "adapters": adapters})
+
+
+class _Reader:
+    """Collect every problem of one inventory entry instead of stopping at the first."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.problems: list[str] = []
+
+    def complain(self, where: str, problem: str) -> None:
+        self.problems.append(f"{self.host}: {where}: {problem}")
+
+    def mapping(self, value: object, where: str) -> Mapping[str, Any]:
+        if isinstance(value, dict):
+            return value
+        self.complain(where, f"expected a mapping, found {value!r}")
+        return {}
+
+    def size(self, value: object, where: str) -> int:
+        try:
+            size = parse_size(value if isinstance(value, int) else str(value))
+        except ValueError as problem:
+            self.complain(where, str(problem))
+            return 0
+        if size < 0:
+            self.complain(where, f"{value!r} is negative")
+        return size
+
+    def number(self, value: object, where: str, least: int = 0) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+            return value
+        self.complain(where, f"expected a whole number of {least} or more, found {value!r}")
+        return least
+
+    def text(self, value: object, where: str, limit: int) -> str:
+        text = "" if value is None else str(value)
+        if len(text.encode("utf-8", "surrogateescape")) > limit:
+            self.complain(where, f"{text!r} is longer than the {limit} bytes that the device has room for")
+        elif any(not 0x20 <= ord(letter) < 0x7F for letter in text):
+            self.complain(where, f"{text!r} holds characters that no device reports (printable ASCII only)")
+        return text
+
+
+def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mapping[str, Any]) -> VirtualDrive:
+    where = f"storqual_adapters.{alias}.drives[{index}]"
+    wwn = str(entry.get("wwn") or "").lower()
+    if wwn and not (_EUI if kind.namespaces else _WWN).fullmatch(wwn):
+        wanted = "eui. and 16 hex digits" if kind.namespaces else "0x and 16 hex digits"
+        read.complain(f"{where}.wwn", f"expected {wanted}, found {wwn!r}")
+    serial = read.text(entry.get("serial"), f"{where}.serial", _NVME_SERIAL if kind.namespaces else _SCSI_SERIAL)
+    if not wwn and not serial:
+        read.complain(where, "needs a wwn or a serial")
+    size = read.size(entry.get("size", 0), f"{where}.size")
+    if size <= 0 or size % 4096:
+        read.complain(f"{where}.size", "expected a positive multiple of 4096 bytes")
+    limits = read.mapping(entry.get("virtual") or {}, f"{where}.virtual")
+    for key in sorted(set(limits) - {"iops", "bandwidth"}):
+        read.complain(f"{where}.virtual.{key}", "unknown; expected iops or bandwidth")
+    return VirtualDrive(
+        device=f"{alias}-{index}",
+        identity=wwn or serial.lower(),
+        size=size,
+        wwn=wwn,
+        serial=serial,
+        vendor=read.text(entry.get("vendor"), f"{where}.vendor", 8),
+        model=read.text(entry.get("model"), f"{where}.model", 40 if kind.namespaces else 16),
+        revision=read.text(entry.get("revision"), f"{where}.revision", 8 if kind.namespaces else 4),
+        rotation_rate=read.number(entry.get("rotation_rate", 0), f"{where}.rotation_rate"),
+        iops=read.number(limits.get("iops", 0), f"{where}.virtual.iops"),
+        bandwidth=read.size(limits.get("bandwidth", 0), f"{where}.virtual.bandwidth"),
+    )
+
+
+def _adapter(
+    read: _Reader, alias: str, entry: Mapping[str, Any], virtual: Mapping[str, Any]
+) -> VirtualAdapter | None:
+    where = f"storqual_adapters.{alias}"
+    if not _ALIAS.fullmatch(alias):
+        read.complain(where, "an alias is a letter and up to 30 letters, digits, - and _")
+    device = str(virtual.get("device", ""))
+    kind = DEVICES.get(device)
+    if kind is None:
+        read.complain(f"storqual_virtual.adapters.{alias}.device", f"{device!r} is none of {', '.join(DEVICES)}")
+        return None
+    place = _PCI.fullmatch(str(entry.get("pci", "")).lower())
+    if place is None or not _FIRST_SLOT <= int(place[1], 16) <= _LAST_SLOT:
+        read.complain(f"{where}.pci", f"expected 0000:00:05.0 to 0000:00:1f.7, found {entry.get('pci')!r}")
+        return None
+    drives = entry.get("drives") or []
+    if not isinstance(drives, list):
+        read.complain(f"{where}.drives", "expected a list")
+        drives = []
+    if len(drives) > kind.drives:
+        read.complain(f"{where}.drives", f"{device} has room for {kind.drives} drives, found {len(drives)}")
+    return VirtualAdapter(
+        alias=alias,
+        device=device,
+        slot=int(place[1], 16),
+        function=int(place[2]),
+        drives=tuple(
+            _drive(read, kind, alias, index, read.mapping(drive, f"{where}.drives[{index}]"))
+            for index, drive in enumerate(drives)
+        ),
+    )
+
+
+def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any]) -> BenchDescription:
+    """The bench of inventory host `name` from its `storqual_adapters` and `storqual_virtual`.
+
+    Raises BadInputError naming everything that cannot be built.
+    """
+    read = _Reader(name)
+    if not _HOST.fullmatch(name):
+        read.complain("name", "expected letters, digits, '.', '-' and '_'")
+    devices = read.mapping(virtual.get("adapters") or {}, "storqual_virtual.adapters")
+    for alias in sorted(set(adapters) ^ set(devices)):
+        read.complain(alias, "must be in both storqual_adapters and storqual_virtual.adapters")
+    built = tuple(
+        adapter
+        for alias, entry in adapters.items()
+        if alias in devices
+        and (
+            adapter := _adapter(
+                read,
+                alias,
+                read.mapping(entry, f"storqual_adapters.{alias}"),
+                read.mapping(devices[alias], f"storqual_virtual.adapters.{alias}"),
+            )
+        )
+    )
+    description = BenchDescription(
+        name=name,
+        cpus=read.number(virtual.get("cpus", 1), "storqual_virtual.cpus", 1),
+        memory=read.size(virtual.get("memory", "1GiB"), "storqual_virtual.memory"),
+        # the order of a mapping means nothing, and tools that pass an inventory on may sort it
+        adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
+    )
+    for what, values in (
+        ("PCI address", [f"{adapter.slot:02x}.{adapter.function}" for adapter in built]),
+        ("WWN", [drive.wwn for drive in description.drives if drive.wwn]),
+        ("serial", [drive.serial for drive in description.drives if drive.serial]),
+    ):
+        for value in sorted({value for value in values if values.count(value) > 1}):
+            read.complain(what, f"{value} is used {values.count(value)} times")
+    if read.problems:
+        raise BadInputError(read.problems)
+    return description

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of emulated drives, IOPS and bytes per second, set and read back through QEMU's monitor; and hot unplug."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storqual_core.errors import BadInputError, ToolError
+
+from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualDrive
+from storqual.virtual_bench.qemu import device_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storqual.virtual_bench.qmp import Monitor
+
+__all__ = ["ALL", "Limit", "declared_limits", "plug", "read_limits", "set_limits", "unplug", "wanted_limits"]
+
+ALL = "all"
+_UNPLUG_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `iops` requests and `bandwidth` bytes per second; 0 is no limit."""
+
+    iops: int = 0
+    bandwidth: int = 0
+
+
+def declared_limits(description: BenchDescription) -> dict[str, Limit]:
+    """What the inventory says of each drive, by identity."""
+    return {drive.identity: Limit(drive.iops, drive.bandwidth) for drive in description.drives}
+
+
+def wanted_limits(
+    description: BenchDescription, iops: Mapping[str, int], bandwidth: Mapping[str, int]
+) -> dict[str, Limit]:
+    """The inventory's limits with some replaced: keys are drives (WWN or serial) or `all`; a drive's own entry wins.
+
+    Raises BadInputError for a drive that this bench does not have.
+    """
+    problems = []
+    chosen: list[dict[str, int]] = []
+    for given in (iops, bandwidth):
+        named: dict[str, int] = {}
+        for key, value in given.items():
+            if value < 0:
+                problems.append(f"{description.name}: a limit of {value} for {key} makes no sense")
+            if key == ALL:
+                continue
+            try:
+                named[description.drive(key).identity] = value
+            except BadInputError as problem:
+                problems += problem.problems
+        chosen.append(named)
+    if problems:
+        raise BadInputError(problems)
+    return {
+        identity: Limit(
+            chosen[0].get(identity, iops.get(ALL, limit.iops)),
+            chosen[1].get(identity, bandwidth.get(ALL, limit.bandwidth)),
+        )
+        for identity, limit in declared_limits(description).items()
+    }
+
+
+async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[str, Limit]:
+    """The limits in force, by identity; a drive that is unplugged is missing."""
+    inserted = {}
+    for block in await monitor.ask("query-block"):
+        # a drive with an id is named by it, one without by its place in QEMU's object tree
+        inserted[str(block.get("qdev", "")).rsplit("/", 1)[-1]] = block.get("inserted") or {}
+    found = {}
+    for drive in description.drives:
+        state = inserted.get(drive.device)
+        if state:
+            found[drive.identity] = Limit(int(state.get("iops", 0)), int(state.get("bps", 0)))
+    return found
+
+
+async def _limit(monitor: Monitor, drive: VirtualDrive, limit: Limit) -> None:
+    parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
+    arguments = {"id": drive.device, "bps": limit.bandwidth, "iops": limit.iops, **parts}
+    await monitor.ask("block_set_io_throttle", arguments)
+
+
+async def set_limits(
+    monitor: Monitor, description: BenchDescription, wanted: Mapping[str, Limit]
+) -> tuple[dict[str, Limit], dict[str, Limit]]:
+    """Put `wanted` into force where it differs; the limits before and after, both as QEMU reports them.
+
+    Unplugged drives are left alone. Raises ToolError when a limit was taken but is not in force.
+    """
+    before = await read_limits(monitor, description)
+    for identity, limit in wanted.items():
+        if identity in before and before[identity] != limit:
+            await _limit(monitor, description.drive(identity), limit)
+    after = await read_limits(monitor, description)
+    wrong = [identity for identity in after if identity in wanted and after[identity] != wanted[identity]]
+    if wrong:
+        raise ToolError(f"QEMU took the limits of {', '.join(wrong)} but reports others")
+    return before, after
+
+
+async def unplug(monitor: Monitor, description: BenchDescription, identity: str) -> bool:
+    """Pull a drive while the bench runs, without asking the guest; whether it was there."""
+    drive = description.drive(identity)
+    adapter = next(adapter for adapter in description.adapters if drive in adapter.drives)
+    if DEVICES[adapter.device].namespaces:
+        raise BadInputError([f"{identity}: an NVMe namespace cannot be unplugged by itself"])
+    if drive.identity not in await read_limits(monitor, description):
+        return False
+    gone = await monitor.ask_and_await(
+        "device_del", {"id": drive.device}, "DEVICE_DELETED", _UNPLUG_LIMIT_S, device=drive.device
+    )
+    if not gone:
+        raise ToolError(f"{identity} was not unplugged within {_UNPLUG_LIMIT_S:g} s")
+    return True
+
+
+async def plug(monitor: Monitor, description: BenchDescription, identity: str, limit: Limit) -> bool:
+    """Plug a drive back with the limit it had; whether it was missing. The guest has to scan its bus for it."""
+    drive = description.drive(identity)
+    if drive.identity in await read_limits(monitor, description):
+        return False
+    adapter = next(adapter for adapter in description.adapters if drive in adapter.drives)
+    await monitor.ask("device_add", device_arguments(adapter, drive))
+    await _limit(monitor, drive, limit)
+    return True

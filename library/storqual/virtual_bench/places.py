@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a virtual bench keeps its files: a state folder of its own, short socket paths, and the shared cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storqual_core.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BenchPlaces", "cache_folder", "locked", "socket_folder"]
+
+
+def cache_folder() -> Path:
+    """What all checkouts of this user share: `STORQUAL_CACHE`, else `storqual` in the XDG cache folder."""
+    named = os.environ.get("STORQUAL_CACHE")
+    if named:
+        return Path(named).absolute()
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "storqual"
+
+
+def socket_folder(state: Path) -> Path:
+    """A short folder for the sockets of the bench in `state`: a socket path has room for 107 bytes only."""
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"storqual-{os.getuid()}"  # noqa: S108 - owner is checked
+    return base / hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
+
+
+def make_private(folder: Path) -> None:
+    """Make `folder` for this user only. Raises StorqualError when someone else prepared it (/tmp is everyone's)."""
+    for each in (folder.parent, folder):
+        with suppress(FileExistsError):
+            each.mkdir(mode=0o700, parents=True)
+        found = each.lstat()
+        if found.st_uid != os.getuid() or not each.is_dir() or each.is_symlink() or found.st_mode & 0o022:
+            raise StorqualError(f"{each} belongs to someone else or is writable by others; remove it and try again")
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Hold an exclusive lock on `file`, made when missing; waits for whoever holds it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as handle:
+        flock(handle, LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True)
+class BenchPlaces:
+    """The files of one virtual bench under its state folder."""
+
+    state: Path
+
+    @classmethod
+    def of(cls, state: Path | str) -> BenchPlaces:
+        """The places of a state folder, with every link and dot in its path resolved."""
+        return cls(Path(state).expanduser().resolve())
+
+    @property
+    def overlay(self) -> Path:
+        """The root disk: what this bench changed, over the shared image."""
+        return self.state / "system.qcow2"
+
+    def drive(self, device: str) -> Path:
+        """The contents of one drive under test."""
+        return self.state / "drives" / f"{device}.img"
+
+    @property
+    def console(self) -> Path:
+        """Everything the serial console ever said, over all power cycles."""
+        return self.state / "console.log"
+
+    @property
+    def keys(self) -> Path:
+        """Client and host keys of this bench."""
+        return self.state / "keys"
+
+    @property
+    def ssh_config(self) -> Path:
+        """How ssh and Ansible reach the bench: `ssh -F <this file> <name>`."""
+        return self.state / "ssh_config"
+
+    @property
+    def power(self) -> Path:
+        """What was started: process id, port, acceleration, description. Missing while the bench is off."""
+        return self.state / "power.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while the power state is changed or the monitor is used."""
+        return self.state / "lock"

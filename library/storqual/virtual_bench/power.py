@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The power switch of a virtual bench: on, off, cycle, reset, and what state it is in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.command import run
+from storqual_core.errors import StorqualError, ToolError
+
+from storqual.virtual_bench import console
+from storqual.virtual_bench.acceleration import choose_acceleration
+from storqual.virtual_bench.boot import Booted, BootFailedError, wait_for_boot
+from storqual.virtual_bench.description import BenchDescription, from_plain
+from storqual.virtual_bench.disks import prepare_drives, prepare_overlay
+from storqual.virtual_bench.image import BenchImage, ensure_image
+from storqual.virtual_bench.keys import make_keys, ssh_config_text
+from storqual.virtual_bench.limits import declared_limits, set_limits
+from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
+from storqual.virtual_bench.qemu import Machine, machine_argv
+from storqual.virtual_bench.qmp import Monitor, converse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PowerState", "power_cycle", "power_off", "power_on", "power_state", "reset"]
+
+Say = "Callable[[str], None]"
+_OFF_LIMIT_S = 60.0
+_QUIT_LIMIT_S = 10.0
+_RESET_LIMIT_S = 10.0
+BOOT_LIMIT_S = 180.0
+_FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
+
+
+@dataclass(frozen=True)
+class PowerState:
+    """A bench that is powered on. Times are seconds from power-on (or the last reset) of the host's own clock."""
+
+    pid: int
+    start_ticks: int
+    port: int
+    monitor: str
+    acceleration: str
+    reason: str
+    image: str
+    since: str
+    ssh_s: float
+    ready_s: float
+    boot_id: str
+    kernel: str
+    drives_seen: int
+    attempts: int
+    description: dict[str, Any]
+
+    @property
+    def bench(self) -> BenchDescription:
+        """What was powered on."""
+        return from_plain(self.description)
+
+
+def _start_ticks(pid: int) -> int | None:
+    """When process `pid` began, in clock ticks since boot: tells it from a later process of the same number."""
+    try:
+        after_name = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return None
+    return None if after_name[0] in {"Z", "X"} else int(after_name[19])
+
+
+def _runs(pid: int, start_ticks: int) -> bool:
+    return _start_ticks(pid) == start_ticks
+
+
+def _await_end(pid: int, start_ticks: int, limit_s: float) -> bool:
+    """Wait for a process to end, without polling; False when it has not after `limit_s`."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return not _runs(pid, start_ticks) or bool(select.select([handle], [], [], limit_s)[0])
+    finally:
+        os.close(handle)
+
+
+def power_state(places: BenchPlaces) -> PowerState | None:
+    """The bench of that state folder as it runs now, or None when it is off."""
+    try:
+        state = PowerState(**json.loads(places.power.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as problem:
+        raise StorqualError(f"{places.power} is not readable as a power state: {problem}") from problem
+    return state if _runs(state.pid, state.start_ticks) else None
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a small file in one step."""
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.rename(file)
+
+
+def _keep(places: BenchPlaces, state: PowerState) -> PowerState:
+    _write(places.power, json.dumps(asdict(state), indent=1) + "\n")
+    return state
+
+
+def _spawn(
+    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int
+) -> tuple[PowerState, float]:
+    """Start QEMU in the background with limits in force and the clock running; the monotonic time of power-on."""
+    acceleration = choose_acceleration(image)
+    keys = make_keys(places, description.name)
+    sockets = socket_folder(places.state)
+    make_private(sockets)
+    host_name = places.keys / "hostname"
+    _write(host_name, f"{description.name}\n")
+    machine = Machine(
+        image_root=image.root,
+        boot_disc=image.disc,
+        overlay=places.overlay,
+        drives=places.drive("x").parent,
+        console=places.console,
+        monitor=sockets / "monitor",
+        pidfile=sockets / "pid",
+        host_key=keys.host,
+        authorized_keys=keys.client_public,
+        host_name=host_name,
+    )
+    machine.monitor.unlink(missing_ok=True)
+    machine.pidfile.unlink(missing_ok=True)
+    run(machine_argv(description, machine, acceleration)).expect()
+    pid = int(machine.pidfile.read_text(encoding="ascii"))
+    ticks = _start_ticks(pid)
+    if ticks is None:
+        raise ToolError("QEMU ended as soon as it was started")
+
+    async def start(monitor: Monitor) -> tuple[int, float]:
+        await set_limits(monitor, description, declared_limits(description))
+        forwards = await monitor.ask("human-monitor-command", {"command-line": "info usernet"})
+        match = _FORWARD.search(str(forwards))
+        if match is None:
+            raise ToolError(f"QEMU does not say which port it forwards to {description.name}")
+        await monitor.ask("cont")
+        return int(match[1]), time.monotonic()
+
+    try:
+        port, began = converse(machine.monitor, start)
+    except BaseException:
+        _end(pid, ticks)
+        raise
+    _write(places.ssh_config, ssh_config_text(description.name, keys, port))
+    state = PowerState(
+        pid=pid,
+        start_ticks=ticks,
+        port=port,
+        monitor=str(machine.monitor),
+        acceleration=acceleration.name,
+        reason=acceleration.reason,
+        image=image.digest,
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+        ssh_s=0.0,
+        ready_s=0.0,
+        boot_id="",
+        kernel="",
+        drives_seen=0,
+        attempts=attempt,
+        description=description.plain(),
+    )
+    return _keep(places, state), began
+
+
+def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limit_s: float) -> PowerState:
+    """Wait for the guest and keep what it said."""
+    booted: Booted = wait_for_boot(
+        state.bench.name,
+        ssh_config=places.ssh_config,
+        port=state.port,
+        log=places.console,
+        since=since,
+        began=began,
+        drives=len(state.bench.drives),
+        limit_s=limit_s,
+        running=lambda: _runs(state.pid, state.start_ticks),
+    )
+    return _keep(
+        places,
+        replace(
+            state,
+            ssh_s=round(booted.ssh_s, 1),
+            ready_s=round(booted.ready_s, 1),
+            boot_id=booted.boot_id,
+            kernel=booted.kernel,
+            drives_seen=booted.drives,
+        ),
+    )
+
+
+def power_on(
+    places: BenchPlaces,
+    description: BenchDescription,
+    *,
+    say: Callable[[str], None] = lambda _line: None,
+    limit_s: float = BOOT_LIMIT_S,
+) -> tuple[PowerState, bool]:
+    """Power a bench on and wait until it answers; whether it was off before.
+
+    A guest that does not come up is started once more (emulation itself fails now and then); that is said, and it is
+    the only thing that is ever tried twice. Raises BadInputError when another bench runs in that state folder.
+    """
+    places.state.mkdir(parents=True, exist_ok=True)
+    with locked(places.lock):
+        state = power_state(places)
+        if state is not None:
+            if state.bench != description:
+                raise StorqualError(
+                    f"{description.name} runs with other adapters, drives or limits than the inventory now says;"
+                    " power it off first (make bench-down)"
+                )
+            if not state.boot_id:
+                # an earlier power-on was interrupted while the guest was starting
+                state = _boot(places, state, time.monotonic(), console.mark(places.console), limit_s)
+            return state, False
+        image = ensure_image(say)
+        prepare_overlay(places.overlay, image, say)
+        prepare_drives(places, description)
+        for attempt in (1, 2):
+            since = console.mark(places.console)
+            state, began = _spawn(places, description, image, attempt)
+            if attempt == 1:
+                say(f"{description.name}: {state.acceleration}: {state.reason}")
+            try:
+                return _boot(places, state, began, since, limit_s), True
+            except BootFailedError as problem:
+                _end(state.pid, state.start_ticks)
+                if attempt == 2:
+                    _clear(places)
+                    raise
+                say(f"{description.name}: starting it once more, because {problem}")
+    raise AssertionError("two attempts end in a return or an error")
+
+
+def _end(pid: int, start_ticks: int) -> None:
+    """End QEMU itself: at once, the guest is not asked."""
+    if _runs(pid, start_ticks):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    if not _await_end(pid, start_ticks, _QUIT_LIMIT_S):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _await_end(pid, start_ticks, _QUIT_LIMIT_S)
+
+
+def _clear(places: BenchPlaces) -> None:
+    """Remove what only a running bench has."""
+    places.power.unlink(missing_ok=True)
+    sockets = socket_folder(places.state)
+    for file in ("monitor", "pid"):
+        (sockets / file).unlink(missing_ok=True)
+    for folder in (sockets, sockets.parent):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def power_off(places: BenchPlaces, *, graceful: bool = True, limit_s: float = _OFF_LIMIT_S) -> tuple[bool, str]:
+    """Power a bench off: ask the guest first, pull the plug after `limit_s`. Whether it was on, and how it went."""
+    if not places.state.is_dir():
+        return False, "it was off"
+    with locked(places.lock):
+        state = power_state(places)
+        if state is None:
+            _clear(places)
+            return False, "it was off"
+        how = "the plug was pulled"
+        if graceful and state.boot_id:
+            with suppress(ToolError):
+                converse(Path(state.monitor), lambda monitor: monitor.ask("system_powerdown"))
+            if _await_end(state.pid, state.start_ticks, limit_s):
+                how = "the guest shut down"
+            else:
+                how = f"the guest did not shut down within {limit_s:g} s, so the plug was pulled"
+        _end(state.pid, state.start_ticks)
+        _clear(places)
+        return True, how
+
+
+def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
+    """Press the reset button of a running bench and wait until it answers again; limits stay in force."""
+    with locked(places.lock):
+        state = power_state(places)
+        if state is None:
+            raise StorqualError("the bench is off; a reset needs a running bench")
+        since = console.mark(places.console)
+
+        async def press(monitor: Monitor) -> float:
+            if not await monitor.ask_and_await("system_reset", {}, "RESET", _RESET_LIMIT_S):
+                raise ToolError("QEMU took the reset and did not carry it out")
+            return time.monotonic()
+
+        began = converse(Path(state.monitor), press)
+        return _boot(places, replace(state, attempts=1), began, since, limit_s)
+
+
+def power_cycle(
+    places: BenchPlaces, description: BenchDescription, *, graceful: bool = True, say: Callable[[str], None] = print
+) -> PowerState:
+    """Off and on again."""
+    power_off(places, graceful=graceful)
+    return power_on(places, description, say=say)[0]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The QEMU command line of a bench, as a pure function of its description; nothing is ever read by a shell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualAdapter, VirtualDrive
+
+__all__ = ["Acceleration", "Machine", "device_arguments", "machine_argv", "option_value"]
+
+PROGRAM = "qemu-system-x86_64"
+GUEST_ADDRESS = "10.0.2.15"
+_TRANSLATION_CACHE_MIB = 256
+
+
+@dataclass(frozen=True)
+class Acceleration:
+    """How the guest's instructions are run, `kvm` or `tcg`, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All files one running bench needs."""
+
+    image_root: Path
+    boot_disc: Path
+    overlay: Path
+    drives: Path
+    console: Path
+    monitor: Path
+    pidfile: Path
+    host_key: Path
+    authorized_keys: Path
+    host_name: Path
+
+
+def option_value(text: object) -> str:
+    """A value inside a comma-separated QEMU option: a comma is written twice."""
+    return str(text).replace(",", ",,")
+
+
+def _json(**fields: object) -> str:
+    """One object as `-device`, `-blockdev` and `-netdev` take it: commas and quotes in values cannot end it."""
+    return json.dumps({name.replace("_", "-"): value for name, value in fields.items()}, ensure_ascii=True)
+
+
+def _address(slot: int, function: int = 0) -> str:
+    return f"{slot:x}.{function:x}"
+
+
+def _scsi_bus(adapter: VirtualAdapter) -> str:
+    return f"{adapter.alias}.0"
+
+
+def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, Any]:
+    """The device of one drive, as `-device` and the monitor's `device_add` take it."""
+    index = adapter.drives.index(drive)
+    if DEVICES[adapter.device].namespaces:
+        namespace = {"driver": "nvme-ns", "id": drive.device, "bus": adapter.alias, "drive": f"{drive.device}-file"}
+        eui = {"eui64": int(drive.wwn.removeprefix("eui."), 16)} if drive.wwn else {}
+        return {**namespace, "nsid": index + 1, **eui}
+    device: dict[str, Any] = {
+        "driver": "scsi-hd",
+        "id": drive.device,
+        "bus": _scsi_bus(adapter),
+        "drive": f"{drive.device}-file",
+        "scsi-id": index,
+        "rotation_rate": drive.rotation_rate,
+    }
+    texts = {"vendor": drive.vendor, "product": drive.model, "ver": drive.revision, "serial": drive.serial}
+    device.update({name: value for name, value in texts.items() if value})
+    if drive.wwn:
+        device["wwn"] = int(drive.wwn, 16)
+    return device
+
+
+def _adapter_device(adapter: VirtualAdapter) -> dict[str, Any]:
+    device: dict[str, Any] = {"driver": adapter.device, "id": adapter.alias, "bus": "pci.0"}
+    device["addr"] = _address(adapter.slot, adapter.function)
+    if DEVICES[adapter.device].namespaces:
+        device["serial"] = adapter.drives[0].serial if adapter.drives else adapter.alias
+    return device
+
+
+def _file_node(name: str, file: Path, **fields: object) -> str:
+    return _json(driver="raw", node_name=name, file={"driver": "file", "filename": str(file)}, **fields)
+
+
+def _drive_node(machine: Machine, drive: VirtualDrive) -> str:
+    return _file_node(f"{drive.device}-file", machine.drives / f"{drive.device}.img", discard="unmap")
+
+
+def _root_nodes(machine: Machine) -> list[str]:
+    """The shared image is opened read-only and named here, so that the overlay may outlive a move of the cache."""
+    base = _file_node("image", machine.image_root, read_only=True)
+    overlay = _json(
+        driver="qcow2",
+        node_name="system-file",
+        discard="unmap",
+        file={"driver": "file", "filename": str(machine.overlay)},
+        backing="image",
+    )
+    return ["-blockdev", base, "-blockdev", overlay]
+
+
+def _base(name: str, cpus: int, memory: int, acceleration: Acceleration) -> list[str]:
+    argv = [PROGRAM, "-name", f"guest={option_value(name)}", "-no-user-config", "-nodefaults", "-display", "none"]
+    argv += ["-machine", "pc", "-m", f"{memory // 2**20}M", "-smp", str(cpus), "-rtc", "base=utc"]
+    if acceleration.name == "kvm":
+        return [*argv, "-accel", "kvm", "-cpu", "host"]
+    # one thread for all guest CPUs: with a thread each, a boot in seventeen failed
+    return [*argv, "-accel", f"tcg,thread=single,tb-size={_TRANSLATION_CACHE_MIB}", "-cpu", "max"]
+
+
+def machine_argv(description: BenchDescription, machine: Machine, acceleration: Acceleration) -> list[str]:
+    """The whole command line of a bench. It starts stopped (`-S`): limits are set before the first instruction."""
+    argv = _base(description.name, description.cpus, description.memory, acceleration)
+    argv += ["-S", "-daemonize", "-pidfile", str(machine.pidfile)]
+    argv += [
+        "-chardev",
+        f"file,id=console,append=on,path={option_value(machine.console)}",
+        "-serial",
+        "chardev:console",
+    ]
+    argv += ["-chardev", f"socket,id=monitor,server=on,wait=off,path={option_value(machine.monitor)}"]
+    argv += ["-mon", "chardev=monitor,mode=control"]
+    for name, file in (
+        ("ssh_host_ed25519_key", machine.host_key),
+        ("authorized_keys", machine.authorized_keys),
+        ("hostname", machine.host_name),
+    ):
+        argv += ["-fw_cfg", f"name=opt/storqual/{name},file={option_value(file)}"]
+    argv += _root_nodes(machine)
+    argv += [
+        "-device",
+        _json(driver="virtio-blk-pci", id="system", drive="system-file", serial="system", addr="3", bootindex=1),
+    ]
+    argv += ["-blockdev", _file_node("boot-disc", machine.boot_disc, read_only=True)]
+    argv += ["-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
+    forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
+    argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
+    argv += ["-device", _json(driver="virtio-net-pci", netdev="network", addr="4", romfile="")]
+    argv += ["-device", _json(driver="virtio-rng-pci", addr="2")]
+    for adapter in description.adapters:
+        argv += ["-device", json.dumps(_adapter_device(adapter))]
+        for drive in adapter.drives:
+            argv += [
+                "-blockdev",
+                _drive_node(machine, drive),
+                "-device",
+                json.dumps(device_arguments(adapter, drive)),
+            ]
+    return argv
