@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Collection, Iterator, Mapping, Sequence
 
 from . import command
@@ -24,9 +25,40 @@ from .machine import Machine
 from .scratch_ledger import Ledger
 from .scratch_stamp import Window, window, write_stamps
 
-__all__ = ["Hold", "Refusal", "check", "hold", "revalidate"]
+__all__ = ["Hold", "Refusal", "Survey", "check", "hold", "revalidate", "survey"]
 
 STATE_DIR = "/var/lib/storqual"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Every reason against touching the claimed drives, and which of them carry no scratch stamp yet."""
+
+    refusals: tuple[Refusal, ...]
+    bare: tuple[str, ...]
+
+
+def survey(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    volumes: Sequence[VolumeClaim] = (),
+    machine: Machine | None = None,
+    runner: Runner | None = None,
+) -> Survey:
+    """Layers 1 to 4 and 6 over one reading of the machine."""
+    snapshot = look(
+        machine or Machine(),
+        claims,
+        state_dir=os.fspath(state_dir),
+        volumes=volumes,
+        contents=PURPOSES[purpose].contents,
+        runner=runner or command.run,
+    )
+    refusals = decide(claims, snapshot, purpose=purpose, consent=consent, volumes=volumes)
+    return Survey(tuple(refusals), tuple(name for name, content in snapshot.contents.items() if not content.stamped))
 
 
 def check(
@@ -40,15 +72,16 @@ def check(
     runner: Runner | None = None,
 ) -> list[Refusal]:
     """Layers 1 to 4 and 6 over one reading of the machine: every reason against, none when all may be touched."""
-    snapshot = look(
-        machine or Machine(),
+    found = survey(
         claims,
-        state_dir=os.fspath(state_dir),
+        purpose=purpose,
+        consent=consent,
+        state_dir=state_dir,
         volumes=volumes,
-        contents=PURPOSES[purpose].contents,
-        runner=runner or command.run,
+        machine=machine,
+        runner=runner,
     )
-    return decide(claims, snapshot, purpose=purpose, consent=consent, volumes=volumes)
+    return list(found.refusals)
 
 
 def revalidate(

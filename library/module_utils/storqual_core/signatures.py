@@ -21,12 +21,16 @@ END = 8 << 20
 
 @dataclass(frozen=True)
 class Content:
-    """Formats found, and the state of both ends: `empty`, `stamp`, `foreign` (another drive's stamp) or `data`."""
+    """Formats found, and the state of both ends: `empty`, `stamp`, `foreign` (another drive's stamp) or `data`.
+
+    `stamps` are the ends whose first or last 4 KiB are this drive's stamp, whatever lies beside it.
+    """
 
     signatures: tuple[Signature, ...]
     start: str
     end: str
     problem: str = ""
+    stamps: tuple[str, ...] = ()
 
     @property
     def stamped(self) -> bool:
@@ -46,8 +50,8 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
     try:
         # what another host or an sg command wrote is not in this kernel's cache
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        start, end = _ends(descriptor, drive, size)
-        return Content(tuple(probe(descriptor, path, runner=runner)), start, end)
+        start, end, stamps = _ends(descriptor, drive, size)
+        return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps)
     except OSError as problem:
         return Content((), "data", "data", f"cannot be read: {problem.strerror}")
     except ToolError as problem:
@@ -56,25 +60,26 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         os.close(descriptor)
 
 
-def _ends(descriptor: int, drive: str, size: int) -> tuple[str, str]:
+def _ends(descriptor: int, drive: str, size: int) -> tuple[str, str, tuple[str, ...]]:
     if size < 2 * AREA:
-        return _state_of(_read(descriptor, 0, size)), "empty"
+        return _state_of(_read(descriptor, 0, size)), "empty", ()
     head, tail = _read(descriptor, 0, AREA), _read(descriptor, size - AREA, AREA)
     start = read_stamp(head[:STAMP], drive, size, end="start")
     end = read_stamp(tail[-STAMP:], drive, size, end="end")
+    stamps = tuple(name for name, state in (("start", start), ("end", end)) if state == "stamp")
     if start in ("stamp", "empty") and any_set(head[STAMP:]):
         start = "data"
     if end in ("stamp", "empty") and any_set(tail[:-STAMP]):
         end = "data"
     if (start, end) == ("stamp", "stamp"):
-        return start, end
+        return start, end, stamps
     # without both stamps, everything else in the ends counts
     reach = min(END, size // 2)
     if start in ("stamp", "empty") and any_set(_read(descriptor, AREA, reach - AREA)):
         start = "data"
     if end in ("stamp", "empty") and any_set(_read(descriptor, size - reach, reach - AREA)):
         end = "data"
-    return start, end
+    return start, end, stamps
 
 
 def _state_of(data: bytes) -> str:
@@ -120,7 +125,7 @@ def objection(content: Content, *, made: Collection[str] = (), restamping: bool 
         return "; ".join(_words(signature) for signature in foreign)
     if "foreign" in (content.start, content.end):
         return "carries the scratch stamp of another drive, so it is a copy of that drive"
-    own = bool(content.signatures) or (restamping and "stamp" in (content.start, content.end))
+    own = bool(content.signatures) or (restamping and bool(content.stamps))
     if own or (content.start in ("stamp", "empty") and content.end in ("stamp", "empty")):
         return ""
     where = [name for name, state in (("first", content.start), ("last", content.end)) if state == "data"]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read everything storqual knows about a bench in one call."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bench_facts
+short_description: Adapters, drives, volumes, kernel and tools of a bench, as one fact set
+description:
+  - Reads what the kernel shows of storage adapters (PCI address, ids, link now and possible, NUMA node, interrupts,
+    driver build, firmware, SCSI hosts), drives (identity, place, queue, cache, error counters, sectors written),
+    volumes and enclosures, with the kernel, its command line and default boot entry, processor, memory and tools.
+  - Files of sysfs and procfs only; at most one command (C(fio --version)) is started. Nothing is changed.
+  - Device strings are returned byte for byte (Latin-1), without blanks and NULs at their end. They are hostile text.
+options:
+  state_dir:
+    description: Where the bench keeps its spool; the disk behind it is a system disk.
+    type: path
+    default: /var/lib/storqual
+  adapters:
+    description: The bench's adapters as its inventory declares them, for the fingerprint under the inventory's names.
+    type: dict
+    default: {}
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+author: [storqual]
+"""
+
+EXAMPLES = r"""
+- name: Look at the bench
+  bench_facts:
+  register: bench
+"""
+
+RETURN = r"""
+facts:
+  description: The fact set; sizes in bytes, times in seconds, counters since boot.
+  returned: always
+  type: dict
+  sample:
+    schema: storqual.facts/1
+    boot_id: 5ff9cf9e-2f2c-4a4e-9b0c-7d3d2f1f8e1a
+    kernel: {release: 6.1.0-47-amd64, cmdline: "root=LABEL=bench ro", version: "#1 SMP", tainted: "0"}
+    default_boot: {release: 6.1.0-47-amd64, entry: "0"}
+    adapters:
+      - pci: "0000:00:05.0"
+        vendor: "1000"
+        device: "0012"
+        subsystem: "1000:1000"
+        driver: sym53c8xx
+        module: {name: sym53c8xx, version: 2.2.3, srcversion: 2A1C6B1F0F5C0B5B0A7C9F1}
+        drives: ["0x5000c50015ea0000"]
+    drives:
+      - id: "0x5000c50015ea0000"
+        name: sda
+        serial: SYM0000001
+        model: ST336607LW
+        size: 1073741824
+        queue: {queue_depth: "30", scheduler: "[mq-deadline] none"}
+        errors: {ioerr_cnt: 0}
+environment:
+  description: The bench's fingerprint, for comparison before and after a run.
+  returned: always
+  type: dict
+  sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.bench_facts import environment_of, read_facts
+from ansible.module_utils.storqual_core.module_result import finish
+
+
+def main() -> None:
+    """Read, return."""
+    module = AnsibleModule(
+        argument_spec={
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            "adapters": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+
+    def look() -> dict[str, Any]:
+        facts = read_facts(state_dir=module.params["state_dir"])
+        return {"changed": False, "facts": facts, "environment": environment_of(facts, module.params["adapters"])}
+
+    finish(module, look)
+
+
+if __name__ == "__main__":
+    main()
