@@ -344,8 +344,8 @@ def test_no_matching_bench_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:
-    """A password in the inventory does not get into the run directory."""
+    """A secret in the inventory does not get into the run directory."""
     hosts = lab_hosts({"sym": 4, "mpt": 4})
-    hosts["b1"]["bmc_secret"] = "canary-7f3a"
+    hosts["b1"]["snmp_community"] = "canary-7f3a"
     campaign = make_plan(make_lab(tmp_path, hosts=hosts))
     assert all(b"canary" not in file.data for file in campaign.inputs.values())
