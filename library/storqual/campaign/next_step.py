@@ -70,14 +70,16 @@ def _step_of(run: Run, history: History, session: PlannedSession, number: int, o
         running = [block for block in open_blocks if block in history.started]
         if running:
             # also when the bench was booted meanwhile: what it spooled is collected first
-            return RunBlock(name, running[0], resume=True, number=number, of=of)
+            boot_id = history.boots.get(name, "")
+            return RunBlock(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
         if name not in history.lost:
             if not open_blocks:
                 return None
             if name not in history.boots:
                 boot = attempt.session.boot
                 return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.blocks)
-            return RunBlock(name, open_blocks[0], resume=False, number=number, of=of)
+            boot_id = history.boots[name]
+            return RunBlock(name, open_blocks[0], resume=False, boot_id=boot_id, number=number, of=of)
         following = _following(run, history, session, attempt)
         if following is None:
             return None

@@ -40,11 +40,15 @@ class Provision:
 
 @dataclass(frozen=True)
 class RunBlock:
-    """Run a block. `resume`: it was started and its end is not known: attach to it or collect its spool."""
+    """Run a block. `resume`: it was started and its end is not known: attach to it or collect its spool.
+
+    `boot_id` is the boot that the session belongs to: a bench in another boot must not start it.
+    """
 
     session: str
     block: str
     resume: bool
+    boot_id: str
     number: int
     of: int
 
@@ -56,6 +60,7 @@ class RunBlock:
             "block": self.block,
             "file": f"blocks/{self.block}.json",
             "resume": self.resume,
+            "boot_id": self.boot_id,
             "number": self.number,
             "of": self.of,
         }

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench does next: the plan in its order, and the same again after any interruption."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from storqual.campaign import Further, Provision, RunBlock, Stop
+from storqual.commands.collect import collect_spool
+from storqual.commands.next import next_command
+from storqual.commands.plan import check_resume, plan_run
+from storqual.commands.record import close_run, parse_fields, record
+from storqual.store import coverage, read_block, read_run
+from storqual_core.errors import BadInputError
+
+from tests.make_lab import SMALL_SUITE, make_lab
+
+KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
+OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
+SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
+
+
+class KilledError(Exception):
+    """The control node's process is gone."""
+
+
+@dataclass
+class Bench:
+    """What a bench keeps: its boot, and the spools on its disk. Nobody tells it anything twice."""
+
+    boot: int = 1
+    spools: dict[str, list[str]] = field(default_factory=dict)
+    ran_in: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def boot_id(self) -> str:
+        """What `next` is told."""
+        return f"boot-{self.boot}"
+
+    def run(self, block: dict[str, Any], launches: int | None = None) -> None:
+        """Run a block, or only so many launches of it before the bench is reset."""
+        assert block["block"] not in self.spools, "a second program beside the first"
+        self.ran_in[block["session"]].add(self.boot)
+        lines: list[dict[str, Any]] = [{"kind": "start", "boot_id": self.boot_id, "kernel": "x"}]
+        lines += [{"kind": "sample", "sample": sample(block, launch)} for launch in block["launches"][:launches]]
+        if launches is None:
+            lines.append({"kind": "end", "outcome": "done", "message": "", "disks": {}})
+        self.spools[block["block"]] = [json.dumps(line) + "\n" for line in lines]
+
+    def reset(self) -> None:
+        """A new boot; the disk is as it was."""
+        self.boot += 1
+
+
+def sample(block: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+    """A finished record."""
+    return {
+        "id": f"{block['block']}/{launch['index']}",
+        **{name: block[name] for name in ("bench", "session", "block")},
+        **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
+        "start": "2026-11-21T10:00:00Z",
+        "runtime_s": 2.0,
+        "status": "ok",
+        "series": {},
+        "primitives": {"read_ios": 1},
+        "suspect": [],
+        "raw": [],
+    }
+
+
+def plan(folder: Path, **options: Any) -> Path:
+    """A planned run of one bench, b1."""
+    options = {"baseline": KERNEL, "candidate": OTHER, "suite": SUITE, **options}
+    path = plan_run(make_lab(folder, **options), folder / "runs").path
+    assert path is not None
+    return path
+
+
+def drive(path: Path, bench: Bench, chance: random.Random | None = None) -> Stop:
+    """Control the bench until it stops; with `chance`, be killed or have the bench reset now and then."""
+
+    def perhaps_killed() -> None:
+        if chance is not None and chance.random() < 0.08:
+            raise KilledError
+
+    while True:
+        step = next_command(path, "b1", boot_id=bench.boot_id)
+        perhaps_killed()
+        if isinstance(step, Stop):
+            return step
+        if isinstance(step, Provision):
+            if step.session.boot == "always":
+                bench.reset()
+            perhaps_killed()
+            fields = {"bench": "b1", "session": step.session.id, "boot_id": bench.boot_id}
+            record(path, "session_started", fields)
+            continue
+        if not step.resume:
+            record(path, "block_started", {"bench": "b1", "session": step.session, "block": step.block})
+            perhaps_killed()
+        lost = None
+        if step.block not in bench.spools:
+            if bench.boot_id != step.boot_id:
+                lost = "the bench was booted before the block began"
+            else:
+                block = read_block(path, step.block)
+                fails = chance is not None and chance.random() < 0.15
+                bench.run(block, chance.randrange(len(block["launches"]) + 1) if fails and chance else None)
+                if fails:
+                    bench.reset()
+                perhaps_killed()
+        text = "".join(bench.spools.get(step.block, []))
+        if '"kind": "end"' not in text and lost is None:
+            lost = "the bench was reset"
+        collect_spool(path, step.block, text, lost=lost)
+        if chance is not None and chance.random() < 0.05:
+            bench.reset()
+
+
+def launched(path: Path) -> Counter[tuple[str, str, str, int]]:
+    """How often each launch of the plan has a sample."""
+    return Counter((s.adapter, s.point, s.arm, s.n) for s in read_run(path).samples)
+
+
+def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
+    """Each launch of the plan once."""
+    run = read_run(path)
+    blocks = [read_block(path, block) for session in run.plan.sessions for block in session.blocks]
+    return Counter((x["adapter"], x["point"], x["arm"], x["n"]) for block in blocks for x in block["launches"])
+
+
+def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
+    """Provision, blocks, next session; then everything is measured."""
+    path, bench = plan(tmp_path), Bench()
+    assert drive(path, bench) == Stop("everything that was planned is measured", complete=True)
+    assert launched(path) == wanted(path)
+    assert bench.boot == 4
+    run = close_run(path)
+    assert coverage(run).holes == ()
+    assert [entry["boot_id"] for entry in run.document["provisioned"]] == ["boot-1", "boot-2", "boot-3", "boot-4"]
+
+
+def test_asking_changes_nothing(tmp_path: Path) -> None:
+    """The same question has the same answer."""
+    path = plan(tmp_path)
+    steps = [next_command(path, "b1") for _ in range(2)]
+    assert steps[0] == steps[1]
+    assert isinstance(steps[0], Provision)
+    assert (steps[0].number, steps[0].of, steps[0].spec["boot"]) == (1, 4, "if_needed")
+    assert steps[0].spec["driver"] == KERNEL["driver"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 10**6))
+def test_interrupted_anywhere_no_sample_is_lost_or_repeated(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Killed at any moment, reset at any moment: every launch has its one sample, every session its one boot."""
+    path, bench, chance = plan(tmp_path_factory.mktemp("run")), Bench(), random.Random(seed)
+    stop: Stop | None = None
+    while stop is None:
+        try:
+            stop = drive(path, bench, chance)
+        except KilledError:
+            check_resume(path)
+    if stop.complete:
+        assert launched(path) == wanted(path)
+    else:
+        # the bench was reset under one session again and again
+        assert "was lost 3 times" in stop.reason
+        assert set(launched(path)) <= set(wanted(path))
+    assert max(launched(path).values(), default=1) == 1
+    assert all(len(boots) == 1 for boots in bench.ran_in.values())
+
+
+def test_a_started_block_is_given_again(tmp_path: Path) -> None:
+    """The bench attaches to it or collects it; a second one never starts."""
+    path = plan(tmp_path)
+    record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
+    first = next_command(path, "b1")
+    assert first == RunBlock("s01", "s01-b01", resume=False, boot_id="x", number=1, of=4)
+    record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    assert next_command(path, "b1", boot_id="other") == replace(first, resume=True)
+
+
+def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
+    """Only what is left is measured in it."""
+    path, bench = plan(tmp_path), Bench()
+    record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": bench.boot_id})
+    record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    bench.run(read_block(path, "s01-b01"))
+    collect_spool(path, "s01-b01", "".join(bench.spools["s01-b01"]))
+    bench.reset()
+    step = next_command(path, "b1", boot_id=bench.boot_id)
+    assert isinstance(step, Provision)
+    assert (step.session.id, step.session.boot) == ("s01.2", "if_needed")
+    rest = read_block(path, step.session.blocks[0])
+    assert [x["point"] for x in rest["launches"]] == [x["point"] for x in read_block(path, "s01-b02")["launches"]]
+    assert (rest["session"], rest["block"]) == ("s01.2", "s01.2-b01")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "reason"),
+    [
+        (
+            "provision_failed",
+            {"session": "s01", "reason": "kernel panic"},
+            "s01 could not be provisioned: kernel panic",
+        ),
+        (
+            "block_finished",
+            {"session": "s01", "block": "s01-b01", "outcome": "stopped", "message": "drive 0x5 is gone"},
+            "block s01-b01 stopped: drive 0x5 is gone",
+        ),
+        (
+            "block_finished",
+            {"session": "s01", "block": "s01-b01", "outcome": "refused", "message": "0x5 is mounted"},
+            "block s01-b01 refused: 0x5 is mounted",
+        ),
+    ],
+    ids=["provision", "stopped", "refused"],
+)
+def test_what_cannot_go_on_stops_until_somebody_resumes(
+    tmp_path: Path, kind: str, fields: dict[str, str], reason: str
+) -> None:
+    """The reason is told; a resume tries the rest again."""
+    path = plan(tmp_path)
+    if kind == "block_finished":
+        record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
+        record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
+    record(path, kind, {"bench": "b1", **fields})
+    stop = next_command(path, "b1")
+    assert isinstance(stop, Stop)
+    assert not stop.complete
+    assert reason in stop.reason
+    check_resume(path)
+    again = next_command(path, "b1")
+    assert isinstance(again, Provision)
+    assert again.session.id == ("s01" if kind == "provision_failed" else "s01.2")
+
+
+def test_resuming_with_other_inputs_is_refused(tmp_path: Path) -> None:
+    """The plan's drop, suite and gate, or none."""
+    path = plan(tmp_path)
+    suite = tmp_path / "small.suite.yml"
+    check_resume(path, {"suite": suite, "baseline": tmp_path / "drops" / "baseline.yml"})
+    suite.write_text(suite.read_text() + "# changed\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match="found a suite that changed since the plan"):
+        check_resume(path, {"suite": suite})
+    (path / "inputs" / "gate.yml").write_text("name: other\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"inputs/gate\.yml"):
+        check_resume(path)
+
+
+def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
+    """The seam for measuring until decided: the state stays in the files alone."""
+    path, bench = plan(tmp_path), Bench()
+
+    def once_more(run: Any, _bench: str) -> Further | None:
+        if any(event.kind == "session_planned" for event in run.events):
+            return None
+        first = run.plan.sessions[0]
+        session = PlannedSession(
+            "x01", name, first.arm, first.configuration, "reboot", "always", first.arms, ("x01-b01",)
+        )
+        block = {**read_block(path, first.blocks[0]), "block": "x01-b01", "session": "x01"}
+        return Further(session, (block,), "one point is undecided")
+
+    drive(path, bench)
+    step = next_command(path, "b1", worth=once_more)
+    assert isinstance(step, Provision)
+    assert step.session.id == "x01"
+    drive(path, bench)
+    assert {s.session for s in read_run(path).samples} == {"s01", "s02", "s03", "s04", "x01"}
+
+
+def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
+    """By name, with those that there are."""
+    path = plan(tmp_path)
+    for ask in (lambda: next_command(path, "b2"), lambda: record(path, "restored", {"bench": "b2"})):
+        with pytest.raises(BadInputError, match="found no bench 'b2', expected one of b1"):
+            ask()
+
+
+def test_fields_are_words_or_json() -> None:
+    """As a role writes them on a command line."""
+    assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
+    with pytest.raises(BadInputError, match="expected name=value"):
+        parse_fields(["a", "b:={"])
