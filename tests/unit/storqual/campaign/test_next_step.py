@@ -268,9 +268,7 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
         if any(event.kind == "session_planned" for event in run.events):
             return None
         first = run.plan.sessions[0]
-        session = PlannedSession(
-            "x01", name, first.arm, first.configuration, "reboot", "always", first.arms, ("x01-b01",)
-        )
+        session = replace(first, id="x01", boot="always", blocks=("x01-b01",))
         block = {**read_block(path, first.blocks[0]), "block": "x01-b01", "session": "x01"}
         return Further(session, (block,), "one point is undecided")
 
