@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
 from storqual.follow import UnreachableError
 from storqual.reboot import QUESTION, Boot, parse_boot, wait_for_boot
 from storqual_core.errors import StorqualError

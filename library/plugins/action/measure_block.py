@@ -12,6 +12,7 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+
 from storqual.bench_program import build_program
 from storqual.collector import Collector
 from storqual.follow import BlockPaths, Progress, UnreachableError, follow
