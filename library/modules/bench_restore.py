@@ -12,6 +12,17 @@ description:
   - When another kernel runs than before, only the boot loader is put back and RV(reboot) is true; boot the bench and
     call again.
 options:
+  state:
+    description:
+      - V(restored) puts the bench back. V(accepted) takes it as it is now for its own state, and sets what it was
+        like before aside, in C(<state_dir>/accepted).
+    type: str
+    choices: [accepted, restored]
+    default: restored
+  file:
+    description: With V(restored), a memory that was set aside, to be taken up and restored.
+    type: path
+    default: ""
   state_dir:
     description: Where the bench keeps its lock and what it was like before.
     type: path
@@ -26,12 +37,21 @@ EXAMPLES = r"""
 - name: Leave the bench as it was found
   bench_restore:
   register: restored
+
+- name: Keep the bench as it is
+  bench_restore:
+    state: accepted
 """
 
 RETURN = r"""
+kept:
+  description: Where the memory was set aside.
+  returned: when accepted
+  type: str
+  sample: /var/lib/storqual/accepted/2026-11-21T021500Z-setup.json
 restored:
   description: Nothing is left to restore.
-  returned: success
+  returned: when restoring
   type: bool
   sample: true
 reboot:
@@ -58,20 +78,38 @@ steps:
   sample: ["boot loader: saved_entry put back"]
 """
 
+from typing import Any, Mapping
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.kernel_boot import System
 from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.restore import Tools, restore
+from ansible.module_utils.storqual_core.restore import Tools, accept, restore, take_up
 
 
 def main() -> None:
     """Read arguments, restore, end."""
     module = AnsibleModule(
-        argument_spec={"state_dir": {"type": "path", "default": "/var/lib/storqual"}}, supports_check_mode=True
+        argument_spec={
+            "state": {"type": "str", "choices": ["accepted", "restored"], "default": "restored"},
+            "file": {"type": "path", "default": ""},
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+        },
+        supports_check_mode=True,
     )
-    tools = Tools(run, System(run))
-    finish(module, lambda: restore(module.params["state_dir"], tools, check=module.check_mode))
+    finish(module, lambda: work(module.params, check=module.check_mode))
+
+
+def work(given: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
+    """Accept or restore."""
+    result: dict[str, Any]
+    if given["state"] == "accepted":
+        result = accept(given["state_dir"], check=check)
+    else:
+        if given["file"] and not check:
+            take_up(given["state_dir"], given["file"])
+        result = restore(given["state_dir"], Tools(run, System(run)), check=check)
+    return result
 
 
 if __name__ == "__main__":

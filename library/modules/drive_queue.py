@@ -28,6 +28,14 @@ options:
         watching the in-flight count. 0 does not. Reads only; skipped in check mode.
     type: float
     default: 0
+  as_found:
+    description: Names by drive id that must have the value they had before the run, where the run changed it.
+    type: dict
+    default: {}
+  switched:
+    description: Names by drive id whose value is kept although nothing changes it here, because a block will.
+    type: dict
+    default: {}
   state_dir:
     description: Where the bench keeps its lock and what it was like before.
     type: path
@@ -60,6 +68,12 @@ settings:
   sample:
     - {name: drive.queue_depth, drive: "0x5000c50015ea71a0", declared: 4, before: 30, read_back: 4, changed: true,
        proven: true, proof: 4 in flight at most in 812 looks while 8 reads were offered}
+drift:
+  description: What was not as declared, a line each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["0x5000c50015ea71a0 drive.WCE: 1, declared 0"]
 steps:
   description: What was written, in order; in check mode what would be.
   returned: always
@@ -82,6 +96,8 @@ def main() -> None:
             "drives": {"type": "dict", "required": True},
             "adapters": {"type": "dict", "required": True},
             "prove_s": {"type": "float", "default": 0.0},
+            "as_found": {"type": "dict", "default": {}},
+            "switched": {"type": "dict", "default": {}},
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "run": {"type": "str", "default": "provision"},
         },
@@ -94,6 +110,8 @@ def main() -> None:
         state_dir=given["state_dir"],
         run=given["run"],
         check=module.check_mode,
+        as_found=given["as_found"],
+        switched=given["switched"],
     )
     seconds = given["prove_s"]
     finish(

@@ -81,6 +81,7 @@ facts:
   type: dict
   sample:
     running: 6.1.0-56-amd64
+    found: 6.1.0-47-amd64
     boot_id: 0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11
     trial: s02
     default: {release: 6.1.0-47-amd64, entry: gnulinux-simple}

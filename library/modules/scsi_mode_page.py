@@ -28,6 +28,14 @@ options:
     description: Write the saved pages too, so that the values hold after the next power-on.
     type: bool
     default: false
+  as_found:
+    description: Names by drive id that must have the value they had before the run, where the run changed it.
+    type: dict
+    default: {}
+  switched:
+    description: Names by drive id whose value is kept although nothing changes it here, because a block will.
+    type: dict
+    default: {}
   state_dir:
     description: Where the bench keeps its lock and what it was like before.
     type: path
@@ -60,6 +68,12 @@ settings:
   sample:
     - {name: drive.WCE, drive: "0x5000c50015ea71a0", declared: 0, before: 1, read_back: 0, changed: true,
        proven: null, proof: read back from the drive}
+drift:
+  description: What was not as declared, a line each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["0x5000c50015ea71a0 drive.WCE: 1, declared 0"]
 steps:
   description: What was written, in order; in check mode what would be.
   returned: always
@@ -82,6 +96,8 @@ def main() -> None:
             "drives": {"type": "dict", "required": True},
             "adapters": {"type": "dict", "required": True},
             "save": {"type": "bool", "default": False},
+            "as_found": {"type": "dict", "default": {}},
+            "switched": {"type": "dict", "default": {}},
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "run": {"type": "str", "default": "provision"},
         },
@@ -94,6 +110,8 @@ def main() -> None:
         state_dir=given["state_dir"],
         run=given["run"],
         check=module.check_mode,
+        as_found=given["as_found"],
+        switched=given["switched"],
     )
     finish(module, lambda: provision_drives(request, ModePages(run, save=given["save"]), queue=False))
 

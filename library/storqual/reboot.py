@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from storqual_core.errors import StorqualError
-
 from storqual.follow import UnreachableError
+from storqual_core.errors import StorqualError
 
 __all__ = ["QUESTION", "Boot", "parse_boot", "wait_for_boot"]
 

@@ -222,12 +222,25 @@ class BlockRunner:
         """Set what the launch needs and read it back. Raises ToolError: nothing is measured under a wrong name."""
         began = time.monotonic_ns()
         for step in steps:
-            self._runner(list(step.argv), timeout=step.timeout_s).expect()
+            self._runner(self._filled(step.argv), timeout=step.timeout_s).expect()
             if step.read_back:
-                said = self._runner(list(step.read_back), timeout=step.timeout_s).expect()
+                said = self._runner(self._filled(step.read_back), timeout=step.timeout_s).expect()
                 if " ".join(step.expect.split()) not in " ".join(said.stdout.split()):
                     raise ToolError(f"`{said.line}` says {said.stdout.strip()[:200]!r}, expected {step.expect!r}")
         self._excluded_ns += time.monotonic_ns() - began
+
+    def _filled(self, words: tuple[str, ...]) -> list[str]:
+        """Words with each `{drive:<id>}` as the drive's node and `{name:<id>}` as its kernel name."""
+        filled = list(words)
+        for drive, target in self._targets.items():
+            device = self._places[drive].device
+            for mark, value in ((f"{{drive:{drive}}}", target.node), (f"{{name:{drive}}}", device and device.name)):
+                if value:
+                    filled = [word.replace(mark, value) for word in filled]
+        left = [word for word in filled if "{drive:" in word or "{name:" in word]
+        if left:
+            raise ToolError(f"a switch is about a drive that is no target of this block: {left[0]}")
+        return filled
 
     def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
         """Run one launch and spool its sample; the reason to stop the block, or nothing."""

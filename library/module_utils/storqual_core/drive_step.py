@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Collection, Mapping, Sequence
 
 from .command import Runner
 from .drive_queue import QUEUE_NAMES, QueuePlan, apply_queue, plan_queue, queue_results, read_queue
@@ -23,6 +23,7 @@ from .tools import sg3
 
 __all__ = ["ModePages", "Outcome", "Queues", "Save", "carry_out", "declared_for", "target_of"]
 
+_NOTHING: Mapping[str, Collection[str]] = {}
 _CONTROLLER = re.compile(r"^nvme\d+$")
 
 Save = Callable[[Mapping[str, Mapping[str, object]]], None]
@@ -83,6 +84,15 @@ class Outcome:
     def changed(self) -> bool:
         """Whether before and after differ anywhere."""
         return any(self.after[entry.drive][entry.name] != entry.before for entry in self.settings) or bool(self.steps)
+
+    @property
+    def drift(self) -> list[str]:
+        """One line per setting that was not as declared."""
+        return [
+            f"{entry.drive} {entry.name}: {entry.before}, declared {entry.declared}"
+            for entry in self.settings
+            if entry.declared is not None and entry.declared != entry.before
+        ]
 
     @property
     def diff(self) -> dict[str, str]:
@@ -163,9 +173,11 @@ def carry_out(
     *,
     check: bool,
     save: Save,
+    remember: Mapping[str, Collection[str]] = _NOTHING,
 ) -> Outcome:
     """Make the drives as declared, or with `check` only say what would change.
 
+    `remember`: settings by drive that are saved even when nothing changes them here, because a block will.
     Raises ToolError (nothing was written; every problem of every drive is in it) or PartialError (something was).
     """
     plans = [subsystem.plan(targets[drive], values) for drive, values in declared.items()]
@@ -175,7 +187,7 @@ def carry_out(
     if check:
         return _foreseen(subsystem, plans)
     writing = [plan for plan in plans if subsystem.writes(plan)]
-    save({plan.target.id: plan.memory for plan in writing})
+    save({plan.target.id: {**_as_read(plan, remember.get(plan.target.id, ())), **plan.memory} for plan in plans})
     steps: list[str] = []
     try:
         for plan in writing:
@@ -195,6 +207,11 @@ def carry_out(
     if wrong:
         raise PartialError("\n".join(wrong), steps=steps, settings=settings)
     return Outcome(settings, steps, _by_drive(settings))
+
+
+def _as_read(plan: Any, names: Collection[str]) -> dict[str, object]:  # noqa: ANN401 - as carry_out
+    """The values that a plan read, of `names`."""
+    return {name: plan.before[name] for name in names if name in plan.before}
 
 
 def _by_drive(settings: Sequence[Provisioned]) -> dict[str, dict[str, object]]:

@@ -9,8 +9,8 @@ from typing import Callable, Mapping
 __all__ = ["PASSED", "read_options"]
 
 _LOAD = (
-    "bs_is_seq_rand blockalign ba bssplit iodepth_batch iodepth_batch_submit iodepth_batch_complete_min "
-    "iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap rwmixcycle percentage_random "
+    "blockalign bssplit iodepth_batch iodepth_batch_complete_min "
+    "iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap percentage_random "
     "random_distribution random_generator randrepeat norandommap startdelay nonvectored nowait hipri registerfiles "
     "fixedbufs sqthread_poll sqthread_poll_cpu userspace_reap cmdprio_percentage prio prioclass nice"
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from .attributes import read_attribute
 from .command import Runner
@@ -21,6 +21,7 @@ from .tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
 
 __all__ = [
     "System",
+    "added_arguments",
     "check_trial",
     "installed_kernels",
     "keep",
@@ -33,7 +34,8 @@ __all__ = [
 ]
 
 _MARK = "storqual.trial="
-_PANIC_SECONDS = 5
+_KEPT_MARK = "storqual.kept="
+_PANIC = "panic=5"
 _PSTORE = ("/sys/fs/pstore", "/var/lib/systemd/pstore")
 _LAST_LINES = 60
 
@@ -56,7 +58,7 @@ class System:
     @property
     def loader(self) -> Boot:
         """The boot loader."""
-        return Boot(self.runner, f"{self.boot}/grub")
+        return Boot(self.runner, f"{self.boot}/grub", self.sysfs)
 
     def arguments(self) -> list[str]:
         """The running kernel's command line."""
@@ -77,6 +79,12 @@ def last_words(folders: Sequence[str] = _PSTORE) -> list[dict[str, str]]:
 def trial_mark(arguments: Sequence[str]) -> str:
     """The mark of the trial that is running, empty when the bench runs its default."""
     return next((word[len(_MARK) :] for word in arguments if word.startswith(_MARK)), "")
+
+
+def added_arguments(arguments: Sequence[str]) -> list[str]:
+    """The words that an entry of ours added to the command line: what follows its mark, without our `panic=`."""
+    marks = [place for place, word in enumerate(arguments) if word.startswith((_MARK, _KEPT_MARK))]
+    return [word for word in arguments[marks[-1] + 1 :] if word != _PANIC] if marks else []
 
 
 def installed_kernels(boot: str = "/boot") -> dict[str, str]:
@@ -111,11 +119,19 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
         "boot_id": read_attribute(f"{system.proc}/sys/kernel/random/boot_id") or "",
         "arguments": arguments,
         "trial": trial_mark(arguments),
+        "added": added_arguments(arguments),
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
         "installed": installed_kernels(system.boot),
         "modules": builds,
+        "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
     }
+
+
+def _driver(builds: Mapping[str, Any], running: str) -> dict[str, str]:
+    """The build in use: the loaded one, or for a driver without a module of its own the one of the kernel."""
+    build = builds["loaded"] or builds["disk"].get(running) or {}
+    return {key: build.get(key, "") for key in ("srcversion", "version")}
 
 
 def saved_boot(system: System) -> dict[str, Any]:
@@ -167,7 +183,7 @@ def check_trial(system: System, release: str) -> None:
 
 def trial(system: System, release: str, arguments: Sequence[str], mark: str) -> list[str]:
     """Have the next start, and only that, boot `release` with `arguments`; return what was done."""
-    text = _entry(system, TRIAL_ENTRY, release, [*arguments, f"panic={_PANIC_SECONDS}", f"{_MARK}{mark}"])
+    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC])
     system.loader.put_entry(text, TRIAL_ENTRY)
     system.loader.boot_once(TRIAL_ENTRY)
     if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
@@ -183,7 +199,7 @@ def keep(system: System, release: str, arguments: Sequence[str]) -> list[str]:
     if native and not arguments:
         path = native[0].path
     else:
-        loader.put_entry(_entry(system, KEPT_ENTRY, release, arguments), KEPT_ENTRY)
+        loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments]), KEPT_ENTRY)
         path = KEPT_ENTRY
     loader.set_default(path)
     now = loader.default()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ContextManager, Mapping, Sequence
 
 from .bench_lock import BenchLock, hold_lock
-from .bench_state import remember
+from .bench_state import read_saved, remember
 from .errors import BadInputError, StorqualError, ToolError
 from .kernel_boot import System, check_trial, keep, last_words, read_facts, saved_boot, trial
 from .provision_drives import LOCK_WAIT_S
@@ -72,7 +72,10 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
 
 
 def _facts(request: BootRequest, system: System) -> dict[str, Any]:
-    return {"facts": read_facts(system, request.modules, request.kernels)}
+    facts = read_facts(system, request.modules, request.kernels)
+    saved = read_saved(Path(request.state_dir))
+    facts["found"] = (saved.values.get("boot.running@bench") if saved else None) or facts["running"]
+    return {"facts": facts}
 
 
 def _remember(lock: BenchLock, system: System) -> None:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Iterable, Mapping
+from typing import Any, Callable, Collection, ContextManager, Iterable, Mapping
 
 from .bench_lock import BenchLock, hold_lock
-from .bench_state import remember
+from .bench_state import read_saved, remember
 from .drive_access import claim_record, claims_for, usable_drives
 from .drive_settings import DriveTarget
 from .drive_step import carry_out, declared_for
@@ -24,13 +24,19 @@ Access = Callable[[Any, str, str], ContextManager[Mapping[str, DriveTarget]]]
 
 @dataclass(frozen=True)
 class DriveRequest:
-    """What a module was asked: declared settings by drive, the bench's adapters, its state, the run."""
+    """What a module was asked: declared settings by drive, the bench's adapters, its state, the run.
+
+    `as_found`: settings by drive that must have the value that was remembered, where one was (what only the other arm
+    of a campaign declares). `switched`: settings by drive that a block will change, to be remembered now.
+    """
 
     drives: Mapping[str, Mapping[str, object]]
     adapters: Mapping[str, Any]
     state_dir: str
     run: str
     check: bool = False
+    as_found: Mapping[str, Collection[str]] = field(default_factory=dict)
+    switched: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def provision_drives(
@@ -45,9 +51,9 @@ def provision_drives(
 
     `prove` looks at the effect of what was set, after the step; `access` is the guard, an argument for tests.
     """
-    declared = declared_for(request.drives, queue=queue)
+    declared = declared_for(_with_found(request), queue=queue)
     if not declared:
-        return {"changed": False, "settings": [], "steps": []}
+        return {"changed": False, "settings": [], "steps": [], "drift": []}
     claims = claims_for(request.adapters, declared)
     with _lock(request, "queue of drives" if queue else "settings of drives") as lock:
 
@@ -56,14 +62,28 @@ def provision_drives(
                 remember(lock, memory_of(claims, before))
 
         with access(claims, request.state_dir, request.run) as targets:
-            outcome = carry_out(subsystem, targets, declared, check=request.check, save=save)
+            outcome = carry_out(
+                subsystem, targets, declared, check=request.check, save=save, remember=request.switched
+            )
             settings = outcome.settings if request.check or prove is None else prove(outcome.settings, targets)
     return {
         "changed": outcome.changed,
         "settings": [entry.record() for entry in settings],
         "steps": outcome.steps,
+        "drift": outcome.drift,
         "diff": outcome.diff,
     }
+
+
+def _with_found(request: DriveRequest) -> dict[str, dict[str, object]]:
+    """What is declared, and what must be as it was found; a value that nobody changed is only read."""
+    drives = {drive: dict(values) for drive, values in request.drives.items()}
+    saved = read_saved(Path(request.state_dir)) if request.as_found else None
+    for drive, names in request.as_found.items():
+        for name in names:
+            value = saved.values.get(f"drive.{name}@{drive}") if saved else None
+            drives.setdefault(drive, {}).setdefault(name, value)
+    return drives
 
 
 def _lock(request: DriveRequest, purpose: str) -> ContextManager[BenchLock | None]:

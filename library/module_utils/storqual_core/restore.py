@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import Any, Callable, Mapping
 
 from .bench_lock import hold_lock
-from .bench_state import SavedState, read_saved, remove_after_proof
+from .bench_state import SavedState, read_saved, remove_after_proof, saved_path
 from .command import Runner
 from .drive_access import usable_drives
 from .drive_queue import QUEUE_NAMES
 from .drive_step import ModePages, Queues, carry_out
+from .durable import fsync_folder, make_folder
 from .errors import StorqualError
 from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
 from .provision_drives import LOCK_WAIT_S, Access
 from .provisioned import PartialError, Provisioned
 
-__all__ = ["Memory", "Tools", "read_memory", "restore"]
+__all__ = ["Memory", "Tools", "accept", "read_memory", "restore", "take_up"]
 
 _SAVED_PAGE = ".saved"
+_ASIDE = "accepted"
 
 
 @dataclass
@@ -109,6 +111,36 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         "failures": report.failures,
         "run": saved.run,
     }
+
+
+def accept(state_dir: str, *, check: bool) -> dict[str, Any]:
+    """Take the bench as it is now for its own state; what it was like before is set aside, not lost.
+
+    `kept` in the result: the file it was moved to, which `take_up` makes the memory again.
+    """
+    saved = read_saved(Path(state_dir))
+    if saved is None:
+        return {"changed": False, "kept": "", "run": ""}
+    aside = Path(state_dir) / _ASIDE / f"{saved.since.replace(':', '').replace('+0000', 'Z')}-{saved.run}.json"
+    if not check:
+        with hold_lock(Path(state_dir), saved.run, "accept", wait_s=LOCK_WAIT_S):
+            make_folder(aside.parent)
+            saved_path(Path(state_dir)).replace(aside)
+            fsync_folder(aside.parent)
+            fsync_folder(Path(state_dir))
+    return {"changed": True, "kept": str(aside), "run": saved.run}
+
+
+def take_up(state_dir: str, file: str) -> None:
+    """Make a memory that was set aside the memory again. Raises StorqualError when there is one already."""
+    place = saved_path(Path(state_dir))
+    if place.exists():
+        raise StorqualError(f"{place} holds the state before another run: restore that first")
+    try:
+        Path(file).replace(place)
+    except OSError as problem:
+        raise StorqualError(f"{file} cannot be taken up: {problem.strerror}") from problem
+    fsync_folder(Path(state_dir))
 
 
 def _attempt(report: _Report, work: Callable[[], Any]) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual.campaign.history import History, read_history
 from storqual.campaign.rest import rest_of
 from storqual.campaign.steps import Provision, RunBlock, Step, Stop
@@ -16,6 +14,7 @@ from storqual.campaign.worth import Worth, nothing_more
 from storqual.store import Run, read_block
 from storqual.store.layout import BLOCKS
 from storqual.store.records import PlannedSession
+from storqual_core.errors import BadInputError
 
 __all__ = ["MOST_ATTEMPTS", "next_step", "session_boot"]
 

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from storqual_core.errors import StorqualError
 
 from storqual import __version__
+from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

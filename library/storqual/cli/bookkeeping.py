@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import click
-from storqual_core.errors import BadInputError
 
 from storqual.campaign import Provision, RunBlock
 from storqual.campaign.role_inputs import role_inputs
@@ -18,6 +17,7 @@ from storqual.commands.next import next_command as next_step
 from storqual.commands.record import parse_fields, record
 from storqual.store import iter_events, read_run_json
 from storqual.text_safety import terminal_text
+from storqual_core.errors import BadInputError
 
 __all__ = ["collect_command", "events_command", "next_command", "record_command"]
 

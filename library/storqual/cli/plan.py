@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from storqual_core.errors import BadInputError
-from storqual_core.quantities import parse_duration
 
 from storqual.cli.options import as_json, print_json
+from storqual_core.errors import BadInputError
+from storqual_core.quantities import parse_duration
 
 __all__ = ["plan_command"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from storqual_core.errors import BadInputError
 
 from storqual.ansible_run import run_playbook
+from storqual_core.errors import BadInputError
 
 __all__ = ["qualify_command"]
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual.plan import PlanRequest, make_plan
 from storqual.store import Run, append_event, create_run, read_run, sha256_of
+from storqual_core.errors import BadInputError
 
 __all__ = ["PlanRequest", "Planned", "check_resume", "plan_run"]
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual.store import Event, Run, append_event, finish_run, read_run
+from storqual_core.errors import BadInputError
 
 __all__ = ["close_run", "parse_fields", "record"]
 

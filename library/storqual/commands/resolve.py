@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual.campaign.role_inputs import role_inputs
 from storqual.model import find_drop, load_drop, load_inventory
 from storqual.plan.resolve import resolve
+from storqual_core.errors import BadInputError
 
 __all__ = ["resolve_drop"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
-from storqual_core.setting_values import check_value
-from storqual_core.settings import section_of
 
 from storqual.model.fields import ManyOf, Name, Text
 from storqual.model.shape import Shape, did_you_mean, raise_all, shaped
 from storqual.model.yaml_file import Document, Place, as_written, read_yaml
+from storqual_core.setting_values import check_value
+from storqual_core.settings import section_of
 
 __all__ = ["SETTING_SECTIONS", "Drop", "Firmware", "On", "Section", "load_drop", "read_drop"]
 

@@ -7,9 +7,9 @@ import typing
 from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Field
-from storqual_core.quantities import parse_duration, parse_percent, parse_size
 
 from storqual.model.yaml_file import as_written
+from storqual_core.quantities import parse_duration, parse_percent, parse_size
 
 __all__ = ["Duration", "ManyOf", "Name", "Percent", "Size", "Text"]
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from storqual_core.errors import BadInputError
-
 from storqual.model.shape import did_you_mean
 from storqual.resources import suites_folder
+from storqual_core.errors import BadInputError
 
 __all__ = ["find_drop", "find_suite"]
 

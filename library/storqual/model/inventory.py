@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
-from storqual_core.quantities import parse_size
 
 from storqual.model.fields import Name, Percent, Size, Text
 from storqual.model.identity import normal_pci, normal_wwn
-from storqual.model.shape import Shape, did_you_mean, shaped, shown
+from storqual.model.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.model.yaml_file import Document, as_written
+from storqual_core.quantities import parse_size
 
 __all__ = ["HOST_VARIABLES", "Adapter", "Bench", "Drive", "Inventory", "read_benches"]
 
 Kind = Literal["virtual", "hardware", "local"]
+_KINDS = ("virtual", "hardware", "local")
 
 _RATE = "bytes per second such as 133MB or 24MiB"
 
@@ -172,6 +173,7 @@ def read_benches(
     """
     problems: list[str] = []
     benches: dict[str, Bench] = {}
+    half: dict[str, Bench] = {}
     for host, variables in hosts.items():
         document = places[host]
         ours = {name: value for name, value in variables.items() if name.startswith("storqual_")}
@@ -193,11 +195,30 @@ def read_benches(
         bench, wrong = shaped(Bench, _renamed(document, data))
         problems += wrong
         if bench is not None:
-            bench = _with_paths(bench, folder)
-            problems += _bench_problems(bench, document)
-            benches[host] = bench
+            benches[host] = _with_paths(bench, folder)
+            problems += _bench_problems(benches[host], document)
+        else:
+            half[host] = _sound_part(host, data)
+            problems += _bench_problems(half[host], document)
     inventory = Inventory.model_construct(benches=benches)
-    return inventory, problems + _lab_problems(benches, places)
+    return inventory, problems + _lab_problems({host: benches.get(host) or half[host] for host in hosts}, places)
+
+
+def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
+    """What is sound of a bench that is not: never planned with, only looked at, so that all mistakes are told at once."""
+    adapters = {}
+    raw = data.get("adapters")
+    for alias, entry in (raw if isinstance(raw, dict) else {}).items():
+        listed = entry.get("drives") if isinstance(entry, dict) else None
+        drives = [sound(Drive, item) or Drive() for item in (listed if isinstance(listed, list) else [])]
+        adapters[str(alias)] = Adapter.model_construct(model="", drives=tuple(drives))
+    return Bench.model_construct(
+        name=host,
+        kind=data.get("kind"),
+        adapters=adapters,
+        virtual=sound(VirtualBench, data.get("virtual")),
+        under_test=None,
+    )
 
 
 def _renamed(document: Document, data: Mapping[str, Any]) -> Document:
@@ -245,7 +266,7 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
     """What the shape alone cannot see on one bench."""
     problems = []
     top = "storqual_adapters"
-    if bench.kind != "virtual" and bench.virtual is not None:
+    if bench.kind in ("hardware", "local") and bench.virtual is not None:
         problems.append(
             document.problem(
                 ("storqual_virtual",), f"storqual_virtual on a {bench.kind} bench", "it on virtual benches only"
@@ -266,7 +287,7 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
             problems.append(
                 document.problem(("storqual_under_test",), f"no adapter {alias!r} on {bench.name}", known)
             )
-    if not bench.adapters:
+    if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.problem((top,), "no adapter", "at least one"))
     for alias, adapter in bench.adapters.items():
         for number, drive in enumerate(adapter.drives):
@@ -277,6 +298,9 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
 
 def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[str, str]]:
     """What is wrong with one drive, as (found, expected)."""
+    if bench.kind not in _KINDS or drive == Drive():
+        # what the drive should be is not known, or it was told already what is wrong with it
+        return
     what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
     if bench.kind == "local":
         if drive.file is None:

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError, StorqualError
-
 from storqual.model.inventory import Inventory, read_benches
 from storqual.model.shape import raise_all
 from storqual.model.yaml_file import Document, Place, read_yaml
 from storqual.resources import project_root
+from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["GROUP", "inventory_from_hostvars", "list_inventory", "load_inventory", "read_inventory"]
 

@@ -26,7 +26,7 @@ def _table() -> dict[str, MetricFacts]:
     try:
         metrics = importlib.import_module("storqual.metrics").METRICS
     except ModuleNotFoundError:
-        known = "iops=IOPS throughput_mb_s=MB/s cpu_us_per_io=us latency_p99_us=us read_iops=IOPS".split()
+        known = ["iops=IOPS", "throughput_mb_s=MB/s", "cpu_us_per_io=us", "latency_p99_us=us", "read_iops=IOPS"]
         return {
             n: MetricFacts(n, u, "", ("read_ios",) if n == "read_iops" else ())
             for n, u in (k.split("=") for k in known)

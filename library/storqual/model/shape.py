@@ -12,11 +12,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
-from storqual_core.errors import BadInputError
 
 from storqual.model.yaml_file import Document, as_written
+from storqual_core.errors import BadInputError
 
-__all__ = ["Shape", "did_you_mean", "raise_all", "shaped", "shown"]
+__all__ = ["Shape", "did_you_mean", "raise_all", "shaped", "shown", "sound"]
 
 M = TypeVar("M", bound="Shape")
 
@@ -42,6 +42,14 @@ def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
     except RecursionError:
         return None, [*problems, document.problem((), "too many levels", "a simple mapping")]
     return (value if not problems else None), problems
+
+
+def sound(shape: type[M], value: object) -> M | None:
+    """`value` as `shape`, or None: for looking further at what is sound in a file that is not."""
+    try:
+        return shape.model_validate(value)
+    except (ValidationError, RecursionError):
+        return None
 
 
 def raise_all(problems: Iterable[str]) -> None:

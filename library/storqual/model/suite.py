@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
-from storqual_core.quantities import format_size, parse_size
 
 from storqual.model.fields import Duration, ManyOf, Name, Percent, Text
 from storqual.model.shape import Shape
 from storqual.model.yaml_file import as_written
+from storqual_core.quantities import format_size, parse_size
 
 __all__ = [
     "FACTORS",

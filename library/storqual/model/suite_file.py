@@ -6,16 +6,16 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+from storqual.model.metric_names import MetricFacts, metric_facts, metric_names
+from storqual.model.shape import did_you_mean, raise_all, shaped, shown, sound
+from storqual.model.suite import Criterion, Parameters, Profile, Suite, Workload, applies
+from storqual.model.units import fitting_units, limit_value
+from storqual.model.yaml_file import Document, Place, read_yaml
 from storqual_core.fio_job import read_ask
 from storqual_core.setting_values import check_value
 from storqual_core.settings import SETTINGS
-
-from storqual.model.metric_names import MetricFacts, metric_facts, metric_names
-from storqual.model.shape import did_you_mean, raise_all, shaped, shown
-from storqual.model.suite import Criterion, Parameters, Suite, Workload, applies
-from storqual.model.units import fitting_units, limit_value
-from storqual.model.yaml_file import Document, Place, read_yaml
 
 __all__ = ["load_suite", "read_suite"]
 
@@ -37,17 +37,44 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
     """
     document = read_yaml(path)
     suite, problems = shaped(Suite, document)
-    if suite is None:
+    looked_at = suite if suite is not None else _sound_part(document)
+    problems += [
+        *_workload_problems(looked_at, document),
+        *_criterion_problems(looked_at, document),
+        *_profile_problems(looked_at, document, profile),
+        *_vary_problems(looked_at, document),
+    ]
+    if suite is None or problems:
         return None, problems
     if suite.name is None:
         suite = suite.model_copy(update={"name": path.name.split(".")[0]})
-    problems += [
-        *_workload_problems(suite, document),
-        *_criterion_problems(suite, document),
-        *_profile_problems(suite, document, profile),
-        *_vary_problems(suite, document),
-    ]
-    return (suite if not problems else None), problems
+    return suite, problems
+
+
+def _sound_part(document: Document) -> Suite:
+    """What is sound of a suite that is not: never planned with, only looked at, so that all mistakes are told at once.
+
+    Workloads and profiles that are not sound stand there by name; criteria keep their places.
+    """
+    data = document.data if isinstance(document.data, dict) else {}
+
+    def items(name: str) -> dict[str, Any]:
+        value = data.get(name)
+        return value if isinstance(value, dict) else {}
+
+    criteria = data.get("criteria")
+    listed = criteria if isinstance(criteria, list) else [criteria]
+    return Suite.model_construct(
+        workloads={name: sound(Workload, entry) or _UNREAD for name, entry in items("workloads").items()},
+        criteria=tuple(sound(Criterion, entry) or _NO_CRITERION for entry in listed),
+        profiles={name: sound(Profile, entry) or Profile() for name, entry in items("profiles").items()},
+        default_profile=None,
+        vary={name: tuple(levels) for name, levels in items("vary").items() if isinstance(levels, list)},
+    )
+
+
+_UNREAD = Workload(rw="rw")
+_NO_CRITERION = Criterion(metric="unread")
 
 
 def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
@@ -83,6 +110,8 @@ def _option_problems(workload: Parameters) -> list[str]:
 def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
     names: dict[str, int] = {}
     for number, criterion in enumerate(suite.criteria):
+        if criterion is _NO_CRITERION:
+            continue
         place: Place = ("criteria", number)
         if criterion.id is not None and criterion.id in names:
             yield document.problem((*place, "id"), f"id {criterion.id!r} a second time", "an id of its own")
@@ -109,6 +138,8 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, plac
                 (*place, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
             )
     chosen = _chosen(suite, criterion)
+    if any(workload is _UNREAD for workload in chosen):
+        return
     for name, levels in criterion.at.items():
         have = {level for workload in chosen for level in workload.factors.get(name, ())}
         if chosen and not have:

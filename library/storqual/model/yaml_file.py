@@ -11,6 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
 from storqual_core.errors import BadInputError
 
 __all__ = ["Document", "Place", "WrittenFloat", "WrittenInt", "as_written", "parse_yaml", "read_yaml"]

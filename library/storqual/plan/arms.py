@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual_core.settings import COSTS, SETTINGS
-
 from storqual.plan.resolve import Resolved
+from storqual_core.settings import COSTS, SETTINGS
 
 __all__ = ["Difference", "change_cost", "differences", "interleavable", "switch_steps", "undeclared"]
 

@@ -9,9 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual_core.setting_values import check_value
-from storqual_core.settings import SETTINGS
-
 from storqual.model.drop import Drop
 from storqual.model.inventory import Bench
 from storqual.model.suite import Profile, Suite, applies
@@ -32,6 +29,8 @@ from storqual.plan.sessions import (
     split,
 )
 from storqual.store.records import PlannedPoint, PlannedSession
+from storqual_core.setting_values import check_value
+from storqual_core.settings import SETTINGS
 
 __all__ = ["BenchPlan", "Choice", "adapters_under_test", "choose_cells", "plan_bench"]
 

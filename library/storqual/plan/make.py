@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual import __version__
 from storqual.model import find_drop, find_suite, read_drop, read_gate, read_inventory, read_suite
 from storqual.model.drop import Drop
@@ -24,6 +22,7 @@ from storqual.plan.budget import detectable_loss
 from storqual.plan.checks import DropFile, criterion_problems, drop_problems, level_problems, peer_problems
 from storqual.plan.sessions import ARMS
 from storqual.store import InputFile, new_run_id
+from storqual_core.errors import BadInputError
 
 __all__ = ["Campaign", "PlanRequest", "make_plan"]
 
@@ -109,7 +108,7 @@ def make_plan(request: PlanRequest) -> Campaign:
             profile=profile,
             seed=seed,
             by_sessions=request.by_sessions,
-            prefix="s" if len(chosen) == 1 else f"{bench.name}-s",
+            prefix="s" if len(chosen) == 1 else f"{_plain(bench.name)}-s",
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
@@ -193,6 +192,11 @@ def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) 
         problems += level_problems(read.suite, read.suite_path, chosen)
         problems += peer_problems(read.suite, read.suite_path, chosen)
     return problems
+
+
+def _plain(bench: str) -> str:
+    """A bench's name as part of an id: `.` parts a session from its next attempt."""
+    return "".join(character if character.isalnum() else "_" for character in bench)
 
 
 def _warnings(plans: Sequence[BenchPlan], profile: Profile, request: PlanRequest) -> tuple[str, ...]:

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual_core.settings import COSTS, SETTINGS
-
 from storqual.plan.arms import Difference, change_cost, differences, interleavable
 from storqual.plan.resolve import Resolved
+from storqual_core.settings import COSTS, SETTINGS
 
 __all__ = [
     "ARMS",

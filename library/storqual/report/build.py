@@ -43,7 +43,7 @@ def build_report(run_dir: Path) -> Path:
     """
     run_dir = Path(run_dir)
     material = read_material(run_dir)
-    rows = read_rows(material)
+    rows = read_rows(material.verdict)
     moments = moments_of(material)
     details = details_of(material)
     folder = run_dir / "report"

@@ -51,7 +51,7 @@ def decision_for(
         subject=tuple(_subject(material)),
         changes=_changes(material),
         outcome=outcome(str(verdict.get("outcome"))),
-        sentence=sentence_for(material, rows),
+        sentence=sentence_for(verdict, rows, arms),
         exit_code=count(code if isinstance(code, int) else None, "verdict:/exit_code"),
         exit_meaning=EXIT_CODES.get(code, "not known") if isinstance(code, int) else "not known",
         adapters=identities(material),

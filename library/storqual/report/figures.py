@@ -18,6 +18,7 @@ __all__ = [
     "DASH",
     "MINUS",
     "NONE",
+    "TIED",
     "Figure",
     "Scale",
     "count",
@@ -30,6 +31,8 @@ __all__ = [
 
 MINUS = "\u2212"
 DASH = "\u2013"
+TIED = "\u00a0"
+"""Between a number and its unit: no line breaks there."""
 _DIGITS = 4
 _FEW = 10.0
 _LARGEST = 1e15
@@ -111,7 +114,7 @@ def quantity(value: float | None, unit: str, source: str) -> Figure:
     if value is None or not math.isfinite(value):
         return NONE
     scale = scale_for(unit, [value])
-    return Figure(f"{plain(value / scale.divisor)} {scale.unit}".rstrip(), value, source, scale.divisor)
+    return Figure(f"{plain(value / scale.divisor)}{TIED}{scale.unit}".rstrip(TIED), value, source, scale.divisor)
 
 
 def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
@@ -124,7 +127,7 @@ def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
     sign = "" if zero or (not signed and value > 0) else (MINUS if value < 0 else "+")
     if not signed:
         shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
-    return Figure(f"{sign}{shown} %", value, source)
+    return Figure(f"{sign}{shown}{TIED}%", value, source)
 
 
 def count(value: int | None, source: str) -> Figure:

@@ -15,10 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError, StorqualError
-
 from storqual.report.measures import measured
 from storqual.store import Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
+from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["ARMS", "Launch", "Material", "PointData", "clock", "read_material"]
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storqual.report.material import Material
-
 __all__ = ["Row", "place_name", "read_rows"]
 
 
@@ -74,9 +72,9 @@ class Row:
         return f"verdict:/criteria/{self.index}/{name}"
 
 
-def read_rows(material: Material) -> tuple[Row, ...]:
+def read_rows(verdict: Mapping[str, Any]) -> tuple[Row, ...]:
     """All criteria of the verdict, in its order."""
-    return tuple(Row(index, fields) for index, fields in enumerate(material.verdict.get("criteria") or ()))
+    return tuple(Row(index, fields) for index, fields in enumerate(verdict.get("criteria") or ()))
 
 
 def place_name(benches: Sequence[str], bench: str, adapter: str) -> str:

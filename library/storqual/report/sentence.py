@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storqual.report.figures import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from storqual.report.material import Material
     from storqual.report.rows import Row
     from storqual.report.view import Phrase
 
 __all__ = ["sentence_for"]
 
 
-def sentence_for(material: Material, rows: Sequence[Row]) -> Phrase:
-    """What the outcome means here, with how many required criteria it rests on."""
-    verdict = material.verdict
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
+    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops."""
     word = str(verdict.get("outcome"))
     required = [row for row in rows if row.required]
     total = count(len(required), "count:criteria:required")
@@ -30,11 +28,11 @@ def sentence_for(material: Material, rows: Sequence[Row]) -> Phrase:
     if not required:
         return ("There was no required criterion to judge.",)
     if word == "FAIL":
-        return _failed(required, material)
+        return _failed(required, drops)
     if word == "ERROR":
-        return _unjudged(required, material)
+        return _unjudged(required, verdict)
     if word == "INCONCLUSIVE":
-        return _undecided(required, material)
+        return _undecided(required, verdict)
     waived = sum(row.waived for row in required)
     if waived:
         held = count(len(required) - waived, "count:criteria:held")
@@ -64,30 +62,29 @@ def sentence_for(material: Material, rows: Sequence[Row]) -> Phrase:
     return ("All ", total, " required criteria hold.")
 
 
-def _failed(required: Sequence[Row], material: Material) -> Phrase:
+def _failed(required: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
     failed = [row for row in required if row.outcome == "FAIL" and not row.waived]
     if not failed:
         return ("The run failed; the warnings below say why.",)
     shown, total = count(len(failed), "count:criteria:FAIL"), count(len(required), "count:criteria:required")
-    arms = {name: arm.drop for name, arm in material.run.arms.items()}
     if all(row.against == "baseline" for row in failed):
-        worse = f"{arms.get('candidate', 'The candidate')} is worse than {arms.get('baseline', 'the baseline')}"
+        worse = f"{drops.get('candidate', 'The candidate')} is worse than {drops.get('baseline', 'the baseline')}"
         return (f"{worse} by more than the margin at ", shown, " of ", total, " required criteria.")
     return (shown, " of ", total, " required criteria failed.")
 
 
-def _unjudged(required: Sequence[Row], material: Material) -> Phrase:
+def _unjudged(required: Sequence[Row], verdict: Mapping[str, Any]) -> Phrase:
     bad = [row for row in required if row.outcome == "ERROR"]
     if not bad:
-        return _holes(material) or ("The rig was not valid during this run; the warnings below say why.",)
+        return _holes(verdict) or ("The rig was not valid during this run; the warnings below say why.",)
     shown, total = count(len(bad), "count:criteria:ERROR"), count(len(required), "count:criteria:required")
     return (shown, " of ", total, " required criteria could not be judged: what they need is missing or invalid.")
 
 
-def _undecided(required: Sequence[Row], material: Material) -> Phrase:
+def _undecided(required: Sequence[Row], verdict: Mapping[str, Any]) -> Phrase:
     bad = [row for row in required if row.outcome == "INCONCLUSIVE"]
     if not bad:
-        return _holes(material) or ("The run could not be judged; the warnings below say why.",)
+        return _holes(verdict) or ("The run could not be judged; the warnings below say why.",)
     shown, total = count(len(bad), "count:criteria:INCONCLUSIVE"), count(len(required), "count:criteria:required")
     return (
         shown,
@@ -97,9 +94,9 @@ def _undecided(required: Sequence[Row], material: Material) -> Phrase:
     )
 
 
-def _holes(material: Material) -> Phrase:
+def _holes(verdict: Mapping[str, Any]) -> Phrase:
     """Planned points that were not measured and that nobody explained; empty when there are none."""
-    skipped = (material.verdict.get("coverage") or {}).get("skipped") or ()
+    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
     holes = sum(not entry.get("reason") for entry in skipped)
     if not holes:
         return ()

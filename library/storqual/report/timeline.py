@@ -10,14 +10,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storqual_core.kernel_findings import KINDS
-
 from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
 from storqual.report.material import ARMS, clock
 from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
 from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS
+from storqual_core.kernel_findings import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

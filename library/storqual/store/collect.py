@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError, StorqualError
-
 from storqual.store.events import append_event_locked, iter_events
 from storqual.store.layout import (
     BLOCKS,
@@ -28,6 +26,7 @@ from storqual.store.layout import (
     write_bytes,
 )
 from storqual.store.records import SAMPLE_SCHEMA, Sample
+from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["Collected", "collect", "read_block"]
 

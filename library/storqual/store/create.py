@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError
-
 from storqual.store.events import append_event
 from storqual.store.layout import BLOCKS, INPUTS, RAW, RUN_FILE, RUN_SCHEMA, now, sha256_of, write_bytes, write_json
+from storqual_core.errors import BadInputError
 
 __all__ = ["InputFile", "create_run", "new_run_id", "write_block"]
 

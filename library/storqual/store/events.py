@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError, StorqualError
-
 from storqual.store.layout import CHECKS, EVENTS, append_lines, complete_lines, dump_line, locked, now, sha256_of
 from storqual.store.records import Check, Event
+from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = [
     "EVENT_KINDS",

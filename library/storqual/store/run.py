@@ -9,11 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from storqual_core.errors import BadInputError, StorqualError
-
 from storqual.store.events import iter_checks, iter_events
 from storqual.store.layout import SAMPLES, complete_lines, read_run_json, sha256_of
 from storqual.store.records import Arm, Check, Event, Plan, PlannedPoint, Sample, SuiteRef
+from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["Run", "iter_samples", "read_run"]
 

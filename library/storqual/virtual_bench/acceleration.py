@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.command import run
-from storqual_core.errors import BadInputError
-
 from storqual.virtual_bench.places import cache_folder
 from storqual.virtual_bench.qemu import PROGRAM, Acceleration
+from storqual_core.command import run
+from storqual_core.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.virtual_bench.image import BenchImage

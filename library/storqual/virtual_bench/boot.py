@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.errors import ToolError
-
 from storqual.virtual_bench import console
+from storqual_core.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.command import run
-from storqual_core.errors import ToolError
-
 from storqual.virtual_bench.apt_sources import SUITE, AptSources, choose_sources
 from storqual.virtual_bench.places import cache_folder, locked
+from storqual_core.command import run
+from storqual_core.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from storqual_core.command import run
-
 from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.command import run
 
 __all__ = ["BenchKeys", "make_keys", "ssh_config_text"]
 

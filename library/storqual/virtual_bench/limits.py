@@ -6,10 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storqual_core.errors import BadInputError, ToolError
-
 from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualDrive
 from storqual.virtual_bench.qemu import device_arguments
+from storqual_core.errors import BadInputError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

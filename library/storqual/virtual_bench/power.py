@@ -15,9 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual_core.command import run
-from storqual_core.errors import StorqualError, ToolError
-
 from storqual.virtual_bench import console
 from storqual.virtual_bench.acceleration import choose_acceleration
 from storqual.virtual_bench.boot import Booted, BootFailedError, wait_for_boot
@@ -29,6 +26,8 @@ from storqual.virtual_bench.limits import declared_limits, set_limits
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
 from storqual.virtual_bench.qemu import Machine, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
+from storqual_core.command import run
+from storqual_core.errors import StorqualError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -44,7 +44,7 @@ class FakeBench:
         if piece is None:
             raise UnreachableError("connection lost")
         self.spool += piece
-        offset = int(command.split("tail -c +")[1].split()[0]) - 1
+        offset = int(command.split("tail -c +")[1].split(maxsplit=1)[0]) - 1
         progress = json.dumps({"block": "b", "index": 0, "of": 2, "point": "p", "iops_now": 300.0, "eta_s": 9})
         state = "held" if self.held else "free"
         return 0, f"{state}\n{progress}\n--storqual--\n{self.spool[offset:]}", ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual.follow import UnreachableError
 from storqual.reboot import Boot, parse_boot, wait_for_boot
 from storqual_core.errors import StorqualError

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual.text_safety import csv_cell, terminal_text, visible_text, xml_text
 
 anything = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=40)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual_core.block_stack import above, below, describe, resolve
 from storqual_core.machine import Node
-
 from tests.bench_tree import BenchTree
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from storqual_core.disk_write_ledger import Disk, Reading, end_line, outside_claims, read_disks, reading_of
 
+from storqual_core.disk_write_ledger import Disk, Reading, end_line, outside_claims, read_disks, reading_of
 from tests.bench_tree import STATE, BenchTree
 
 MINE = "0x5000c50000000001"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual_core.drive_queue import QUEUE_NAMES, plan_queue
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.drive_step import Outcome, Queues, carry_out

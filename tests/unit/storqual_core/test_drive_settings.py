@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual_core.drive_settings import DriveTarget, plan_drive
 from storqual_core.drive_step import ModePages, Outcome, carry_out, declared_for, target_of
 from storqual_core.errors import BadInputError, ToolError
 from storqual_core.provisioned import PartialError
-
 from tests.replay import Call, Replay
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")

@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+
 from storqual_core import guard
 from storqual_core.command import Completed
 from storqual_core.errors import GuardRefusalError, StorqualError
 from storqual_core.guard_claims import VolumeClaim
 from storqual_core.scratch_ledger import Ledger
 from storqual_core.scratch_stamp import AREA, make_stamp
-
 from tests.bench_tree import MIB, SIZE, STATE, BenchTree, claim
 
 if TYPE_CHECKING:

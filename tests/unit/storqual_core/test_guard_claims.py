@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+
 from storqual_core.errors import BadInputError
 from storqual_core.guard_claims import VolumeClaim, claims_of_adapters, read_claims, read_volumes
 

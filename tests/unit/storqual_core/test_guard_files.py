@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from storqual_core import guard
 from storqual_core.errors import GuardRefusalError, StorqualError
 from storqual_core.guard_claims import Claim

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from storqual_core import guard
 from storqual_core.block_stack import physical, resolve
-
 from tests.bench_tree import MIB, STATE, BenchTree, claim
 
 DRIVES = ("sda", "sdb", "sdc")

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from storqual_core.identity import designators, normalise_wwn, same_text, unit_serial, wwn_of_page, wwn_of_wwid
 
+from storqual_core.identity import designators, normalise_wwn, same_text, unit_serial, wwn_of_page, wwn_of_wwid
 from tests.bench_tree import designator, vpd_page
 
 NAA = bytes.fromhex("5000c50015ea71a0")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.in_use import Mount, find_uses, open_writers, parse_mountinfo, parse_swaps, system_disks
-
 from tests.bench_tree import STATE, BenchTree
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.mode_page import check_page, get_field, plan_page, put_field
 from storqual_core.settings import SETTINGS, ModeField, find

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.errors import ToolError
 from storqual_core.proofs import InFlight, judge_queue_depth, judge_write_cache, observe_in_flight, prove_queue_depths

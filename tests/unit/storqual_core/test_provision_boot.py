@@ -6,12 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual_core.bench_state import read_saved
 from storqual_core.errors import BadInputError, ToolError
 from storqual_core.provision_boot import BootRequest, PackageRequest, provision_boot, provision_package
 from storqual_core.provisioned import PartialError, TrialFailedError
 from storqual_core.restore import Tools, restore
-
 from tests.unit.storqual_core.fake_boot import FakeBench
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
@@ -50,9 +50,13 @@ def test_a_trial_boots_once_and_the_default_stays(bench: FakeBench) -> None:
     assert bench.running == NEW
     assert {"nosmt", "panic=5", "storqual.trial=abc", "console=ttyS0"} <= set(bench.system.arguments())
     facts = boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])["facts"]
+    assert facts["added"] == ["nosmt"]
+    assert facts["drivers"] == {"sym53c8xx": {"srcversion": "BBBB", "version": ""}}
     assert facts["modules"]["sym53c8xx"]["loaded"]["srcversion"] == "BBBB"
     bench.reboot()
     assert bench.running == OLD
+    facts = boot(bench, "facts")["facts"]
+    assert (facts["added"], facts["trial"], facts["found"]) == ([], "", OLD)
 
 
 def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) -> None:
@@ -136,7 +140,7 @@ def test_a_kernel_is_kept_with_its_arguments(bench: FakeBench) -> None:
     boot(bench, "default", kernel=NEW, arguments=["nosmt"])
     bench.reboot()
     assert bench.running == NEW
-    assert "nosmt" in bench.system.arguments()
+    assert boot(bench, "facts")["facts"]["added"] == ["nosmt"]
 
 
 def test_installing_a_kernel_does_not_change_what_boots(tmp_path: Path) -> None:

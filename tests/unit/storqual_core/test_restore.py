@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from storqual_core.bench_state import read_saved
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.drive_step import ModePages, Queues
-from storqual_core.errors import BadInputError, GuardRefusalError
+from storqual_core.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.kernel_boot import System
 from storqual_core.provision_drives import DriveRequest, provision_drives
 from storqual_core.provisioned import PartialError
-from storqual_core.restore import Tools, read_memory, restore
-
+from storqual_core.restore import Tools, accept, read_memory, restore, take_up
 from tests.replay import Call, Replay
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTar
 
 
 def provision(
-    tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], *, queue: bool = False, check: bool = False
+    tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], *, queue: bool = False, **more: Any
 ) -> dict:
     """One call of a module's work."""
     replay = Replay(calls)
-    request = DriveRequest(drives, ADAPTERS, str(tmp_path / "state"), "r1", check=check)
+    request = DriveRequest(drives, ADAPTERS, str(tmp_path / "state"), "r1", **more)
     subsystem = Queues(sysfs) if queue else ModePages(replay, sysfs=sysfs)
     try:
         return provision_drives(request, subsystem, queue=queue, access=access)
@@ -217,4 +217,42 @@ def test_a_file_has_no_mode_pages(tmp_path: Path, sysfs: str) -> None:
 def test_nothing_declared_is_nothing_done(tmp_path: Path, sysfs: str) -> None:
     """Not even the guard is asked."""
     result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
-    assert result == {"changed": False, "settings": [], "steps": []}
+    assert result == {"changed": False, "settings": [], "steps": [], "drift": []}
+
+
+def test_what_only_the_other_arm_declares_is_as_it_was_found(tmp_path: Path, sysfs: str) -> None:
+    """The run changed it on one drive and never on the other, which is only read."""
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    found = {wwn: ["queue_depth"] for wwn in WWNS}
+    result = provision(tmp_path, sysfs, {}, [], queue=True, as_found=found)
+    assert [(entry["declared"], entry["read_back"]) for entry in result["settings"]] == [(8, 8), (None, 8)]
+    assert result["changed"]
+    assert not provision(tmp_path, sysfs, {}, [], queue=True, as_found=found)["changed"]
+
+
+def test_what_a_block_will_switch_is_remembered_although_nothing_changes(tmp_path: Path, sysfs: str) -> None:
+    """The bench switches by itself between two launches; the restore must know what was there."""
+    drives = {WWNS[0]: {"queue_depth": 8}}
+    assert not provision(tmp_path, sysfs, drives, [], queue=True, switched={WWNS[0]: ["queue_depth"]})["changed"]
+    saved = read_saved(tmp_path / "state")
+    assert saved is not None
+    assert saved.values[f"drive.queue_depth@{WWNS[0]}"] == 8
+    assert saved.values[f"claim@{WWNS[0]}"]["serial"] == "S0"
+
+
+def test_an_accepted_bench_has_no_memory_but_can_still_be_put_back(tmp_path: Path, sysfs: str) -> None:
+    """A technician who sets a bench up keeps it; what it was like is set aside."""
+    state = str(tmp_path / "state")
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    assert accept(state, check=True)["changed"]
+    assert read_saved(Path(state)) is not None
+    kept = accept(state, check=False)["kept"]
+    assert read_saved(Path(state)) is None
+    assert not accept(state, check=False)["changed"]
+    take_up(state, kept)
+    with pytest.raises(StorqualError, match="restore that first"):
+        take_up(state, kept)
+    assert put_back(tmp_path, sysfs, [])["restored"]
+    assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
+    with pytest.raises(StorqualError, match="cannot be taken up"):
+        take_up(state, kept)

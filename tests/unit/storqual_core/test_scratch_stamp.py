@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.scratch_stamp import AREA, STAMP, make_stamp, read_stamp, window, write_stamps
 from storqual_core.signatures import objection, read_content
 

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import BadInputError
 from storqual_core.setting_values import check_section, check_value
 from storqual_core.settings import COSTS, SECTIONS, SETTINGS, Setting, dearest, find, section_of

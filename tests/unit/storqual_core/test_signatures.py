@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from storqual_core import blkid
 from storqual_core.blkid import Signature, parse_export
 from storqual_core.command import Completed

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from storqual_core.sysfs import Adapter, Drive, pci_address, read_adapters, read_drives
 
+from storqual_core.sysfs import Adapter, Drive, pci_address, read_adapters, read_drives
 from tests.bench_tree import SIZE, BenchTree, vpd_page
 
 

@@ -183,6 +183,7 @@ class Boot:
 
     runner: Runner
     folder: str = "/boot/grub"
+    sysfs: str = "/sys"
 
     @property
     def custom(self) -> Path:
@@ -252,6 +253,28 @@ class Boot:
         if "custom.cfg" not in text:
             raise ToolError(
                 f"{self.folder}/grub.cfg does not include custom.cfg: /etc/grub.d/41_custom must be executable"
+            )
+
+        self._check_writable()
+
+    def _check_writable(self) -> None:
+        """Raise ToolError where GRUB itself cannot write: a trial that it cannot forget would be booted for ever."""
+        try:
+            device = Path(self.folder).stat().st_dev
+        except OSError as problem:
+            raise ToolError(f"{self.folder}: {problem.strerror}") from problem
+        number = f"{os.major(device)}:{os.minor(device)}"
+        place = Path(self.sysfs) / "dev" / "block" / number
+        layered = [kind for kind in ("dm", "md") if (place / kind).is_dir()]
+        if os.major(device) == 0 or layered:
+            what = (
+                {"dm": "LVM or device mapper", "md": "an md array"}.get(layered[0], "")
+                if layered
+                else "btrfs or alike"
+            )
+            raise ToolError(
+                f"{self.folder} is on {what}, where GRUB cannot write: it could not forget a one-shot boot. "
+                "Put /boot on a plain partition"
             )
 
     def write_custom(self, text: str | None) -> None:

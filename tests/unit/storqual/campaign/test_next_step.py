@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from storqual.campaign import Further, Provision, RunBlock, Stop
 from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command
@@ -20,7 +21,6 @@ from storqual.commands.plan import check_resume, plan_run
 from storqual.commands.record import close_run, parse_fields, record
 from storqual.store import coverage, read_block, read_run
 from storqual_core.errors import BadInputError
-
 from tests.make_lab import SMALL_SUITE, make_lab
 
 KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}

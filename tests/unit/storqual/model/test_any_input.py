@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from storqual.model.drop import read_drop
 from storqual.model.inventory import read_benches
 from storqual.model.policy import read_gate, read_waivers

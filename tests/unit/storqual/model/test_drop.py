@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from storqual.model import load_drop
 from storqual_core.errors import BadInputError
 

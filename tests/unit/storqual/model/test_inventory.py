@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 import pytest
+
 from storqual.model import inventory_from_hostvars
 from storqual_core.errors import BadInputError
 

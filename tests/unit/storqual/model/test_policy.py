@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from storqual.model import load_gate, load_waivers
 from storqual_core.errors import BadInputError
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from storqual.model import find_suite, load_suite
 from storqual_core.errors import BadInputError
 

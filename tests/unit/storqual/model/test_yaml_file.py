@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual.model.yaml_file import parse_yaml, read_yaml
 from storqual_core.errors import BadInputError
 

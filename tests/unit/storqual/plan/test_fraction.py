@@ -8,6 +8,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from storqual.model import Suite, find_suite, load_suite
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.points import cells

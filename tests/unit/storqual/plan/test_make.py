@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from storqual.campaign.rest import rest_of
 from storqual.plan import Campaign, make_plan
 from storqual_core.block_file import parse_block
 from storqual_core.errors import BadInputError, StorqualError
-
 from tests.make_lab import SMALL_SUITE, lab_hosts, make_lab
 
 KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}

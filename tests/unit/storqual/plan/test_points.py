@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from storqual.model import Adapter, Suite, inventory_from_hostvars
 from storqual.plan.points import Pattern, cells, drives_for, shortage
-
 from tests.make_lab import lab_hosts
 
 

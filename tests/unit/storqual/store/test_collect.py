@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from storqual.store import collect, iter_events, read_block, read_run, sha256_of
 from storqual_core.errors import BadInputError, StorqualError
-
 from tests.make_run import make_run
 
 BLOCK = "s02-b01"

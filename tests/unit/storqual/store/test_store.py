@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from storqual.store import (
     append_check,
     append_event,
@@ -24,7 +25,6 @@ from storqual.store import (
 from storqual.store.layout import append_lines, complete_lines
 from storqual.store.records import Event
 from storqual_core.errors import BadInputError, StorqualError
-
 from tests.make_run import POINTS, make_run
 
 

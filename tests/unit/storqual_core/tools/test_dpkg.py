@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.tools import dpkg
-
 from tests.replay import Call, Replay
 
 QUERY = r"dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' linux-image-x"

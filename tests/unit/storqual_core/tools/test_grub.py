@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.tools import grub
-
 from tests.replay import Call, Replay
 
 CONFIG = """\
@@ -216,3 +216,20 @@ def test_no_configuration_gives_anything_but_entries_or_a_sentence(text: str) ->
     except ToolError:
         return
     assert all(entry.index for entry in entries)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("dm", "LVM or device mapper"), ("md", "an md array")])
+def test_a_loader_that_cannot_forget_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    """GRUB writes no LVM, md or btrfs: the trial would be booted for ever."""
+    loader = boot(tmp_path)
+    monkeypatch.setattr("os.major", lambda _device: 253)
+    monkeypatch.setattr("os.minor", lambda _device: 0)
+    (tmp_path / "sys" / "dev" / "block" / "253:0" / kind).mkdir(parents=True)
+    with pytest.raises(ToolError, match=words):
+        grub.Boot(loader.runner, loader.folder, str(tmp_path / "sys")).check_one_shot()
+    grub.Boot(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
+    monkeypatch.setattr("os.major", lambda _device: 0)
+    with pytest.raises(ToolError, match="btrfs or alike"):
+        grub.Boot(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()

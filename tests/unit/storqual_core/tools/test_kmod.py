@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.tools import kmod
-
 from tests.replay import Call, Replay
 
 LINE = "modinfo -k 6.1.0-2-amd64 megaraid_sas"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.tools import nvme
-
 from tests.replay import Call, Replay
 
 GET = "nvme get-feature /dev/nvme0 --feature-id=6"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from storqual_core.errors import ToolError
 from storqual_core.tools import sg3
-
 from tests.replay import Call, Replay
 
 PAGE = "88\n12\n04\n" + "00\n" * 17
