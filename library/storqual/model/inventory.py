@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from storqual.model.fields import Name, Percent, Size, Text
 from storqual.model.identity import normal_pci, normal_wwn
@@ -23,6 +23,7 @@ __all__ = ["HOST_VARIABLES", "Adapter", "Bench", "Drive", "Inventory", "read_ben
 Kind = Literal["virtual", "hardware", "local"]
 _KINDS = ("virtual", "hardware", "local")
 
+_ADAPTERS = "storqual_adapters"
 _RATE = "bytes per second such as 133MB or 24MiB"
 
 
@@ -133,8 +134,14 @@ class VirtualBench(Shape):
     adapters: dict[Name, VirtualAdapter] = Field(default={})
 
 
+def _variable(field: str) -> str:
+    return field if field == "name" else f"storqual_{field}"
+
+
 class Bench(Shape):
-    """One test server. Field names are those of the host variables without `storqual_`."""
+    """One test server. Each field is a host variable: `kind` is `storqual_kind`."""
+
+    model_config = ConfigDict(alias_generator=_variable, populate_by_name=True)
 
     name: Text
     kind: Kind
@@ -159,7 +166,7 @@ class Inventory(Shape):
     benches: dict[Name, Bench]
 
 
-HOST_VARIABLES = {f"storqual_{name}": name for name in Bench.model_fields if name != "name"}
+HOST_VARIABLES = tuple(_variable(name) for name in Bench.model_fields if name != "name")
 """The host variables that are read; every other `storqual_...` is a misspelling."""
 
 
@@ -176,23 +183,19 @@ def read_benches(
     half: dict[str, Bench] = {}
     for host, variables in hosts.items():
         document = places[host]
-        ours = {name: value for name, value in variables.items() if name.startswith("storqual_")}
         data: dict[str, Any] = {"name": host}
-        for name, value in ours.items():
-            if name not in HOST_VARIABLES:
-                known = ", ".join(sorted(HOST_VARIABLES))
-                hint = did_you_mean(name, HOST_VARIABLES)
-                problems.append(document.problem((name,), f"unknown variable {name!r}", f"one of {known}{hint}"))
-                continue
-            data[HOST_VARIABLES[name]] = value
-        if isinstance(data.get("adapters"), dict):
+        for name, value in variables.items():
+            if name in HOST_VARIABLES:
+                data[name] = value
+            elif name.startswith("storqual_"):
+                known = ", ".join(sorted(HOST_VARIABLES)) + did_you_mean(name, HOST_VARIABLES)
+                problems.append(document.problem((name,), f"unknown variable {name!r}", f"one of {known}"))
+        adapters = data.get(_ADAPTERS)
+        if isinstance(adapters, dict):
             # ansible-inventory sorts keys; what comes first in the file comes first here
-            data["adapters"] = dict(
-                sorted(
-                    data["adapters"].items(), key=lambda item: document.lines.get(("storqual_adapters", item[0]), 0)
-                )
-            )
-        bench, wrong = shaped(Bench, _renamed(document, data))
+            order = sorted(adapters, key=lambda alias: document.lines.get((_ADAPTERS, alias), 0))
+            data[_ADAPTERS] = {alias: adapters[alias] for alias in order}
+        bench, wrong = shaped(Bench, Document(document.name, data, document.lines))
         problems += wrong
         if bench is not None:
             benches[host] = _with_paths(bench, folder)
@@ -205,29 +208,20 @@ def read_benches(
 
 
 def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
-    """What is sound of a bench that is not: never planned with, only looked at, so that all mistakes are told at once."""
+    """What is sound of a bench that is not: never planned with, only looked at, so that all mistakes are told."""
     adapters = {}
-    raw = data.get("adapters")
+    raw = data.get(_ADAPTERS)
     for alias, entry in (raw if isinstance(raw, dict) else {}).items():
         listed = entry.get("drives") if isinstance(entry, dict) else None
         drives = [sound(Drive, item) or Drive() for item in (listed if isinstance(listed, list) else [])]
         adapters[str(alias)] = Adapter.model_construct(model="", drives=tuple(drives))
     return Bench.model_construct(
         name=host,
-        kind=data.get("kind"),
+        kind=data.get("storqual_kind"),
         adapters=adapters,
-        virtual=sound(VirtualBench, data.get("virtual")),
+        virtual=sound(VirtualBench, data.get("storqual_virtual")),
         under_test=None,
     )
-
-
-def _renamed(document: Document, data: Mapping[str, Any]) -> Document:
-    """The document of one host with the names that the shape has, lines kept."""
-    lines = dict(document.lines)
-    for place, line in document.lines.items():
-        if place and place[0] in HOST_VARIABLES:
-            lines[(HOST_VARIABLES[str(place[0])], *place[1:])] = line
-    return Document(document.name, dict(data), lines)
 
 
 def _with_paths(bench: Bench, folder: Path) -> Bench:
@@ -265,7 +259,6 @@ def _absolute(path: str, folder: Path) -> str:
 def _bench_problems(bench: Bench, document: Document) -> list[str]:
     """What the shape alone cannot see on one bench."""
     problems = []
-    top = "storqual_adapters"
     if bench.kind in ("hardware", "local") and bench.virtual is not None:
         problems.append(
             document.problem(
@@ -288,10 +281,10 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
                 document.problem(("storqual_under_test",), f"no adapter {alias!r} on {bench.name}", known)
             )
     if not bench.adapters and bench.kind in _KINDS:
-        problems.append(document.problem((top,), "no adapter", "at least one"))
+        problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
     for alias, adapter in bench.adapters.items():
         for number, drive in enumerate(adapter.drives):
-            place: tuple[str | int, ...] = (top, alias, "drives", number)
+            place: tuple[str | int, ...] = (_ADAPTERS, alias, "drives", number)
             problems += [document.problem(place, *wrong) for wrong in _drive_problems(bench, alias, drive)]
     return problems
 
@@ -327,7 +320,7 @@ def _lab_problems(benches: Mapping[str, Bench], places: Mapping[str, Document]) 
     seen: defaultdict[tuple[str, ...], list[tuple[str, tuple[str | int, ...]]]] = defaultdict(list)
     for name, bench in benches.items():
         for alias, adapter in bench.adapters.items():
-            place: tuple[str | int, ...] = ("storqual_adapters", alias)
+            place: tuple[str | int, ...] = (_ADAPTERS, alias)
             if adapter.pci:
                 seen[("PCI address", name, adapter.pci)].append((name, (*place, "pci")))
             for number, drive in enumerate(adapter.drives):

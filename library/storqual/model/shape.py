@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from storqual.model.yaml_file import Document, as_written
 from storqual_core.errors import BadInputError
 
-__all__ = ["Shape", "did_you_mean", "raise_all", "shaped", "shown", "sound"]
+__all__ = ["Shape", "did_you_mean", "one_of", "raise_all", "shaped", "shown", "sound"]
 
 M = TypeVar("M", bound="Shape")
 
@@ -72,6 +72,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     near = near or [name for name in names if name.lower() == word.lower()]
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def one_of(names: Iterable[str], most: int = 12) -> str:
+    """`one of a, b, c`: what there is, cut where nobody reads on."""
+    listed = list(names)
+    more = f", … ({len(listed)} in all)" if len(listed) > most else ""
+    return f"one of {', '.join(listed[:most])}{more}"
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -52,7 +52,7 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
 
 
 def _sound_part(document: Document) -> Suite:
-    """What is sound of a suite that is not: never planned with, only looked at, so that all mistakes are told at once.
+    """What is sound of a suite that is not: never planned with, only looked at, so that all mistakes are told.
 
     Workloads and profiles that are not sound stand there by name; criteria keep their places.
     """
