@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hand-written suites get, and how their outcomes become checks of the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.store import PlannedPoint, Run, Sample, append_check, read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "baseline",
+    "bench",
+    "candidate",
+    "point",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "run",
+]
+
+_RUN = pytest.StashKey[Run]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--storqual-run`: the run directory that hand-written tests look at."""
+    parser.getgroup("storqual").addoption(
+        "--storqual-run", type=Path, default=None, help="run directory; outcomes are appended to its checks.jsonl"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the run once, and have outcomes recorded."""
+    path = config.getoption("--storqual-run")
+    if path is not None:
+        config.stash[_RUN] = read_run(path)
+        config.pluginmanager.register(_Recorder(path), "storqual-recorder")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `point` runs at every planned point; one that asks for `bench`, on every bench."""
+    known = metafunc.config.stash.get(_RUN, None)
+    if known is None:
+        return
+    if "point" in metafunc.fixturenames:
+        points = [planned for planned in known.plan.points if not planned.skipped]
+        names = [f"{planned.adapter}/{planned.point}" for planned in points]
+        metafunc.parametrize("point", points, ids=names, indirect=True)
+    elif "bench" in metafunc.fixturenames:
+        metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def run(request: pytest.FixtureRequest) -> Run:
+    """The run: plan, samples, events, what was provisioned."""
+    found = request.config.stash.get(_RUN, None)
+    if found is None:
+        pytest.skip("no run was named (--storqual-run)")
+    return found
+
+
+@pytest.fixture
+def point(request: pytest.FixtureRequest) -> PlannedPoint:
+    """One point of the plan: bench, adapter, name, workload, factors, drives."""
+    planned: PlannedPoint = request.param
+    return planned
+
+
+@pytest.fixture
+def baseline(run: Run, point: PlannedPoint) -> tuple[Sample, ...]:
+    """The baseline's samples at `point`, in the order they were measured."""
+    return _samples(run, point, "baseline")
+
+
+@pytest.fixture
+def candidate(run: Run, point: PlannedPoint) -> tuple[Sample, ...]:
+    """The candidate's samples at `point`, in the order they were measured."""
+    return _samples(run, point, "candidate")
+
+
+@pytest.fixture
+def bench(run: Run, request: pytest.FixtureRequest) -> Mapping[str, Any]:
+    """One bench of the run: kind, adapters, environment before and after; its name is under `name`."""
+    planned = request.getfixturevalue("point") if "point" in request.fixturenames else None
+    name = planned.bench if planned is not None else request.param
+    return {"name": name, **run.benches[name]}
+
+
+def _samples(run: Run, point: PlannedPoint, arm: str) -> tuple[Sample, ...]:
+    place = (point.bench, point.adapter, point.point, arm)
+    return tuple(
+        sample for sample in run.samples if (sample.bench, sample.adapter, sample.point, sample.arm) == place
+    )
+
+
+class _Recorder:
+    """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @pytest.hookimpl
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """One outcome per test, when it is known: in the call, or earlier when there was no call."""
+        if call.when == "teardown" or (call.when == "setup" and call.excinfo is None):
+            return
+        outcome, reason = _outcome(call)
+        document = (getattr(item, "obj", None).__doc__ or "").strip().splitlines()
+        check: dict[str, Any] = {
+            # without its parameters: a parametrised test's place is in fields of its own
+            "id": f"{item.path.name}::{item.name.partition('[')[0]}",
+            "outcome": outcome,
+            "reason": reason or (document[0] if document else ""),
+            "source": "pytest",
+        }
+        callspec = getattr(item, "callspec", None)
+        parameters = callspec.params if callspec is not None else {}
+        planned = parameters.get("point")
+        if isinstance(planned, PlannedPoint):
+            check.update(bench=planned.bench, adapter=planned.adapter, point=planned.point)
+        elif "bench" in parameters:
+            check["bench"] = parameters["bench"]
+        append_check(self._path, check)
+
+
+def _outcome(call: pytest.CallInfo[None]) -> tuple[str, str]:
+    if call.excinfo is None:
+        return "PASS", ""
+    error = call.excinfo.value
+    text = str(error).strip().splitlines()
+    if isinstance(error, pytest.skip.Exception):
+        return "SKIPPED", text[0] if text else "skipped without a reason"
+    if call.when == "call" and isinstance(error, AssertionError | pytest.fail.Exception):
+        return "FAIL", text[0] if text else "the assertion does not hold"
+    return "ERROR", f"{type(error).__name__}: {text[0] if text else 'no message'}"
