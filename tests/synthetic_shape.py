@@ -103,6 +103,7 @@ class Shape:
 
 
 def time_at(seconds: float) -> str:
+    """The time so many seconds after the first session began, as ISO 8601."""
     return (BEGAN + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -125,6 +126,7 @@ def factors_of(point: str) -> tuple[str, dict[str, Any]]:
 
 
 def drive_id(adapter: str, number: int) -> str:
+    """The WWN of a drive."""
     return f"0x5000c500{sum(adapter.encode()):04x}{number:04x}"
 
 
