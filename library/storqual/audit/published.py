@@ -105,6 +105,8 @@ class Source(Shape):
     date: Text = "not given"
     text: Text = ""
     """Name of the file that the report's text was read from."""
+    text_sha256: Text = ""
+    """Digest of that file, so that the text itself can be given to the audit."""
     pages: Text
     """How pages are known."""
 

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file given to the audit is: figures of a report, a known report's text, or a run of storqual."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from storqual.audit.loading import load_published
+from storqual.audit.published import Published
+from storqual.audit.run_directory import read_run_directory
+from storqual.resources import suites_folder
+from storqual_core.errors import BadInputError
+
+__all__ = ["read_report"]
+
+_OF_A_RUN = ("verdict.json", "run.json", "report.html")
+
+
+def read_report(path: Path) -> Published:
+    """The figures and assertions behind `path`. Raises BadInputError when it has none that can be named.
+
+    A published file (`*.yml`) holds them. A run directory, or its verdict.json or report.html, stands for the run.
+    A text is accepted when it is, byte for byte, the one that a file in suites/published was read from; of any other
+    text nobody can tell mechanically which of its numbers belong together, so it is refused with what to do.
+    """
+    if path.is_dir():
+        return read_run_directory(path)
+    if path.name in _OF_A_RUN:
+        return read_run_directory(path.parent)
+    if path.suffix in (".yml", ".yaml"):
+        return load_published(path)
+    return _known_text(path)
+
+
+def _known_text(path: Path) -> Published:
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as problem:
+        raise BadInputError([f"{path}: found no readable file ({problem.strerror}), expected a report"]) from None
+    for known in sorted((suites_folder() / "published").glob("*.yml")):
+        published = load_published(known)
+        if published.report.text_sha256 == digest:
+            return published
+    wanted = (
+        "a file such as suites/published/qla1040.yml, the text that one of those was read from, or a run directory"
+    )
+    raise BadInputError([f"{path}: found a text whose figures have no names, expected {wanted}"])
