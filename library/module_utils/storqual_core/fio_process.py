@@ -24,7 +24,7 @@ from .errors import ToolError
 __all__ = ["FioProcess", "FioStuckError"]
 
 _PR_SET_PDEATHSIG = 1
-_TERM_S = 3.0
+_TERM_S = 2.0
 _KILL_S = 30.0
 _OUTPUT_LIMIT = 64 << 20
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -103,12 +103,10 @@ class FioProcess:
     def end(self, *, gently: bool = False) -> None:
         """Make sure that fio is gone: SIGTERM first when `gently`, then SIGKILL. Raises FioStuckError."""
         if self._gone_ns is None and gently:
-            with suppress(ProcessLookupError):
-                self._process.terminate()
+            self._signal(signal.SIGTERM)
             self.wait(_TERM_S)
         if self._gone_ns is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            self._signal(signal.SIGKILL)
             if not self.wait(_KILL_S):
                 raise FioStuckError(
                     f"fio (process {self.pid}) does not end {_KILL_S:g} s after SIGKILL: an I/O of its never returns"
@@ -127,8 +125,14 @@ class FioProcess:
             return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208 - one system call, many times
         return 0
 
+    def _signal(self, number: int) -> None:
+        """Send a signal to fio and to all that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
     def _die_with_parent(self) -> None:
-        """In the child: be killed when the parent dies, and at once if it has died already."""
+        """In the child: a group of its own; be killed when the parent dies, and at once if it has died already."""
+        os.setpgid(0, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != self._parent:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -20,7 +20,7 @@ __all__ = ["SHORT_BELOW", "FioResult", "read_result"]
 SHORT_BELOW = 0.9
 """A run that lasted less than this share of what was asked is short."""
 
-_WAYS = ("read", "write", "trim")
+_WAYS = ("read", "write", "trim", "mixed")
 _CAPPED = re.compile(r"queue depth will be capped", re.IGNORECASE)
 _NOTE_LIMIT = 20
 
@@ -165,7 +165,7 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
     for name in _WAYS:
         ways = [job.ways[name] for job in jobs if name in job.ways]
         ios = sum(way.ios for way in ways)
-        if name != "trim" or ios:
+        if name in ("read", "write") or ios:
             found[f"{name}_ios"] = ios
             found[f"{name}_bytes"] = sum(way.bytes for way in ways)
         if ios:
@@ -226,7 +226,9 @@ class _Reader:
         where = f"{name}."
         scale = 1000 if old_units else 1
         suffix = "" if old_units else "_ns"
-        ios = int(self.number(entry, "total_ios", where))
+        # fio before 2.1.3 gives a rate and a time only
+        rated = self.number(entry, "iops", where) * self.number(entry, "runtime", where) / 1000.0
+        ios = int(self.number(entry, "total_ios", where)) if "total_ios" in entry else round(rated)
         total = self.mapping(entry, f"lat{suffix}")
         completion = self.mapping(entry, f"clat{suffix}")
         counted = self.number(total, "N", where) or ios

@@ -78,7 +78,7 @@ KINDS: dict[str, tuple[str, Pattern[str]]] = {
         "an adapter or link was reset",
         _any(
             r"\b(?:host|adapter|controller|bus|ioc|hba|chip|ctrl|firmware)\b.{0,40}\breset(?:ting)?\b",
-            r"\breset(?:ting)? (?:the )?(?:host|adapter|controller|bus|scsi bus|link|ioc|ctrl)\b",
+            r"\breset(?:ting)? (?:\w+ )?(?:host|adapter|controller|bus|scsi bus|link|ioc|ctrl)\b",
             r"\bdiag(?:nostic)?[ _]reset\b",
             r"_ctrl_reset_handler|base_hard_reset_handler|MPTSCSIH.*reset|mptbase: .*(?:Recovered|IOC is in FAULT)",
             r"\bfault_state\b|in fault state|FW in FAULT|Found FW in FAULT|fault code",
@@ -104,7 +104,7 @@ KINDS: dict[str, tuple[str, Pattern[str]]] = {
         _any(
             r"\bI/O \S+ .*\btimeout\b",
             r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b",
-            r"\btimed out\b|\btimeout, (?:aborting|reset|disable|completion polled)",
+            r"\btimed out\b|\btiming out command\b|\btimeout, (?:aborting|reset|disable|completion polled)",
             r"hostbyte=DID_TIME_OUT",
         ),
     ),
