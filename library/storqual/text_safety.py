@@ -39,7 +39,8 @@ def _escape(match: re.Match[str]) -> str:
 
 def visible_text(text: str) -> str:
     """`text` with every control, invisible or direction-changing character written as its escape; for pages."""
-    return _INVISIBLE.sub(_escape, text)
+    # nearly every text: what Unicode calls printable holds none of the characters above
+    return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
 
 
 def terminal_text(text: str, *, multiline: bool = False) -> str:

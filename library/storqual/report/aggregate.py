@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Mean | N
     return Mean(mean, mean - half, mean + half, len(values))
 
 
+@cache
 def _student(freedom: int) -> float:
     """The quantile of Student's t that bounds a 95 % interval."""
     from scipy.special import stdtrit  # noqa: PLC0415 - a tenth of a second that a page without intervals saves

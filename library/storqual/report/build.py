@@ -16,7 +16,7 @@ from storqual.report.decision import decision_for
 from storqual.report.evidence import point_evidence
 from storqual.report.figures import NONE, Figure, Scale, count, percent
 from storqual.report.ledger import coverage_of, guard_of, waivers_of
-from storqual.report.links import Detail, Links, details_of, links_on
+from storqual.report.links import Detail, Links, details_of, sites_of
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.render import render, style_sheet
 from storqual.report.rows import Row, place_name, read_rows
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["build_report"]
 
 _MOST_ROWS = 200
+_QUIET = ("PASS", "SKIPPED")
 REPORT = "report.html"
 
 
@@ -52,28 +53,32 @@ def build_report(run_dir: Path) -> Path:
     by_point: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in rows:
         by_point[row.key].append(row)
+    # a large campaign's first page lists what did not pass, and of that only so much
+    shown = [row for row in rows if row.outcome not in _QUIET][:_MOST_ROWS] if details else rows
+    sites = sites_of(material, details, (row.index for row in shown))
     for detail in details:
-        links = links_on(detail, material, rows, details, frozenset())
-        page = _detail_page(material, detail, by_point, links, moments)
+        page = _detail_page(material, detail, by_point, Links(sites, detail), moments)
         write_bytes(run_dir / detail.file, render(page).encode())
-    write_bytes(run_dir / REPORT, render(_main_page(material, rows, by_point, details, moments)).encode())
+    write_bytes(
+        run_dir / REPORT,
+        render(_main_page(material, rows, shown, by_point, details, Links(sites, None), moments)).encode(),
+    )
     return run_dir / REPORT
 
 
 def _main_page(
     material: Material,
     rows: Sequence[Row],
+    shown: Sequence[Row],
     by_point: Mapping[Key, Sequence[Row]],
     details: Sequence[Detail],
+    links: Links,
     moments: Sequence[Moment],
 ) -> Page:
     benches = list(material.run.benches)
-    notable = [row for row in rows if row.outcome not in ("PASS", "SKIPPED")] if details else list(rows)
-    shown = notable[:_MOST_ROWS] if details else notable
-    links = links_on(None, material, rows, details, frozenset(row.index for row in shown))
     keys = () if details else tuple(material.points)
     checks = [row for row in rows if row.against == "check"]
-    left_out = len(notable) - len(shown)
+    left_out = sum(row.outcome not in _QUIET for row in rows) - len(shown) if details else 0
     return Page(
         title=_title(material),
         style=style_sheet(),

@@ -223,7 +223,7 @@ def _extreme(material: Material, row: Row, links: Links) -> Extreme:
         shift=percent(row.number("shift_percent"), row.source("shift_percent")),
         where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
         metric=measure(row.text("metric")).label,
-        href=links.criteria[row.index],
+        href=links.criterion(row),
     )
 
 

@@ -9,12 +9,12 @@ from storqual.report.axes import short, value_axis
 from storqual.report.charts.frame import Axis
 from storqual.report.charts.scales import nice_ticks
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
-from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
+from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
 from storqual.report.latency import latency_charts
 from storqual.report.material import ARMS
 from storqual.report.measures import CURVES, measure
 from storqual.report.rows import place_name
-from storqual.report.view import Chart, ChartTable, Digest, LaunchRow, PointEvidence
+from storqual.report.view import Chart, Digest, LaunchRow, PointEvidence
 from storqual.report.words import outcome
 
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ __all__ = ["point_evidence"]
 
 _SECONDS = 3
 _GAP = 0.6
+_LONG = 12
 
 
 def point_evidence(
     point: PointData, rows: Sequence[Row], links: Links, benches: Sequence[str], moments: Sequence[Moment]
 ) -> PointEvidence:
     """The evidence of one point; `moments` are what happened on its bench."""
-    ident = links.points[point.planned.key].partition("#")[2]
+    ident = links.point(point.planned.key).partition("#")[2]
     launches = sorted((one for arm in point.launches.values() for one in arm), key=lambda one: one.start)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
@@ -49,13 +50,14 @@ def point_evidence(
         adapter=place_name(benches, point.planned.bench, point.planned.adapter),
         point=point.planned.point,
         outcomes=tuple(
-            (measure(row.text("metric")).label, outcome(row.outcome), links.criteria[row.index]) for row in rows
+            (measure(row.text("metric")).label, outcome(row.outcome), links.criterion(row)) for row in rows
         ),
         open=any(row.required for row in bad),
         skipped=point.planned.skipped,
         drives=point.planned.drives,
         charts=(*([series] if series else []), *latency_charts(point, f"{ident}-l")),
         heads=tuple(_head(name, scales[name]) for name in metrics),
+        seconds=series is not None,
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
     )
 
@@ -83,6 +85,9 @@ def _launch(launch: Launch, metrics: Sequence[str], scales: dict[str, Scale]) ->
             else NONE
             for name in metrics
         ),
+        seconds=_rates(launch),
+        length=Figure(f"{len(launch.rate)}{TIED}s", len(launch.rate), f"samples:length:{launch.ident}"),
+        long=len(launch.rate) > _LONG,
         raw=tuple(Digest(raw.path, raw.sha256) for raw in launch.raw),
     )
 
@@ -95,7 +100,6 @@ def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: S
     steps: dict[str, list[tuple[float, float, float]]] = {arm: [] for arm in ARMS}
     spans: list[Span] = []
     events: list[Event] = []
-    rows: list[tuple[Figure | str, ...]] = []
     at = 0.0
     for launch in shown:
         gap = max(_GAP, len(launch.rate) * 0.08)
@@ -115,7 +119,6 @@ def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: S
             for moment in moments
             if launch.start <= moment.at <= end
         ]
-        rows.append((launch.ident, launch.arm, _rates(launch)))
         at += gap
     end = at - gap
     ticks = [0.0] if len(shown) > 1 else list(nice_ticks(0, end, 6))
@@ -129,14 +132,13 @@ def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: S
     title = "IOPS over time"
     described = (
         f"Each launch at {point.planned.point} on {point.planned.adapter} second by second, in the order they ran; "
-        "candidate sessions are tinted; numbers in the table below."
+        "candidate sessions are tinted; numbers in the table of launches below."
     )
     picture = time_chart(
         ident, title, described, [Trace(arm, tuple(found)) for arm, found in steps.items() if found], across,
         value_axis("", top), spans=spans, events=events, size=(960, 170),
     )  # fmt: skip
-    table = ChartTable(title, ("Launch", "Arm", "IOPS in each second"), tuple(rows))
-    return Chart(title, picture, table, wide=True)
+    return Chart(title, picture, None, wide=True)
 
 
 def _rates(launch: Launch) -> Figure:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from storqual.report.material import Material
 from storqual.report.rows import Row
 
-__all__ = ["MOST_POINTS", "Detail", "Links", "details_of", "links_on"]
+__all__ = ["MOST_POINTS", "Detail", "Key", "Links", "Sites", "details_of", "sites_of"]
 
 MOST_POINTS = 300
 """Up to so many points everything stands on one page; above, points are told on detail pages."""
@@ -31,11 +31,44 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class Links:
-    """References that are right on one page: of a criterion by its index, of a point by its key."""
+class Sites:
+    """Which page tells what: the detail page and the anchor of every point; the criteria that report.html lists."""
 
-    criteria: Mapping[int, str]
-    points: Mapping[Key, str]
+    pages: Mapping[Key, Detail]
+    anchors: Mapping[Key, str]
+    shown: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Links:
+    """References that are right on one page; `page` of None is report.html."""
+
+    sites: Sites
+    page: Detail | None
+
+    def criterion(self, row: Row) -> str:
+        """Where a criterion's row is."""
+        here = self.page is None and row.index in self.sites.shown
+        return f"{'' if here else self._to(row.key)}#{row.ident}"
+
+    def point(self, key: Key) -> str:
+        """Where a point's evidence is; empty for what is no planned point."""
+        anchor = self.sites.anchors.get(key)
+        return f"{self._to(key)}#{anchor}" if anchor else ""
+
+    def _to(self, key: Key) -> str:
+        target = self.sites.pages.get(key)
+        if target is self.page:
+            return ""
+        file = target.file if target is not None else "report.html"
+        return f"../{file}" if self.page is not None else file
+
+
+def sites_of(material: Material, details: Sequence[Detail], shown: Iterable[int]) -> Sites:
+    """The sites of a report with these detail pages."""
+    pages = {key: detail for detail in details for key in detail.keys}
+    anchors = {key: f"p{number}" for number, key in enumerate(material.points)}
+    return Sites(pages, anchors, frozenset(shown))
 
 
 def details_of(material: Material) -> tuple[Detail, ...]:
@@ -55,26 +88,3 @@ def details_of(material: Material) -> tuple[Detail, ...]:
             slug = _UNSAFE.sub("-", " ".join(names).lower()).strip("-")[:60]
             pages.append(Detail(f"{_FOLDER}/{len(pages) + 1:03d}-{slug}.html", title, tuple(part)))
     return tuple(pages)
-
-
-def links_on(
-    page: Detail | None, material: Material, rows: Sequence[Row], details: Sequence[Detail], shown: frozenset[int]
-) -> Links:
-    """The references of `page` (None is report.html); `shown` are the indexes of the criteria on report.html."""
-    home = {key: detail for detail in details for key in detail.keys}
-
-    def prefix(detail: Detail | None) -> str:
-        if detail is page:
-            return ""
-        up = "../" if page is not None else ""
-        return up + (detail.file if detail is not None else "report.html")
-
-    anchors = {key: f"p{number}" for number, key in enumerate(material.points)}
-    points = {key: f"{prefix(home.get(key))}#{anchor}" for key, anchor in anchors.items()}
-    criteria: dict[int, str] = {}
-    for row in rows:
-        where = home.get(row.key)
-        if page is None and row.index in shown:
-            where = None
-        criteria[row.index] = f"{prefix(where)}#{row.ident}"
-    return Links(criteria, points)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.report.measures import measured
+from storqual.report.measures import CURVES, measured
 from storqual.store import Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
 from storqual_core.errors import BadInputError, StorqualError
 
@@ -84,13 +84,15 @@ def read_material(run_dir: Path) -> Material:
     run = read_run(run_dir)
     verdict, digest = _verdict(run_dir, run)
     points = {point.key: PointData(point) for point in run.plan.points}
+    judged = (str(row.get("metric")) for row in verdict.get("criteria") or () if row.get("metric"))
+    metrics = tuple(dict.fromkeys([*(metric.name for metric in CURVES), *judged]))
     lost = 0
     for sample in iter_samples(run_dir):
         data = points.get((sample.bench, sample.adapter, sample.point))
         if data is None:
             lost += 1
             continue
-        _add(data, sample)
+        _add(data, sample, metrics)
     return Material(run=run, verdict=verdict, verdict_sha256=digest, events=run.events, points=points, lost=lost)
 
 
@@ -113,8 +115,8 @@ def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
     return verdict, hashlib.sha256(data).hexdigest()
 
 
-def _add(data: PointData, sample: Sample) -> None:
-    """Put one sample where it belongs."""
+def _add(data: PointData, sample: Sample, metrics: Sequence[str]) -> None:
+    """Put one sample where it belongs, with the values of `metrics`."""
     try:
         start = clock(sample.start)
     except ValueError:
@@ -130,7 +132,7 @@ def _add(data: PointData, sample: Sample) -> None:
             runtime_s=sample.runtime_s,
             status=sample.status,
             suspect=sample.suspect,
-            values=measured(sample),
+            values=measured(sample, metrics),
             rate=tuple(sample.series.get("iops") or ()),
             raw=sample.raw,
         )

@@ -59,7 +59,7 @@ def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Li
     points = tuple(
         ProblemPoint(
             name=row.text("point") or row.text("id"),
-            href=links.criteria[row.index],
+            href=links.criterion(row),
             shift=_shift(row),
             reason="" if common else row.text("reason"),
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Row:
         """The anchor of this row in the page."""
         return f"c{self.index}"
 
-    @property
+    @cached_property
     def outcome(self) -> str:
         """PASS, MARGINAL, FAIL, INCONCLUSIVE, ERROR or SKIPPED."""
         return str(self.fields.get("outcome") or "ERROR")
@@ -39,7 +40,7 @@ class Row:
         """Whether somebody accepted this failure."""
         return self.outcome == "FAIL" and bool(self.fields.get("waiver"))
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, str, str]:
         """The cell (bench, adapter, point) that it was judged at."""
         return (self.text("bench"), self.text("adapter"), self.text("point"))

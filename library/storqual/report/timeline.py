@@ -6,8 +6,10 @@ It shows drift (the baseline leaving zero), a loss (the candidate beside zero) a
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from storqual.report.axes import clock_axis, percent_axis
@@ -30,6 +32,7 @@ _ROUTINE = ("planned", "environment", "session_started", "block_started", "run_f
 _GIST = ("Kernel panic", "BUG:", "Oops", "panic")
 _METRIC = "iops"
 _REACH = 1.0
+_MOST_MARKS = 300
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,21 @@ def _deviations(points: Iterable[PointData]) -> dict[str, list[tuple[float, floa
     return found
 
 
+def _thinned(marks: Sequence[tuple[float, float, float, Launch]]) -> tuple[tuple[float, float, float], ...]:
+    """The marks of an arm; of very many, neighbours in time within a session are drawn as their mean."""
+    ordered = sorted(marks, key=lambda mark: mark[0])
+    size = math.ceil(len(ordered) / _MOST_MARKS)
+    if size <= 1:
+        return tuple((start, end, value) for start, end, value, _ in ordered)
+    found: list[tuple[float, float, float]] = []
+    for _, members in groupby(ordered, key=lambda mark: mark[3].session):
+        listed = list(members)
+        for at in range(0, len(listed), size):
+            part = listed[at : at + size]
+            found.append((part[0][0], part[-1][1], sum(value for *_, value, _ in part) / len(part)))
+    return tuple(found)
+
+
 def _chart(
     ident: str,
     adapter: str,
@@ -206,11 +224,11 @@ def _chart(
         Event(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
     ]
     title = f"{adapter}: IOPS of each launch against the baseline's mean at the same point"
-    described = "One mark per launch over time; candidate sessions are tinted; session means in the table below."
-    traces = [
-        Trace(arm, tuple((start, end, value) for start, end, value, _ in marks), joined=False)
-        for arm, marks in deviations.items()
-    ]
+    described = (
+        "One mark per launch (of many, the mean of neighbours) over time; candidate sessions are tinted; "
+        "session means in the table below."
+    )
+    traces = [Trace(arm, _thinned(marks), joined=False) for arm, marks in deviations.items()]
     up = percent_axis("", max(_REACH, *every))
     picture = time_chart(ident, title, described, traces, across, up, spans=spans, events=events, zero=0.0)
     sessions: dict[tuple[str, str], list[float]] = {}

@@ -227,11 +227,11 @@ class ChartTable:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture with its title and its numbers."""
+    """A picture with its title and its numbers; where `table` is None they stand in the table below it."""
 
     title: str
     picture: Markup
-    table: ChartTable
+    table: ChartTable | None
     wide: bool = False
     beside: ChartTable | None = None
 
@@ -346,6 +346,9 @@ class LaunchRow:
     status: str
     suspect: tuple[str, ...]
     values: tuple[Figure, ...]
+    seconds: Figure
+    length: Figure
+    long: bool
     raw: tuple[Digest, ...]
 
 
@@ -363,6 +366,7 @@ class PointEvidence:
     drives: tuple[str, ...]
     charts: tuple[Chart, ...]
     heads: tuple[str, ...]
+    seconds: bool
     launches: tuple[LaunchRow, ...]
 
 

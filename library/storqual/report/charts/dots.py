@@ -41,13 +41,10 @@ def dot_chart(
     height = _TOP + _ROW * (len(rows) + sum(bool(row.heading) for row in rows)) + 40
     box = Box(left, _TOP, width - 14, height - 36)
     x = along.scale(box.left, box.right)
-    grid: list[str] = [
-        element("path", {"d": path([(x(v), box.top - 4), (x(v), box.bottom)])}) for v, _ in along.ticks
-    ]
+    grid = [[(x(value), box.top - 4), (x(value), box.bottom)] for value, _ in along.ticks]
     labels: list[str] = [text(x(value), box.bottom + 14, label, anchor="middle") for value, label in along.ticks]
     labels.append(text(box.right, box.bottom + 29, along.name, anchor="end", class_="n"))
     headings: list[str] = []
-    rules: list[str] = []
     marks: list[str] = []
     y = box.top - _ROW / 2 + 4
     for row in rows:
@@ -56,12 +53,15 @@ def dot_chart(
             headings.append(text(0, y + 4, row.heading))
         y += _ROW
         labels.append(text(8, y + 4, row.label))
-        rules.append(element("path", {"d": path([(box.left, y), (box.right, y)])}))
+        grid.append([(box.left, y), (box.right, y)])
         for arm, mark in row.marks.items():
             place = x(mark.y)
             if mark.low is not None and mark.high is not None:
-                whisker = element("path", {"d": path([(x(mark.low), y), (x(min(mark.high, along.high)), y)])})
-                marks.append(group(f"w-{arm}", {"stroke": look(arm)["stroke"], "stroke-width": 1.5}, [whisker]))
+                whisker = path([(x(mark.low), y), (x(min(mark.high, along.high)), y)])
+                colour = look(arm)["stroke"]
+                marks.append(
+                    element("path", {"class": f"w-{arm}", "stroke": colour, "stroke-width": 1.5, "d": whisker})
+                )
             marks.append(dots(arm, [(place, y)]))
     return drawing(
         ident,
@@ -69,7 +69,7 @@ def dot_chart(
         title,
         description,
         [
-            group("gr", {"stroke": "#ddd", "fill": "none"}, [*grid, *rules]),
+            element("path", {"class": "gr", "stroke": "#ddd", "fill": "none", "d": path(*grid)}),
             group("lb", {"fill": "#555"}, labels),
             group("hd", {"fill": "#222", "font-weight": "600"}, headings),
             *marks,

@@ -65,29 +65,28 @@ def look(arm: str) -> dict[str, Attribute]:
 def frame(box: Box, across: Axis, up: Axis) -> Markup:
     """Grid, ticks and names of both axes; the vertical one's name stands above it, so that nobody turns the head."""
     x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
-    grid: list[str] = [
-        element("path", {"d": path([(box.left, y(value)), (box.right, y(value))])}) for value, _ in up.ticks
-    ]
-    base: list[str] = [element("path", {"d": path([(box.left, box.bottom), (box.right, box.bottom)])})]
-    base += [element("path", {"d": path([(x(v), box.bottom), (x(v), box.bottom + 4)])}) for v, _ in across.ticks]
+    grid = [[(box.left, y(value)), (box.right, y(value))] for value, _ in up.ticks]
+    base = [[(x(value), box.bottom), (x(value), box.bottom + 4)] for value, _ in across.ticks]
+    base.append([(box.left, box.bottom), (box.right, box.bottom)])
     labels: list[str] = [text(box.left - 6, y(value) + 4, label, anchor="end") for value, label in up.ticks]
     labels += [text(x(value), box.bottom + 16, label, anchor="middle") for value, label in across.ticks]
     if up.name:
         labels.append(text(box.left - 6, box.top - 9, up.name, anchor="start", class_="n"))
     labels.append(text(box.right, box.bottom + 31, across.name, anchor="end", class_="n"))
     return (
-        group("gr", {"stroke": "#ddd", "fill": "none"}, grid)
-        + group("ax", {"stroke": "#888", "fill": "none"}, base)
+        element("path", {"class": "gr", "stroke": "#ddd", "fill": "none", "d": path(*grid)})
+        + element("path", {"class": "ax", "stroke": "#888", "fill": "none", "d": path(*base)})
         + group("lb", {"fill": "#555"}, labels)
     )
 
 
-def stroke(arm: str, points: Sequence[tuple[float, float]]) -> Markup:
-    """A line through an arm's places; nothing for fewer than two."""
-    if len(points) < 2:
+def stroke(arm: str, *lines: Sequence[tuple[float, float]]) -> Markup:
+    """Lines through an arm's places; nothing through fewer than two."""
+    shown = [line for line in lines if len(line) > 1]
+    if not shown:
         return Markup("")
     width = 3.5 if arm == "baseline" else 1.6
-    return element("path", {"class": f"s-{arm}", **look(arm), "stroke-width": width, "d": path(points)})
+    return element("path", {"class": f"s-{arm}", **look(arm), "stroke-width": width, "d": path(*shown)})
 
 
 def dots(arm: str, points: Sequence[tuple[float, float]], *, radius: float = 3.2) -> Markup:

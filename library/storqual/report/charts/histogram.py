@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from storqual.report.charts.frame import CHARACTER, Axis, Box, frame, look
-from storqual.report.charts.svg import drawing, element, group, path
+from storqual.report.charts.svg import drawing, element, path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +63,8 @@ def _outline(distribution: Distribution, x: Linear | Log, y: Linear | Log, botto
     outline = path([(places[0][0], bottom), *places, (places[-1][0], bottom)], closed=True)
     colour = look(distribution.arm)["stroke"]
     if distribution.arm == "baseline":
-        return group("i-baseline", {"fill": colour, "fill-opacity": ".25"}, [element("path", {"d": outline})])
-    shape = element("path", {"d": outline.removesuffix("Z")})
-    return group(f"s-{distribution.arm}", {**look(distribution.arm), "stroke-width": 1.5}, [shape])
+        return element("path", {"class": "i-baseline", "fill": colour, "fill-opacity": ".25", "d": outline})
+    line = outline.removesuffix("Z")
+    return element(
+        "path", {"class": f"s-{distribution.arm}", **look(distribution.arm), "stroke-width": 1.5, "d": line}
+    )

@@ -63,7 +63,7 @@ def interval_axis(end: float, label: Callable[[float], str]) -> Markup:
     x = _scale(end)
     ticks = (-end / 2, 0.0, end / 2)
     marks: list[str] = [text(x(value), 11, label(value), anchor="middle") for value in ticks]
-    rules: list[str] = [element("path", {"d": path([(x(value), 15), (x(value), _AXIS)])}) for value in ticks]
+    rules = path(*([(x(value), 15), (x(value), _AXIS)] for value in ticks))
     return element(
         "svg",
         {
@@ -73,10 +73,9 @@ def interval_axis(end: float, label: Callable[[float], str]) -> Markup:
             "height": _AXIS,
             "aria-hidden": "true",
             "font-size": 10,
-            "font-family": "system-ui, sans-serif",
         },
         group("lb", {"fill": "#555"}, marks),
-        group("ax", {"stroke": "#888", "fill": "none"}, rules),
+        element("path", {"class": "ax", "stroke": "#888", "fill": "none", "d": rules}),
     )
 
 
@@ -112,10 +111,11 @@ def _whisker(shift: Shift, value: float, x: Linear, end: float) -> Markup:
     middle = _HEIGHT / 2
     parts: list[str] = []
     if shift.low is not None and shift.high is not None:
-        low, high = max(-end, min(end, shift.low)), max(-end, min(end, shift.high))
-        parts.append(element("path", {"d": path([(x(low), middle), (x(high), middle)])}))
-        parts.append(_end(x(low), middle, outward=-1 if shift.low < -end else 0))
-        parts.append(_end(x(high), middle, outward=1 if shift.high > end else 0))
+        low, high = x(max(-end, min(end, shift.low))), x(max(-end, min(end, shift.high)))
+        bar = [(low, middle), (high, middle)]
+        left = _end(low, middle, outward=-1 if shift.low < -end else 0)
+        right = _end(high, middle, outward=1 if shift.high > end else 0)
+        parts.append(element("path", {"d": path(bar, left, right)}))
     if abs(value) <= end:
         parts.append(element("circle", {"cx": x(value), "cy": middle, "r": 3, "fill": "#222"}))
     else:
@@ -126,9 +126,9 @@ def _whisker(shift: Shift, value: float, x: Linear, end: float) -> Markup:
     return group("sh", {"stroke": "#222", "fill": "none", "stroke-width": 1.5}, parts)
 
 
-def _end(at: float, middle: float, *, outward: int) -> Markup:
+def _end(at: float, middle: float, *, outward: int) -> list[tuple[float, float]]:
     """A tick at an end of the interval, or an arrow head when the interval goes on beyond the axis."""
     if outward == 0:
-        return element("path", {"d": path([(at, middle - 5.5), (at, middle + 5.5)])})
+        return [(at, middle - 5.5), (at, middle + 5.5)]
     back = at - 5 * outward
-    return element("path", {"d": path([(back, middle - 4), (at, middle), (back, middle + 4)])})
+    return [(back, middle - 4), (at, middle), (back, middle + 4)]

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from storqual.report.charts.frame import CHARACTER, LINE, Axis, Box, dots, frame, look, spread, stroke
 from storqual.report.charts.svg import drawing, element, group, path, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from markupsafe import Markup
 
     from storqual.report.charts.scales import Linear, Log
 
@@ -90,11 +90,13 @@ def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | L
     colour = look(curve.arm)["stroke"]
     if len(ends) > 1:
         outline = [(at, high) for at, _, high in ends] + [(at, low) for at, low, _ in reversed(ends)]
-        shape = element("path", {"d": path(outline, closed=True)})
-        return group(f"i-{curve.arm}", {"fill": colour, "fill-opacity": ".15"}, [shape])
-    whiskers = [element("path", {"d": path([(at, low), (at, high)])}) for at, low, high in ends]
-    caps = [element("path", {"d": path([(at - 3, end), (at + 3, end)])}) for at, *both in ends for end in both]
-    return group(f"w-{curve.arm}", {"stroke": colour, "fill": "none"}, whiskers + caps)
+        shape = path(outline, closed=True)
+        return element("path", {"class": f"i-{curve.arm}", "fill": colour, "fill-opacity": ".15", "d": shape})
+    whiskers = [[(at, low), (at, high)] for at, low, high in ends]
+    whiskers += [[(at - 3, end), (at + 3, end)] for at, *both in ends for end in both]
+    if not whiskers:
+        return Markup("")
+    return element("path", {"class": f"w-{curve.arm}", "stroke": colour, "fill": "none", "d": path(*whiskers)})
 
 
 def _ends(curves: Sequence[Curve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:

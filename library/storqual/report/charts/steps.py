@@ -87,7 +87,7 @@ def _steps(trace: Trace, x: Linear | Log, y: Linear | Log) -> Markup:
             runs.append([])
         runs[-1] += [(x(start), y(value)), (x(end), y(value))]
         last_end = end
-    return Markup("").join(stroke(trace.arm, run) for run in runs)
+    return stroke(trace.arm, *runs)
 
 
 def _marks(trace: Trace, x: Linear | Log, y: Linear | Log) -> Markup:
@@ -98,18 +98,18 @@ def _spans(spans: Sequence[Span], x: Linear | Log, box: Box) -> Markup:
     """Sessions as blocks behind the data: candidate sessions tinted, each named above."""
     tints: list[str] = []
     names: list[str] = []
-    rules: list[str] = []
+    rules: list[list[tuple[float, float]]] = []
     for span in spans:
         left, right = x(span.start), x(span.end)
         if span.arm == "candidate":
             attributes = {"x": left, "y": box.top, "width": right - left, "height": box.bottom - box.top}
             tints.append(element("rect", attributes))
-        rules.append(element("path", {"d": path([(left, box.top - 14), (left, box.bottom)])}))
+        rules.append([(left, box.top - 14), (left, box.bottom)])
         if right - left > len(span.label) * CHARACTER:
             names.append(text(left + 4, box.top - 5, span.label))
     return (
         group("i-candidate", {"fill": "#1f5fa8", "fill-opacity": ".08"}, tints)
-        + group("gr", {"stroke": "#ddd", "fill": "none"}, rules)
+        + element("path", {"class": "gr", "stroke": "#ddd", "fill": "none", "d": path(*rules)})
         + group("lb", {"fill": "#555"}, names)
     )
 

@@ -8,6 +8,7 @@ attributes, so that a chart is readable where a strict policy drops the style sh
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -26,8 +27,32 @@ _TEXT_WIDTH = {"font-size": 11}
 
 def num(value: float) -> str:
     """A coordinate with one decimal, without a trailing zero and without minus zero."""
-    short = f"{value:.1f}".removesuffix(".0")
+    if value.__class__ is int:
+        return str(value)
+    short = f"{value:.1f}"
+    if short[-1] == "0":
+        short = short[:-2]
     return "0" if short == "-0" else short
+
+
+@cache
+def _attribute(name: str) -> str:
+    """The start of an attribute. Raises ValueError for an event handler, a reference, a style or what is no word."""
+    if not _NAME.match(name) or name.lower().startswith("on") or name.lower() in {"href", "src", "style"}:
+        raise ValueError(f"{name!r} is no attribute of a chart")
+    return f' {name}="'
+
+
+@cache
+def _tag(name: str) -> str:
+    """A name of an element. Raises ValueError for one that runs, fetches, embeds or leads away."""
+    if not _NAME.match(name) or name.lower() in {"script", "foreignobject", "image", "use", "a"}:
+        raise ValueError(f"{name!r} is no element of a chart")
+    return name
+
+
+def _escaped(value: str) -> str:
+    return value if isinstance(value, Markup) else str(escape(visible_text(value)))
 
 
 def element(name: str, attributes: Mapping[str, Attribute | None], *children: str) -> Markup:
@@ -35,19 +60,14 @@ def element(name: str, attributes: Mapping[str, Attribute | None], *children: st
 
     Raises ValueError for a name that is no plain word, an event handler or a reference: no chart needs one.
     """
-    parts: list[str] = []
+    parts = ["<", _tag(name)]
     for key, value in attributes.items():
-        if value is None:
-            continue
-        if not _NAME.match(key) or key.lower().startswith("on") or key.lower() in {"href", "src", "style"}:
-            raise ValueError(f"{key!r} is no attribute of a chart")
-        shown = num(value) if isinstance(value, (int, float)) else escape(visible_text(value))
-        parts.append(f' {key}="{shown}"')
-    if not _NAME.match(name) or name.lower() in {"script", "foreignobject", "image", "use", "a"}:
-        raise ValueError(f"{name!r} is no element of a chart")
-    inner = "".join(child if isinstance(child, Markup) else escape(visible_text(child)) for child in children)
-    opening = f"<{name}{''.join(parts)}"
-    return Markup(f"{opening}>{inner}</{name}>") if inner else Markup(f"{opening}/>")  # noqa: S704 - escaped above
+        if value is not None:
+            # a quote ends an attribute also in text that is Markup already
+            parts += (_attribute(key), _escaped(str(value)) if isinstance(value, str) else num(value), '"')
+    inner = "".join([_escaped(child) for child in children])
+    parts.append(f">{inner}</{name}>" if inner else "/>")
+    return Markup("".join(parts))  # noqa: S704 - escaped above
 
 
 def group(class_: str, attributes: Mapping[str, Attribute | None], children: Sequence[str]) -> Markup:
@@ -64,10 +84,25 @@ def text(
     return element("text", {**position, "class": class_, "transform": turned}, label)
 
 
-def path(points: Sequence[tuple[float, float]], *, closed: bool = False) -> str:
-    """The `d` of a line through `points`."""
-    body = "L".join(f"{num(x)} {num(y)}" for x, y in points)
-    return f"M{body}{'Z' if closed else ''}" if points else ""
+def path(*lines: Sequence[tuple[float, float]], closed: bool = False) -> str:
+    """The `d` of lines through points; level and upright parts are written short, what lies between is left out."""
+    return "".join(_line(points) + ("Z" if closed else "") for points in lines if points)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> str:
+    parts: list[tuple[str, str]] = []
+    last_x, last_y = num(points[0][0]), num(points[0][1])
+    start = f"M{last_x} {last_y}"
+    for point in points[1:]:
+        x, y = num(point[0]), num(point[1])
+        if x == last_x and y == last_y:
+            continue
+        command, value = ("V", y) if x == last_x else ("H", x) if y == last_y else ("L", f"{x} {y}")
+        if command != "L" and parts and parts[-1][0] == command:
+            parts.pop()
+        parts.append((command, value))
+        last_x, last_y = x, y
+    return start + "".join(command + value for command, value in parts)
 
 
 def drawing(
@@ -93,7 +128,6 @@ def drawing(
             "height": height,
             "role": "img",
             "aria-labelledby": f"{ident}-t {ident}-d",
-            "font-family": "system-ui, sans-serif",
             **_TEXT_WIDTH,
         },
         element("title", {"id": f"{ident}-t"}, title),
