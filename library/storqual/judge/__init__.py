@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge: a function of files. `decide` compares two arms at one point; the rest makes a verdict of a run."""
+
+from __future__ import annotations
+
+from storqual.judge.decision import Decision, History, decide
+
+__all__ = ["Decision", "History", "decide"]

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`decide`: whether the candidate is no worse than the margin, from the launches measured so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from storqual.statistics.analysis import Analysis, Limits, Outcome
+from storqual.statistics.launches import pad
+from storqual.statistics.noise import Prior
+from storqual.statistics.pairs import analyse_pairs
+from storqual.statistics.sessions import analyse_sessions, split_sessions
+
+__all__ = ["Decision", "History", "Launches", "analyse", "as_decision", "decide", "limits_for"]
+
+Launches = Sequence[Sequence[float] | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the launches so far say. All numbers are fractions; negative = worse, whatever is better.
+
+    `ci95` holds over all looks together. `detectable` is the size of the loss that these launches find with power
+    0.8. `pairs_wanted` is how many further pairs (with sessions: further sessions per arm) a decision will take at
+    this noise and shift; 0 when decided.
+    """
+
+    outcome: Outcome
+    shift: float
+    ci95: tuple[float, float]
+    detectable: float
+    pairs_wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Noise of this point in earlier campaigns, as standard deviations of log-ratios with degrees of freedom.
+
+    `sd_pair` is that of one interleaved pair of launches of equal drops, `sd_session` that of a session's level
+    about the mean of its arm. None, or no degrees of freedom, means not known.
+    """
+
+    sd_pair: float | None = None
+    df_pair: float = 0.0
+    sd_session: float | None = None
+    df_session: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("sd_pair", "sd_session"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is {value!r}, expected a finite number, 0 or more")
+        for name in ("df_pair", "df_session"):
+            value = getattr(self, name)
+            if not value >= 0:
+                raise ValueError(f"{name} is {value!r}, expected 0 or more")
+
+    def pair(self) -> Prior | None:
+        """The variance of a pair's log-ratio."""
+        return _prior(self.sd_pair, self.df_pair, 1.0)
+
+    def launch(self) -> Prior | None:
+        """The variance of one launch: half of a pair's."""
+        return _prior(self.sd_pair, self.df_pair, 0.5)
+
+    def session(self) -> Prior | None:
+        """The variance of a session's level."""
+        return _prior(self.sd_session, self.df_session, 1.0)
+
+
+def decide(
+    baseline: Launches,
+    candidate: Launches,
+    *,
+    margin: float = 0.03,
+    indifference: float = 0.01,
+    alpha: float = 0.05,
+    better: Literal["higher", "lower"] = "higher",
+    baseline_sessions: Sequence[object] | None = None,
+    candidate_sessions: Sequence[object] | None = None,
+    history: History | None = None,
+) -> Decision:
+    """Judge one point from all launches so far, in wall-clock order, each a list of per-second values (or one value).
+
+    Passes when the candidate is shown to lose less than `margin`, fails when it is shown to lose more than
+    `indifference`, at the first look that shows either; each of the two errs at most `alpha` over all looks. There is
+    a look after each complete pair, and an odd launch is ignored; with session ids there is one after each complete
+    session in both arms. Raises ValueError for a launch that is empty, holds NaN, infinity or a negative value, or
+    has a mean of 0, for session ids that do not fit, and for limits that make no sense.
+    """
+    return as_decision(
+        analyse(
+            baseline,
+            candidate,
+            margin=margin,
+            indifference=indifference,
+            alpha=alpha,
+            better=better,
+            baseline_sessions=baseline_sessions,
+            candidate_sessions=candidate_sessions,
+            history=history,
+        ),
+        better,
+    )
+
+
+def analyse(
+    baseline: Launches,
+    candidate: Launches,
+    *,
+    margin: float = 0.03,
+    indifference: float = 0.01,
+    alpha: float = 0.05,
+    better: Literal["higher", "lower"] = "higher",
+    baseline_sessions: Sequence[object] | None = None,
+    candidate_sessions: Sequence[object] | None = None,
+    history: History | None = None,
+) -> Analysis:
+    """The same with everything that the decision rests on, as logarithms."""
+    limits = limits_for(margin, indifference, alpha, better)
+    sign = 1.0 if better == "higher" else -1.0
+    arms = [_checked(arm, name) for arm, name in ((baseline, "baseline"), (candidate, "candidate"))]
+    known = history or History()
+    if baseline_sessions is None and candidate_sessions is None:
+        count = min(len(arms[0]), len(arms[1]))
+        if count == 0:
+            return _nothing("pair", "no complete pair of launches")
+        filled = pad(arms[0][:count] + arms[1][:count])
+        pairs = analyse_pairs(filled[None, :count], filled[None, count:], limits, sign=sign, prior=known.pair())
+        return pairs[0]
+    for arm, ids, name in (
+        (arms[0], baseline_sessions, "baseline_sessions"),
+        (arms[1], candidate_sessions, "candidate_sessions"),
+    ):
+        if ids is None or len(ids) != len(arm):
+            found = "none" if ids is None else str(len(ids))
+            raise ValueError(f"{name}: found {found}, expected a session id for each of {len(arm)} launches")
+    if not arms[0] or not arms[1]:
+        return _nothing("session", "no launch of one arm")
+    filled = pad(arms[0] + arms[1])
+    return analyse_sessions(
+        split_sessions(filled[: len(arms[0])], baseline_sessions or ()),
+        split_sessions(filled[len(arms[0]) :], candidate_sessions or ()),
+        limits,
+        sign=sign,
+        launch_prior=known.launch(),
+        session_prior=known.session(),
+    )
+
+
+def limits_for(margin: float, indifference: float, alpha: float, better: str) -> Limits:
+    """Margin and indifference (fractions) as logarithms of losses. Raises ValueError when they make no sense."""
+    if better not in ("higher", "lower"):
+        raise ValueError(f"better is {better!r}, expected 'higher' or 'lower'")
+    if not 0 <= indifference < margin < 1:
+        raise ValueError(
+            f"found indifference {indifference!r} and margin {margin!r}, expected 0 <= indifference < margin < 1"
+        )
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha is {alpha!r}, expected more than 0 and less than 0.5")
+    if better == "higher":
+        return Limits(math.log1p(-margin), math.log1p(-indifference), alpha)
+    return Limits(-math.log1p(margin), -math.log1p(indifference), alpha)
+
+
+def as_decision(analysis: Analysis, better: str) -> Decision:
+    """Logarithms turned into fractions of the baseline."""
+    return Decision(
+        outcome=analysis.outcome,
+        shift=_fraction(analysis.shift, better),
+        ci95=(_fraction(analysis.low, better), _fraction(analysis.high, better)),
+        detectable=-_fraction(analysis.detectable, better),
+        pairs_wanted=analysis.wanted,
+    )
+
+
+def _fraction(log_ratio: float, better: str) -> float:
+    """A log-ratio as a change of the baseline; a latency that rises by 5 % is -0.05."""
+    if math.isnan(log_ratio):
+        return math.nan
+    if better == "higher":
+        return math.expm1(min(log_ratio, 700.0)) if log_ratio < np.inf else math.inf
+    return -math.expm1(min(-log_ratio, 700.0)) if log_ratio > -np.inf else -math.inf
+
+
+def _checked(launches: Launches, name: str) -> list[list[float]]:
+    """Launches as lists of numbers. Raises ValueError for one that says nothing."""
+    checked = []
+    for number, launch in enumerate(launches):
+        values = list(launch) if isinstance(launch, Iterable) else [launch]
+        where = f"{name}, launch {number}"
+        if not values:
+            raise ValueError(f"{where}: found no value")
+        seconds = [float(value) for value in values]
+        if not all(math.isfinite(value) for value in seconds):
+            raise ValueError(f"{where}: found {next(v for v in seconds if not math.isfinite(v))}, expected numbers")
+        if min(seconds) < 0:
+            raise ValueError(f"{where}: found {min(seconds)}, expected no negative value")
+        if sum(seconds) <= 0:
+            raise ValueError(f"{where}: found a mean of {sum(seconds) / len(seconds)}, expected more than 0")
+        checked.append(seconds)
+    return checked
+
+
+def _nothing(unit: Literal["pair", "session"], reason: str) -> Analysis:
+    return Analysis(
+        outcome="inconclusive",
+        unit=unit,
+        shift=math.nan,
+        low=-math.inf,
+        high=math.inf,
+        bound=-math.inf,
+        detectable=-math.inf,
+        wanted=3,
+        units=0,
+        sd=math.nan,
+        df=0.0,
+        robust=False,
+        missing=reason,
+    )
+
+
+def _prior(sd: float | None, df: float, share: float) -> Prior | None:
+    return None if sd is None or df <= 0 else Prior(sd * sd * share, float(df))

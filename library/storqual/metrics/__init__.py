@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every metric, once: a function of stored primitives, so that a metric added today judges last year's run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storqual.metrics.latency import LATENCIES
+from storqual.metrics.metric import Launch, Measured, Metric, Unavailable, Value, merged
+from storqual.metrics.processor import PROCESSOR
+from storqual.metrics.rates import RATES
+from storqual.metrics.steadiness import STEADINESS
+
+__all__ = ["METRICS", "Launch", "Measured", "Metric", "Unavailable", "Value", "merged"]
+
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*RATES, *LATENCIES, *PROCESSOR, *STEADINESS)}
+"""All metrics by name."""

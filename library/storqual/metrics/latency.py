@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latency from what fio counts per I/O: the mean from sums, percentiles from histogram bins added up over jobs.
+
+Percentiles are never averaged. fio's bins are at most 1/128 (0.78 %) wide, and a percentile is the bin in which it
+lies; one with fewer than ten I/Os beyond it is not a percentile but an anecdote, and has no value. Latency is total
+latency (submission and completion) of a closed loop, unless the workload asks for a rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import accumulate
+
+from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
+
+__all__ = ["LATENCIES", "PERCENTILES", "percentile_us"]
+
+PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.999", "99.9999")
+FEWEST_BEYOND = 10
+US = 1000.0
+
+
+def _ways(measured: Measured, way: str) -> list[str]:
+    """The directions in which I/O was done. Raises UnavailableError for none."""
+    ways = [one for one in ((way,) if way else ("read", "write")) if measured.primitives.get(f"{one}_ios")]
+    if not ways:
+        raise UnavailableError(f"no {f'{way} ' if way else ''}I/O was done")
+    return ways
+
+
+def _parts(measured: Measured, way: str, name: str) -> list[float]:
+    """A primitive of each direction that did I/O. Raises UnavailableError when one lacks it."""
+    ways = _ways(measured, way)
+    lacking = [one for one in ways if f"{one}_{name}" not in measured.primitives]
+    if lacking:
+        raise UnavailableError(f"no {lacking[0]}_{name} was recorded")
+    return [float(measured.primitives[f"{one}_{name}"]) for one in ways]
+
+
+def percentile_us(measured: Measured, share: float, way: str = "") -> float:
+    """The latency in microseconds that `share` of the I/Os (0 to 1) do not exceed, from their bins.
+
+    Raises UnavailableError when bins are missing, do not hold all I/Os, or hold fewer than ten beyond the percentile.
+    """
+    counts: dict[int, int] = {}
+    ios = 0
+    for one in _ways(measured, way):
+        bins = measured.primitives.get(f"{one}_bins")
+        if bins is None:
+            raise UnavailableError(f"no {one}_bins was recorded (fio was not asked for json+)")
+        ios += int(measured.primitives[f"{one}_ios"])
+        for edge, count in bins.items():
+            counts[int(edge)] = counts.get(int(edge), 0) + int(count)
+    total = sum(counts.values())
+    if total <= 0 or total < 0.99 * ios:
+        raise UnavailableError(f"the bins hold {total} of {ios} I/Os")
+    # the product is rounded: 0.9999 x 100,000 must leave ten beyond, not nine
+    rank = math.ceil(round(share * total, 6))
+    beyond = total - rank
+    if beyond < FEWEST_BEYOND:
+        wanted = math.ceil(FEWEST_BEYOND / (1.0 - share))
+        raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {wanted} I/Os in all")
+    edges = sorted(counts)
+    for edge, seen in zip(edges, accumulate(counts[edge] for edge in edges), strict=True):
+        if seen >= rank:
+            return edge / US
+    raise UnavailableError("the bins are empty")
+
+
+def _mean(way: str) -> Metric:
+    def function(measured: Measured) -> Value:
+        total = sum(_parts(measured, way, "lat_sum_ns"))
+        return Value(total / US / sum(_parts(measured, way, "ios")))
+
+    needs = (f"{way}_lat_sum_ns" if way else "read_lat_sum_ns|write_lat_sum_ns",)
+    return _metric(way, "mean", "Mean latency", needs, function)
+
+
+def _largest(way: str) -> Metric:
+    def function(measured: Measured) -> Value:
+        return Value(max(_parts(measured, way, "lat_max_ns")) / US)
+
+    needs = (f"{way}_lat_max_ns" if way else "read_lat_max_ns|write_lat_max_ns",)
+    return _metric(way, "max", "Longest latency", needs, function)
+
+
+def _percentile(way: str, percent: str) -> Metric:
+    share = float(percent) / 100.0
+
+    def function(measured: Measured) -> Value:
+        return Value(percentile_us(measured, share, way))
+
+    needs = (f"{way}_bins" if way else "read_bins|write_bins",)
+    return _metric(way, f"p{percent}", f"p{percent} latency", needs, function)
+
+
+def _metric(way: str, short: str, label: str, needs: tuple[str, ...], function: object) -> Metric:
+    name = f"{way}_latency_{short}_us" if way else f"latency_{short}_us"
+    said = f"{label} of {way}s" if way else label
+    return Metric(name, said, "us", "lower", needs, "time", function)  # type: ignore[arg-type]
+
+
+def _all() -> Iterator[Metric]:
+    for way in ("", "read", "write"):
+        yield _mean(way)
+        yield _largest(way)
+        for percent in PERCENTILES:
+            yield _percentile(way, percent)
+
+
+LATENCIES: tuple[Metric, ...] = tuple(_all())

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a metric is: a name with unit and direction, and a function of a launch's primitives and series.
+
+A metric has a value or a reason why there is none. It is never 0 for want of data, and never NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+__all__ = ["Launch", "Measured", "Metric", "Unavailable", "UnavailableError", "Value", "merged"]
+
+Better = Literal["higher", "lower"]
+Kind = Literal["rate", "time", "ratio", "count"]
+
+
+class Measured(Protocol):
+    """A sample, or several merged: what metrics are functions of."""
+
+    @property
+    def primitives(self) -> Mapping[str, Any]:
+        """Counts, bytes, nanoseconds, ticks and bins."""
+
+    @property
+    def series(self) -> Mapping[str, Sequence[float]]:
+        """Values per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Primitives and series without the rest of a sample."""
+
+    primitives: Mapping[str, Any]
+    series: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A metric's value in its unit. `source` names how it was found where there are several ways."""
+
+    value: float
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why a metric has no value."""
+
+    reason: str
+
+
+class UnavailableError(Exception):
+    """Raised inside a metric's function when the data cannot answer; `Metric.value` turns it into `Unavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    `needs` are the primitives or series without which it can never have a value; `a|b` means either. `kind` says how
+    it is judged: rates and times by their logarithm, counts by a rule for counts. `series` is the series that holds
+    the same quantity per second up to a factor, where there is one: the judge then sees dips inside a launch.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: Better
+    needs: tuple[str, ...]
+    kind: Kind
+    function: Callable[[Measured], Value]
+    series: str = ""
+
+    def value(self, measured: Measured) -> Value | Unavailable:
+        """The value of a launch, or why there is none."""
+        for need in self.needs:
+            if not any(name in measured.primitives or measured.series.get(name) for name in need.split("|")):
+                return Unavailable(f"no {need.replace('|', ' or ')} was recorded")
+        try:
+            found = self.function(measured)
+        except UnavailableError as problem:
+            return Unavailable(str(problem))
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as problem:
+            return Unavailable(f"the primitives do not fit together ({type(problem).__name__}: {problem})")
+        if not math.isfinite(found.value):
+            return Unavailable(f"{self.name} came out as {found.value}")
+        return found
+
+
+_LARGEST = frozenset({"read_lat_max_ns", "write_lat_max_ns", "trim_lat_max_ns"})
+_EQUAL = frozenset({"cpu_count", "tick_ns"})
+
+
+def merged(launches: Iterable[Measured]) -> Launch:
+    """Several launches as one: counts, times and bins are added, maxima stay maxima, seconds follow each other.
+
+    What one of them lacks, the merged launch lacks too: half a sum is no sum.
+    """
+    every = list(launches)
+    if not every:
+        return Launch({}, {})
+    names = set(every[0].primitives).intersection(*(launch.primitives for launch in every[1:]))
+    primitives: dict[str, Any] = {}
+    for name in sorted(names):
+        values = [launch.primitives[name] for launch in every]
+        if isinstance(values[0], Mapping):
+            primitives[name] = _added(values)
+        elif name in _LARGEST:
+            primitives[name] = max(values)
+        elif name not in _EQUAL:
+            primitives[name] = sum(values)
+        elif len(set(values)) == 1:
+            primitives[name] = values[0]
+    # a direction without I/O has no bins and no maximum: it adds nothing, it hides nothing
+    for way in ("read", "write"):
+        if any(launch.primitives.get(f"{way}_ios") for launch in every):
+            having = [launch.primitives for launch in every if launch.primitives.get(f"{way}_ios")]
+            if all(f"{way}_bins" in p for p in having):
+                primitives[f"{way}_bins"] = _added([p[f"{way}_bins"] for p in having])
+            if all(f"{way}_lat_max_ns" in p for p in having):
+                primitives[f"{way}_lat_max_ns"] = max(p[f"{way}_lat_max_ns"] for p in having)
+            if all(f"{way}_lat_sum_ns" in p for p in having):
+                primitives[f"{way}_lat_sum_ns"] = sum(p[f"{way}_lat_sum_ns"] for p in having)
+    kept = set(every[0].series).intersection(*(launch.series for launch in every[1:]))
+    series = {name: [second for launch in every for second in launch.series[name]] for name in sorted(kept)}
+    return Launch(primitives, series)
+
+
+def _added(bins: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for one in bins:
+        for edge, count in one.items():
+            total[edge] = total.get(edge, 0) + count
+    return total

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The level of each launch: its mean, with dips bounded so that one stall does not decide a verdict in either way.
+
+A dip (garbage collection, a retry) takes 10 to 30 % off one to three seconds. In launches of five seconds such dips
+can double the variance of the means, so that a verdict needs twice the bench time. Seconds are therefore bounded at
+`BOUND` robust standard deviations about the median of their arm, and the means corrected for that (one Newton step
+of Huber's location). What was bounded is not lost: dips are counted by a metric of their own, and the plain means
+are used instead
+
+- where more than `MOST_BOUNDED` of an arm's seconds, beyond one whole launch, would be bounded: that is not a dip,
+  that is a second mode;
+- where the candidate loses more by what is bounded than the baseline, in more launches than chance explains;
+- where there are too few seconds to know what a usual second is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+__all__ = ["Levels", "launch_levels", "pad", "session_levels"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+BOUND = 2.5
+MOST_BOUNDED = 0.10
+FEWEST_SECONDS = 20
+LARGEST_SCALE = 0.3
+ASYMMETRY_LEVEL = 0.05
+LONGEST_SERIES = 60
+_MAD = 1.482602218505602
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Logarithms of one arm's launch levels at each look; axes (point, look, launch), NaN beyond a look's launches.
+
+    `used` are robust where `bounded` says so, plain elsewhere.
+    """
+
+    used: Floats
+    plain: Floats
+    bounded: Flags
+
+
+def pad(launches: list[list[float]]) -> Floats:
+    """Launches as a rectangle (launch, second), filled up with NaN; long series averaged to a minute's worth."""
+    longest = max(len(launch) for launch in launches)
+    group = -(-longest // LONGEST_SERIES)
+    rows = [_grouped(launch, group) for launch in launches] if group > 1 else launches
+    width = max(len(row) for row in rows)
+    filled = np.full((len(rows), width), np.nan)
+    for row, values in zip(filled, rows, strict=True):
+        row[: len(values)] = values
+    return filled
+
+
+def _grouped(launch: list[float], group: int) -> list[float]:
+    """Means of `group` successive seconds; the last group may be shorter and is weighted as a whole one."""
+    values = np.asarray(launch)
+    return [float(values[i : i + group].mean()) for i in range(0, len(values), group)]
+
+
+def launch_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> tuple[Levels, Levels]:
+    """The levels of both arms after 1, 2, ... pairs; arguments have axes (point, launch, second).
+
+    `sign` is +1 where higher is better. A look uses its own launches only, so that a later launch never changes an
+    earlier look.
+    """
+    plain = [np.log(np.nanmean(arm, axis=2)) for arm in (baseline, candidate)]
+    count = baseline.shape[1]
+    shown = np.tril(np.ones((count, count), dtype=bool))
+    wide = [np.where(shown, level[:, None, :], np.nan) for level in plain]
+    if baseline.shape[2] == 1:
+        nothing = np.zeros((baseline.shape[0], count), dtype=bool)
+        return Levels(wide[0], wide[0], nothing), Levels(wide[1], wide[1], nothing)
+    robust, bounded = _robust(baseline, candidate, shown, sign)
+    used = [np.where(bounded[:, :, None], r, w) for r, w in zip(robust, wide, strict=True)]
+    return Levels(used[0], wide[0], bounded), Levels(used[1], wide[1], bounded)
+
+
+def _robust(baseline: Floats, candidate: Floats, shown: Flags, sign: float) -> tuple[list[Floats], Flags]:
+    """Huber levels of both arms at each look, and at which looks they may be used."""
+    relative = []
+    centres = []
+    for arm in (baseline, candidate):
+        points, count, seconds = arm.shape
+        seen = np.where(shown[None, :, :, None], arm[:, None, :, :], np.nan)
+        centre = _median(seen.reshape(points, count, count * seconds))
+        # an arm that stands still for most of its seconds has no usual second: its spread is refused below
+        centre = np.where(centre > 0, centre, 1e-9)
+        centres.append(centre)
+        relative.append(seen / centre[:, :, None, None] - 1.0)
+    points, count = centres[0].shape
+    deviations = np.concatenate([np.abs(r).reshape(points, count, -1) for r in relative], axis=2)
+    spread = _MAD * _median(deviations)
+    enough = np.sum(~np.isnan(deviations), axis=2) >= FEWEST_SECONDS
+    usable = enough & (spread > 0) & (spread < LARGEST_SCALE)
+    limit = BOUND * np.where(usable, spread, 1.0)[:, :, None, None]
+    arm_seconds = baseline.shape[2]
+    levels: list[Floats] = []
+    lost: list[Floats] = []
+    for r, centre in zip(relative, centres, strict=True):
+        clipped = np.clip(r, -limit, limit)
+        outside = np.abs(r) > limit
+        valid = ~np.isnan(r)
+        seconds = np.maximum(valid.sum(axis=3), 1)
+        number, total = outside.sum(axis=(2, 3)), np.maximum(valid.sum(axis=(2, 3)), 1)
+        share = number / total
+        usable &= number <= arm_seconds + MOST_BOUNDED * total
+        mean = np.where(valid, clipped, 0.0).sum(axis=3) / seconds
+        step = mean / (1.0 - np.minimum(share, 0.5))[:, :, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            level = np.log(centre[:, :, None] * np.maximum(1.0 + step, 1e-9))
+        levels.append(np.where(valid.any(axis=3), level, np.nan))
+        # what the bound took away from each launch, in standard deviations of a second; negative: work was lost
+        taken = np.where(valid, r - clipped, 0.0).sum(axis=3)
+        lost.append(sign * taken / (limit[:, :, :, 0] / BOUND))
+    usable &= ~_lopsided(lost[0], lost[1])
+    return levels, usable
+
+
+def _lopsided(baseline: Floats, candidate: Floats) -> Flags:
+    """Whether the candidate loses more by what is bounded, in more launches than a fair coin explains."""
+    mine = (candidate < -1.0).sum(axis=2)
+    theirs = (baseline < -1.0).sum(axis=2)
+    # P(X >= mine) of a fair coin thrown mine + theirs times
+    chance = special.bdtrc(mine - 1.0, mine + theirs, 0.5)
+    more: Flags = (mine > theirs) & (chance < ASYMMETRY_LEVEL)
+    return more
+
+
+def _median(values: Floats) -> Floats:
+    """Medians along the last axis without NaN; much faster than nanmedian on many short rows."""
+    ordered = np.sort(values, axis=-1)
+    number = np.sum(~np.isnan(ordered), axis=-1)
+    low = np.maximum((number - 1) // 2, 0)[..., None]
+    high = np.maximum(number // 2, 0)[..., None]
+    high = np.minimum(high, ordered.shape[-1] - 1)
+    pair = np.take_along_axis(ordered, low, -1) + np.take_along_axis(ordered, high, -1)
+    median: Floats = pair[..., 0] / 2
+    return median
+
+
+def session_levels(
+    baseline: Sequence[Floats], candidate: Sequence[Floats], sign: float = 1.0
+) -> tuple[tuple[list[Floats], list[Floats]], tuple[list[Floats], list[Floats]], bool]:
+    """Logarithms of launch levels, one array per session: (used, plain) of both arms, and whether used are robust.
+
+    Each argument has one array (launch, second) per session. Seconds are bounded about the median of their session.
+    """
+    arms = (baseline, candidate)
+    plain = tuple([np.log(np.nanmean(session, axis=1)) for session in arm] for arm in arms)
+    centres = [[float(np.nanmedian(session)) for session in arm] for arm in arms]
+    if min(min(arm) for arm in centres) <= 0:
+        return (plain[0], plain[1]), (plain[0], plain[1]), False
+    relative = [
+        [session / centre - 1.0 for session, centre in zip(arm, around, strict=True)]
+        for arm, around in zip(arms, centres, strict=True)
+    ]
+    deviations = np.concatenate([np.abs(r).ravel() for arm in relative for r in arm])
+    spread = _MAD * float(np.nanmedian(deviations))
+    usable = int(np.sum(~np.isnan(deviations))) >= FEWEST_SECONDS and 0 < spread < LARGEST_SCALE
+    used: list[list[Floats]] = []
+    lost: list[Floats] = []
+    for arm, around in zip(relative, centres, strict=True):
+        if not usable:
+            break
+        limit = BOUND * spread
+        outside = [np.abs(r) > limit for r in arm]
+        number, total = sum(int(o.sum()) for o in outside), sum(int(np.sum(~np.isnan(r))) for r in arm)
+        share = number / total
+        usable = number <= max(r.shape[1] for r in arm) + MOST_BOUNDED * total
+        used.append(
+            [
+                np.log(centre * np.maximum(1.0 + np.nanmean(np.clip(r, -limit, limit), axis=1) / (1.0 - share), 1e-9))
+                for r, centre in zip(arm, around, strict=True)
+            ]
+        )
+        lost.append(np.concatenate([sign * np.nansum(r - np.clip(r, -limit, limit), axis=1) / spread for r in arm]))
+    if not usable or bool(_lopsided(lost[0][None, None], lost[1][None, None])[0, 0]):
+        return (plain[0], plain[1]), (plain[0], plain[1]), False
+    return (used[0], used[1]), (plain[0], plain[1]), True

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How noisy are pairs, or sessions: a variance with degrees of freedom, with or without earlier knowledge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+__all__ = ["LAUNCH_FLOOR", "Prior", "pair_variance", "with_prior"]
+
+Floats = NDArray[np.float64]
+
+LAUNCH_FLOOR = 0.0005
+"""Standard deviation below which no launch is believed to repeat, as a share of its mean.
+
+A throttled or emulated drive gives equal figures to the last digit, and a variance of nothing would make every
+difference significant. But a launch starts and ends between two I/Os, and fio's seconds are a millisecond wide, so
+that two launches of a few seconds that agree better than this agree by rounding."""
+
+_DISAGREE = 0.01
+"""One-sided level of the tests by which one source of the variance is dropped for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """A variance known from earlier campaigns, with its degrees of freedom."""
+
+    variance: float
+    df: float
+
+
+@lru_cache(maxsize=64)
+def _ratio_limits(count: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """For 1 to `count` pairs: degrees of freedom of both sources, and the limits of their ratio."""
+    k = np.arange(count, dtype=np.float64)
+    # successive differences of k + 1 normal values have the variance of an estimate with these degrees of freedom
+    nv = 2 * k * k / np.maximum(3 * k - 1, 1)
+    some = np.maximum(k, 1.0), np.maximum(nv, 1.0)
+    return k, nv, special.fdtri(*some, _DISAGREE), special.fdtri(*some, 1 - _DISAGREE)
+
+
+def pair_variance(
+    difference_ss: Floats, common_ss: Floats, floor: float = 2 * LAUNCH_FLOOR**2
+) -> tuple[Floats, Floats]:
+    """The variance of one pair's log-ratio after 1, 2, ... pairs, and its degrees of freedom (last axis: looks).
+
+    `difference_ss` is the sum of squares of the log-ratios about their mean. `common_ss` is the sum of squared
+    successive differences, halved, of (log candidate + log baseline): when launches are independent it has the same
+    expectation per term and is independent of the log-ratios, so it adds two thirds to the degrees of freedom at no
+    cost in bench time. Slow drift hardly touches it. Where the two disagree (neighbours share slow noise that
+    cancels in the pair, or disturb each other) the log-ratios alone are believed.
+    """
+    k, nv, low, high = _ratio_limits(difference_ss.shape[-1])
+    terms = np.maximum(k, 1.0)
+    own = np.maximum(difference_ss / terms, floor)
+    common = np.maximum(common_ss / terms, floor)
+    ratio = own / common
+    agree = (ratio >= low) & (ratio <= high)
+    both = (k * own + nv * common) / np.maximum(k + nv, 1.0)
+    return np.where(agree, both, own), np.where(agree, k + nv, k)
+
+
+def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Floats, Floats]:
+    """Variance and degrees of freedom with earlier knowledge added, unless the new data are clearly noisier."""
+    if prior is None or prior.df <= 0:
+        return variance, df
+    limit = special.fdtri(np.maximum(df, 1.0), prior.df, 1 - _DISAGREE)
+    noisier = (df >= 1) & (variance > limit * prior.variance)
+    added = (df * variance + prior.df * prior.variance) / (df + prior.df)
+    return np.where(noisier, variance, added), np.where(noisier, df, df + prior.df)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make benchmark`: error rates and bench seconds of the gate, from simulated benches with recorded seeds.
+
+python -m tests.benchmark                        # 1,000 trials a cell, some minutes
+python -m tests.benchmark --trials 200           # a first look; STORQUAL_BENCHMARK_TRIALS does the same
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+from storqual.judge import History
+from tests.benchmark.simulator import NOISES, Bench
+from tests.benchmark.trials import Cell, run_pairs, run_sessions
+
+SEED = 4
+EFFECTS = (0.0, -0.01, -0.03, -0.05, -0.08)
+DESIGNS = ((2, 15), (3, 10), (4, 8), (6, 6), (8, 4), (12, 4))
+SESSION_EFFECT = 0.01
+HEADER = (
+    f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}"
+    f"{'bench s':>9}{'once s':>8}{'wanted':>8}"
+)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=int(os.environ.get("STORQUAL_BENCHMARK_TRIALS", "1000")))
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--only", choices=("pairs", "history", "short", "sessions", "dips"), default=None)
+    options = parser.parse_args()
+    began = time.monotonic()
+    print(
+        f"storqual gate: margin 3 %, indifference 1 %, alpha 5 %; {options.trials} trials a cell, seed {options.seed}"
+    )
+    print("pass and FAIL: after confirmation of fails on fresh data; fail once: the first decision alone; open: not")
+    print("decided within the launches; wanted: median of further pairs (sessions per arm) that those ask for.")
+    parts = {"pairs": _pairs, "history": _history, "short": _short, "dips": _dips, "sessions": _sessions}
+    for name, part in parts.items():
+        if options.only in (None, name):
+            part(options.trials, options.seed)
+    print(f"\n{time.monotonic() - began:.0f} s of this machine")
+
+
+def _pairs(trials: int, seed: int) -> None:
+    _head("interleaved pairs of 5 s, at most 48; a launch costs 1.35 s more")
+    for noise in NOISES.values():
+        for effect in EFFECTS:
+            _row(noise.name, effect, run_pairs(Bench(noise, effect), trials, seed))
+
+
+def _history(trials: int, seed: int) -> None:
+    _head("the same with noise history: 21 earlier A/A pairs of mixed noise")
+    for effect in (0.0, -0.03, -0.05):
+        cell = run_pairs(Bench(NOISES["middle"], effect), trials, seed, history=History(sd_pair=0.039, df_pair=20))
+        _row("middle, with history", effect, cell)
+
+
+def _short(trials: int, seed: int) -> None:
+    _head("launches of 2 s, at most 96 pairs; a launch costs 1.35 s more")
+    for name in ("calm", "mixed", "rough"):
+        for effect in (0.0, -0.03, -0.05):
+            _row(f"{name}, 2 s", effect, run_pairs(Bench(NOISES[name], effect, pairs=96, seconds=2), trials, seed))
+
+
+def _dips(trials: int, seed: int) -> None:
+    _head("the candidate dips more often: by the decision on the mean alone (dips are a criterion of their own)")
+    for factor in (3.0, 10.0):
+        _row(f"mixed, {factor:.0f} x dips", 0.0, run_pairs(Bench(NOISES["mixed"], dips=factor), trials, seed))
+
+
+def _sessions(trials: int, seed: int) -> None:
+    _head("each arm in boot sessions of its own, session effect 1 %, middle noise; boots not counted in seconds")
+    for sessions, launches in DESIGNS:
+        for effect in (0.0, -0.03, -0.05):
+            bench = Bench(NOISES["middle"], effect, pairs=launches, sessions=sessions, session_effect=SESSION_EFFECT)
+            _row(f"{sessions} sessions x {launches}", effect, run_sessions(bench, trials, seed))
+    bench = Bench(NOISES["middle"], pairs=30, sessions=1, session_effect=SESSION_EFFECT)
+    _row("1 session x 30", 0.0, run_sessions(bench, trials, seed))
+
+
+def _head(title: str) -> None:
+    print(f"\n{title}\n{HEADER}", flush=True)
+
+
+def _row(name: str, effect: float, cell: Cell) -> None:
+    print(
+        f"{name:<24}{100 * effect:>6.0f}%{cell.passed:>8.1f}{cell.fail:>8.1f}{cell.raw_fail:>12.1f}"
+        f"{cell.undecided:>8.1f}{cell.seconds:>9.0f}{cell.raw_seconds:>8.0f}{cell.pairs_wanted:>8.0f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
