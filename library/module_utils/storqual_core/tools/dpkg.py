@@ -13,6 +13,7 @@ from ..errors import ToolError
 __all__ = ["Package", "install", "installed", "kernel_of", "parse_packages"]
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
+_IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
 _INSTALL_TIMEOUT = 3600.0
 
 
@@ -46,13 +47,25 @@ def installed(runner: Runner, name: str) -> Package | None:
 
 
 def kernel_of(runner: Runner, name: str) -> str:
-    """The kernel release (`uname -r`) that an installed package carries. Raises ToolError when it carries none."""
-    listed = runner(["dpkg-query", "-L", name], timeout=60.0).expect().stdout
-    releases = {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
+    """The kernel release (`uname -r`) that an installed package carries. Raises ToolError when it carries none.
+
+    A meta package (linux-image-amd64) carries nothing itself: the image it depends on does.
+    """
+    releases = _carried(runner, name)
+    if not releases:
+        depends = runner(["dpkg-query", "-W", "-f", "${Depends}", name], timeout=60.0).expect().stdout
+        images = sorted({match.group(0) for match in _IMAGE.finditer(depends)})
+        releases = {release for image in images for release in _carried(runner, image)}
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
         raise ToolError(f"package {name} should carry one kernel, it carries {held}")
     return releases.pop()
+
+
+def _carried(runner: Runner, name: str) -> set[str]:
+    """The kernel releases among the files of an installed package."""
+    listed = runner(["dpkg-query", "-L", name], timeout=60.0).expect().stdout
+    return {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
 
 
 def install(runner: Runner, files: Sequence[str]) -> None:

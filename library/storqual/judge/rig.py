@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What spoils a whole campaign, and what spoils single points: evidence beside the numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from storqual.store import Event, Run, guard_ledger
+
+__all__ = ["block_evidence", "rig_problems", "sectors_outside"]
+
+_PANIC_LINES = 3
+
+
+def sectors_outside(run: Run) -> int:
+    """Sectors written to disks that no claim covers."""
+    return int(guard_ledger(run.events, run.benches)["sectors_written_outside_claims"])
+
+
+def rig_problems(run: Run) -> list[str]:
+    """Sentences that make the run an ERROR whatever was measured: the rig or the guard is not valid."""
+    problems = []
+    outside = sectors_outside(run)
+    if outside:
+        problems.append(f"{outside} sectors were written to disks that no claim covers")
+    for event in run.events:
+        sentence = _spoils(event)
+        if sentence:
+            problems.append(f"{event.bench}: {sentence}" if event.bench else sentence)
+    return problems + _shared_boots(run)
+
+
+def _spoils(event: Event) -> str:
+    """What an event of that kind says about the rig; empty for one that says nothing."""
+    if event.kind == "kernel_panic":
+        lines = event.text("text").strip().splitlines()
+        panic = next((line for line in lines if "Kernel panic" in line), lines[0] if lines else "no text was kept")
+        return f"the kernel of the {event.fields.get('arm') or 'bench'} panicked: {panic.strip()}"
+    if event.kind == "provision_failed":
+        return f"session {event.text('session')} could not be provisioned: {_first_line(event.text('reason'))}"
+    if event.kind == "unplugged":
+        return f"drive {event.text('drive')} was unplugged while it was measured"
+    if event.kind == "restore_failed":
+        return f"the bench was not left as it was found: {_first_line(event.text('reason'))}"
+    if event.kind == "failed":
+        return f"{_first_line(event.text('message'))} (task {event.fields.get('task') or 'unknown'})"
+    return ""
+
+
+def _shared_boots(run: Run) -> list[str]:
+    """Sessions of a drop that costs a reboot must not share a boot: one session would be counted as two."""
+    costly = {(session.bench, session.id) for session in run.plan.sessions if session.change == "reboot"}
+    boots: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for event in run.events:
+        if event.kind == "session_started" and event.bench and (event.bench, event.text("session")) in costly:
+            boots[(event.bench, event.text("boot_id"))].append(event.text("session"))
+    return [
+        f"{bench}: sessions {', '.join(sessions)} ran on one boot, so they are one session"
+        for (bench, _), sessions in boots.items()
+        if len(set(sessions)) > 1
+    ]
+
+
+def block_evidence(run: Run) -> Mapping[str, list[str]]:
+    """By block: what the kernel log says happened in it. A perfect number with a reset in the middle is no pass."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for event in run.events:
+        if event.kind != "block_finished":
+            continue
+        for finding in event.fields.get("findings") or ():
+            lines = finding.get("lines") or ["no line was kept"]
+            found[event.text("block")].append(f"kernel log, {finding.get('kind')}: {lines[0]}")
+    return found
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "no reason was recorded"
