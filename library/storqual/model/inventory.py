@@ -68,6 +68,17 @@ class VirtualDrive(Shape):
     seek: bool | None = None
 
 
+class Pace(Shape):
+    """The rate that fio keeps to on a file, so that the file behaves like a drive; per second, in I/Os and bytes."""
+
+    iops: int = Field(gt=0)
+    bandwidth: Size | None = None
+
+    def rate(self, block_size: int) -> int:
+        """I/O per second at a block size."""
+        return self.iops if self.bandwidth is None else max(1, min(self.iops, self.bandwidth // block_size))
+
+
 class Drive(Shape):
     """One physical disk, or one file of a local bench. `claim` true: it may be destroyed."""
 
@@ -82,6 +93,7 @@ class Drive(Shape):
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
     claim: bool = False
     file: Text | None = None
+    paced: Pace | None = Field(default=None, description="files of local benches only")
     virtual: VirtualDrive | None = None
 
     @property
@@ -310,6 +322,8 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
         if missing:
             # the guard compares them with the disk before anything is written
             yield f"{what} claimed without {', '.join(missing)}", "them: a claim names WWN, serial, model and size"
+    if drive.paced is not None:
+        yield f"`paced` on {what} of a {bench.kind} bench", "it on files of local benches only"
     if drive.virtual is not None and bench.kind != "virtual":
         yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
 

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,8 @@ def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tupl
     """
     listed = list_inventory(sources, limit=limit)
     hosts = _hosts(listed)
+    if limit is not None and sources[0].suffix == ".json":
+        hosts = {host: entry for host, entry in hosts.items() if _matches(host, limit)}
     name = " ".join(str(source) for source in sources)
     if not hosts:
         asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
@@ -65,7 +70,7 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
     if not sources:
         missing.append("inventory: found none, expected at least one (-i)")
     raise_all(missing)
-    if len(sources) == 1 and sources[0].suffix == ".json" and limit is None:
+    if len(sources) == 1 and sources[0].suffix == ".json":
         text = sources[0].read_text(encoding="utf-8", errors="replace")
     else:
         text = _ask_ansible(sources, limit)
@@ -80,6 +85,11 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
             [f"{sources[0]}: found a {type(listed).__name__}, expected the list of ansible-inventory"]
         )
     return listed
+
+
+def _matches(host: str, limit: str) -> bool:
+    """Whether a host is meant, for a list that Ansible has made before: names with `*`, separated by commas."""
+    return any(fnmatch.fnmatchcase(host, pattern.strip()) for pattern in limit.split(","))
 
 
 def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
@@ -139,41 +149,59 @@ def _places(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dic
     Ansible's output has no lines. Where a variable is found in the files (beside the host, in its host_vars, else in
     a group) its lines are those; where it is not, messages name the inventory and the host.
     """
-    found: dict[str, tuple[str, dict[Place, int]]] = {}
-    everywhere: list[tuple[Document, Place]] = []
+    shared: list[_Use] = []
+    own: defaultdict[str, list[_Use]] = defaultdict(list)
     for file in _files(sources):
         try:
             document = read_yaml(file, foreign_tags=True)
         except BadInputError:
             # not YAML, or not ours: Ansible has read what it needs from it
             continue
-        everywhere += [
-            (document, place) for place in document.lines if place and str(place[-1]).startswith("storqual_")
-        ]
+        for use in _uses(document):
+            owner = use.owner(file)
+            (shared if owner is None else own[owner]).append(use)
+    places = {}
     for host in hosts:
+        uses = own[host] + shared
+        label = uses[0].document.name if uses else f"{name}, host {host}"
         lines: dict[Place, int] = {}
-        label = ""
-        for document, place in sorted(everywhere, key=lambda use: _nearness(use[0], use[1], host), reverse=True):
-            if _nearness(document, place, host) < 0 or (label and label != document.name):
-                continue
-            label = document.name
-            for inner, line in document.lines.items():
-                if inner[: len(place)] == place:
-                    lines.setdefault((str(place[-1]), *inner[len(place) :]), line)
-            if place[:-1] in document.lines:
-                lines.setdefault((), document.lines[place[:-1]])
-        found[host] = (label or f"{name}, host {host}", lines)
-    return {host: Document(label, None, lines) for host, (label, lines) in found.items()}
+        for use in uses:
+            if use.document.name == label:
+                for inner, line in use.lines.items():
+                    lines.setdefault(inner, line)
+                lines.setdefault((), use.document.line(use.place[:-1]))
+        places[host] = Document(label, None, lines)
+    return places
 
 
-def _nearness(document: Document, place: Place, host: str) -> int:
-    """How likely it is that this occurrence of a variable is the one that `host` has; negative: it is not."""
-    if len(place) >= 3 and place[-3] == "hosts":
-        return 3 if place[-2] == host else -1
-    file = Path(document.name)
-    if "host_vars" in file.parts:
-        return 2 if host in (file.stem, file.parent.name) else -1
-    return 1
+@dataclass(frozen=True)
+class _Use:
+    """One variable of ours in one file: where it stands, and the lines of what is in it."""
+
+    document: Document
+    place: Place
+    lines: dict[Place, int]
+
+    def owner(self, file: Path) -> str | None:
+        """The host it belongs to; None for all hosts of a group."""
+        if len(self.place) >= 3 and self.place[-3] == "hosts":
+            return str(self.place[-2])
+        if "host_vars" in file.parts:
+            return file.stem if file.parent.name == "host_vars" else file.parent.name
+        return None
+
+
+def _uses(document: Document) -> list[_Use]:
+    """Every `storqual_...` variable of a file with its lines, in one pass."""
+    found: dict[Place, _Use] = {}
+    for place, line in document.lines.items():
+        for depth, step in enumerate(place):
+            if isinstance(step, str) and step.startswith("storqual_"):
+                top = place[: depth + 1]
+                use = found.setdefault(top, _Use(document, top, {}))
+                use.lines[(step, *place[depth + 1 :])] = line
+                break
+    return list(found.values())
 
 
 def _files(sources: Sequence[Path]) -> Iterator[Path]:

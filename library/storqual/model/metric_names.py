@@ -23,14 +23,7 @@ class MetricFacts:
 @cache
 def _table() -> dict[str, MetricFacts]:
     # imported when a suite is read: the metrics bring numpy, and most commands read no suite
-    try:
-        metrics = importlib.import_module("storqual.metrics").METRICS
-    except ModuleNotFoundError:
-        known = ["iops=IOPS", "throughput_mb_s=MB/s", "cpu_us_per_io=us", "latency_p99_us=us", "read_iops=IOPS"]
-        return {
-            n: MetricFacts(n, u, "", ("read_ios",) if n == "read_iops" else ())
-            for n, u in (k.split("=") for k in known)
-        }
+    metrics = importlib.import_module("storqual.metrics").METRICS
     return {
         name: MetricFacts(name, str(metric.unit), str(metric.better), tuple(metric.needs))
         for name, metric in metrics.items()

@@ -131,7 +131,7 @@ def block_file(
                 "point": launch.point,
                 "n": launch.n,
                 "drives": [drive.id for drive in drives],
-                "fio": _fio(launch, profile, bench.kind),
+                "fio": _fio(launch, profile, bench.kind, drives),
                 "switch": list(steps.values()),
             }
         )
@@ -158,11 +158,15 @@ _LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "d
 """Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
 
 
-def _fio(launch: Launch, profile: Profile, kind: str) -> dict[str, Any]:
+def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
     values = launch.placed.cell.pattern.values
     options = dict(launch.placed.cell.pattern.options)
+    rates = [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
     if values["rate_iops"] is not None:
-        options["rate_iops"] = values["rate_iops"]
+        rates.append(values["rate_iops"])
+    if rates:
+        # per job, that is per drive and job
+        options["rate_iops"] = min(rates)
     return {
         "rw": values["rw"],
         "bs": values["bs"],

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from storqual.model.drop import Drop, On
 from storqual.model.inventory import Bench
-from storqual.model.shape import did_you_mean
+from storqual.model.shape import did_you_mean, one_of
 from storqual.model.suite import Suite, applies
 from storqual.model.yaml_file import Document, read_yaml
 from storqual.plan.fraction import Placed
@@ -49,6 +50,8 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
                     if bench.kind != "virtual":
                         told = f"section virtual, for bench {bench.name}, which is {bench.kind}"
                         yield document.problem(place, told, "it on virtual benches only")
+            if section == "driver" and "dkms" in entry.settings:
+                yield from _module_problems(document, (*place, "dkms"), entry.settings["dkms"], benches)
     for number, image in enumerate(file.drop.firmware):
         place = _place(document, "firmware", number)
         yield from _on_problems(document, place, image.on, benches)
@@ -111,6 +114,18 @@ def _on_problems(document: Document, place: tuple[str | int, ...], on: On, bench
             yield document.problem(
                 (*place, "on"), "an `on` whose parts never meet", "an adapter with drives of that model"
             )
+
+
+def _module_problems(
+    document: Document, place: tuple[str | int, ...], package: Mapping[str, Any], benches: Sequence[Bench]
+) -> Iterator[str]:
+    """A driver drop whose module drives no adapter would qualify nothing."""
+    drivers = [adapter.driver for bench in benches for adapter in bench.adapters.values()]
+    module = package.get("module")
+    if module is not None and None not in drivers and module not in drivers:
+        known = sorted({driver for driver in drivers if driver is not None})
+        found = f"module {module!r}, which drives no adapter of {', '.join(bench.name for bench in benches)}"
+        yield document.problem(place, found, one_of(known) + did_you_mean(str(module), known))
 
 
 def _drive_problems(

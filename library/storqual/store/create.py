@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from storqual.store.events import append_event
-from storqual.store.layout import BLOCKS, INPUTS, RAW, RUN_FILE, RUN_SCHEMA, now, sha256_of, write_bytes, write_json
+from storqual.store.layout import (
+    BLOCKS,
+    INPUTS,
+    RAW,
+    RUN_FILE,
+    RUN_SCHEMA,
+    dump_json,
+    now,
+    sha256_of,
+    sync_tree,
+    write_json,
+)
 from storqual_core.errors import BadInputError
 
 __all__ = ["InputFile", "create_run", "new_run_id", "write_block"]
@@ -67,9 +78,9 @@ def create_run(
         for folder in (INPUTS, BLOCKS, RAW):
             (draft / folder).mkdir()
         for entry in inputs.values():
-            write_bytes(draft / INPUTS / entry.file, entry.data)
+            (draft / INPUTS / entry.file).write_bytes(entry.data)
         for block in blocks:
-            write_block(draft, block)
+            (draft / BLOCKS / f"{block['block']}.json").write_bytes(dump_json(block))
         full = {
             "schema": RUN_SCHEMA,
             "run": run_id,
@@ -78,8 +89,9 @@ def create_run(
             "inputs": {name: entry.to_json() for name, entry in inputs.items()},
             **document,
         }
-        write_json(draft / RUN_FILE, full)
+        (draft / RUN_FILE).write_bytes(dump_json(full))
         append_event(draft, "planned", {"run": run_id})
+        sync_tree(draft)
         draft.chmod(0o755)
         draft.replace(path)
     except BaseException:

@@ -134,3 +134,12 @@ def test_a_rate_may_be_decimal_or_binary() -> None:
     host = bench(adapters={"sym": {"model": "x", "drives": [DRIVE], "ceiling": {"slot": "133MB", "link": "24MiB/s"}}})
     ceiling = inventory_from_hostvars({"b1": host}).benches["b1"].adapters["sym"].ceiling
     assert (ceiling.slot, ceiling.link) == (133_000_000, 24 << 20)
+
+
+def test_a_file_may_be_paced_like_the_drive_it_stands_for() -> None:
+    """What this machine can do beyond that is nobody's business; a drive has a pace of its own."""
+    entry = {"file": "/t/d0", "size": "1m", "claim": True, "paced": {"iops": 400, "bandwidth": "32MiB"}}
+    pace = inventory_from_hostvars({"b1": drives(entry, kind="local")}).benches["b1"].adapters["sym"].drives[0].paced
+    assert pace is not None
+    assert [pace.rate(size) for size in (4096, 65536, 1 << 20)] == [400, 400, 32]
+    assert "`paced` on a drive of sym" in problems(b1=drives({**DRIVE, "paced": {"iops": 1}}))

@@ -349,3 +349,16 @@ def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:
     hosts["b1"]["snmp_community"] = "canary-7f3a"
     campaign = make_plan(make_lab(tmp_path, hosts=hosts))
     assert all(b"canary" not in file.data for file in campaign.inputs.values())
+
+
+def test_a_list_made_before_can_be_limited(tmp_path: Path) -> None:
+    """By names, as Ansible limits its own."""
+    hosts = {**lab_hosts({"sym": 4}), **lab_hosts({"sym": 4}, bench="b2")}
+    assert [plan.bench.name for plan in make_plan(make_lab(tmp_path, hosts=hosts, limit="b2")).benches] == ["b2"]
+
+
+def test_a_module_that_drives_nothing_is_an_error(tmp_path: Path) -> None:
+    """A misspelt driver drop would qualify nothing and pass."""
+    drop = {"driver": {"dkms": {"package": "x.deb", "module": "syn_driver", "version": "1"}}}
+    said = problems(make_lab(tmp_path, candidate=drop))
+    assert "found module 'syn_driver', which drives no adapter of b1, expected one of mpt_driver, sym_driver" in said
