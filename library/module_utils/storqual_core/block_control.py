@@ -20,9 +20,9 @@ from typing import Callable
 from .bench_lock import LockedError, LockHolder, lock_holder, lock_path
 from .durable import make_folder
 from .errors import BadInputError, StorqualError
-from .spool import read_spool
+from .spool import read_from, read_spool
 
-__all__ = ["BlockPlace", "read_place", "start_block", "status_of", "stop_block"]
+__all__ = ["BlockPlace", "collect_from", "read_place", "start_block", "status_of", "stop_block"]
 
 _READY_S = 180.0
 _STOP_S = 90.0
@@ -44,6 +44,11 @@ class BlockPlace:
         """Where this run's block files, spools and progress are on the bench."""
         return self.state_dir / "spool" / self.run
 
+    @property
+    def spool(self) -> Path:
+        """Where the block's finished samples go."""
+        return self.folder / f"{self.block}.jsonl"
+
     def is_held_by(self, holder: LockHolder) -> bool:
         """Whether it is this block that holds the bench."""
         return (holder.run, holder.block) == (self.run, self.block)
@@ -64,11 +69,11 @@ def read_place(path: Path) -> BlockPlace:
     return BlockPlace(path.resolve(), names["run"], names["block"], Path(names["state_dir"]), launches)
 
 
-def start_block(place: BlockPlace, program: list[str] | None = None) -> tuple[int, str]:
+def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, str]:
     """Have the block run by itself; exit code and message. A block that runs already is a success.
 
-    `program` is how the bench program is called (by default as this one was). Raises LockedError when something else
-    holds the bench.
+    `program` is the bench program's file (by default the one that is running). Raises LockedError when something
+    else holds the bench.
     """
     holder = lock_holder(place.state_dir)
     if holder is not None:
@@ -77,7 +82,13 @@ def start_block(place: BlockPlace, program: list[str] | None = None) -> tuple[in
     make_folder(place.folder)
     ready = place.folder / f".{place.block}.{os.getpid()}.ready"
     complaints = place.folder / f"{place.block}.err"
-    command = [*(program or _myself(place.state_dir)), "run", str(place.path), "--ready", str(ready)]
+    command = [
+        *_command(program or Path(sys.argv[0]), place.state_dir),
+        "run",
+        str(place.path),
+        "--ready",
+        str(ready),
+    ]
     try:
         alive = _in_unit(place.block, command, complaints) if _systemd_runs() else _detached(command, complaints)
         answer = _await(ready, alive)
@@ -95,14 +106,14 @@ def _must_be(place: BlockPlace, holder: LockHolder) -> None:
         raise LockedError(lock_path(place.state_dir), holder)
 
 
-def _myself(state_dir: Path) -> list[str]:
-    """How this program is run again: isolated from what else is installed, from a folder that keeps compiled code.
+def _command(program: Path, state_dir: Path) -> list[str]:
+    """How the program is run: isolated from what else is installed, from a folder that keeps compiled code.
 
     A zip file is compiled anew by every process that runs it; unpacked once, beside the zip file or in `state_dir`,
     it is compiled once.
     """
     python = [sys.executable, "-I", "-S"]
-    program = Path(sys.argv[0]).resolve()
+    program = program.resolve()
     if not zipfile.is_zipfile(program):
         return [*python, str(program)]
     folder = (program.parent if os.access(str(program.parent), os.W_OK) else state_dir) / program.stem
@@ -190,7 +201,7 @@ def _await(ready: Path, alive: Callable[[], bool]) -> tuple[int, str] | None:
 def status_of(place: BlockPlace) -> dict[str, object]:
     """Whether the block runs, who holds the bench, how many samples are spooled, how it ended, how far it is."""
     holder = lock_holder(place.state_dir)
-    held = read_spool(place.folder / f"{place.block}.jsonl")
+    held = read_spool(place.spool)
     progress = None
     with suppress(OSError, ValueError):
         progress = json.loads((place.folder / "progress.json").read_text(encoding="utf-8"))
@@ -203,6 +214,11 @@ def status_of(place: BlockPlace) -> dict[str, object]:
         "end": None if held.end is None else {key: held.end.get(key) for key in ("outcome", "message")},
         "progress": progress if progress and progress.get("block") == place.block else None,
     }
+
+
+def collect_from(place: BlockPlace, offset: int) -> tuple[str, int]:
+    """The complete lines of the spool from byte `offset` on, and the offset after them."""
+    return read_from(place.spool, offset)
 
 
 def stop_block(place: BlockPlace) -> None:
