@@ -6,6 +6,7 @@ Order matters: choosing a scheduler sets the number of requests anew, so the sch
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Mapping
@@ -62,6 +63,11 @@ def _can_queue(node: str, sysfs: str) -> int | None:
     return None
 
 
+def _read_only(node: str, name: str, sysfs: str) -> bool:
+    """Whether the driver has no way to change the attribute: then not even root may write it."""
+    return not _path(node, name, sysfs).stat().st_mode & stat.S_IWUSR
+
+
 def _read(node: str, name: str, sysfs: str) -> int | str | None:
     text = read_attribute(_path(node, name, sysfs))
     if text is None or (name == "queue_depth" and not text.isdigit()):
@@ -95,6 +101,12 @@ def plan_queue(target: DriveTarget, declared: Mapping[str, int | str | None], sy
         f"{target.id}: the driver of {target.node} has no {name}, {value} is declared"
         for name, value in declared.items()
         if value is not None and name not in before
+    ]
+    problems += [
+        f"{target.id}: {name} is {before[name]}, and the driver of {target.node} does not let it be changed "
+        f"(the attribute is read-only), {value} is declared"
+        for name, value in declared.items()
+        if value is not None and before.get(name, value) != value and _read_only(target.node, name, sysfs)
     ]
     depth, limit = declared.get("queue_depth"), _can_queue(target.node, sysfs)
     if depth is not None and limit is not None and int(depth) > limit:

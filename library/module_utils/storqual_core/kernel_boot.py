@@ -106,14 +106,14 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
     loader = system.loader
     environment = loader.environment()
     default = loader.default(environment)
-    builds: dict[str, Any] = {}
-    for name in modules:
-        loaded = kmod.loaded(name, system.sysfs)
-        disks = {kernel: kmod.on_disk(system.runner, name, kernel) for kernel in (system.running, *kernels)}
-        builds[name] = {
-            "loaded": asdict(loaded) if loaded else None,
-            "disk": {kernel: asdict(build) if build else None for kernel, build in disks.items()},
+    disks = {kernel: kmod.on_disk(system.runner, modules, kernel) for kernel in (system.running, *kernels)}
+    builds: dict[str, Any] = {
+        name: {
+            "loaded": _plain(kmod.loaded(name, system.sysfs)),
+            "disk": {kernel: _plain(found[name]) for kernel, found in disks.items()},
         }
+        for name in modules
+    }
     return {
         "running": system.running,
         "boot_id": read_attribute(f"{system.proc}/sys/kernel/random/boot_id") or "",
@@ -126,6 +126,10 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
         "modules": builds,
         "drivers": {name: _driver(build, system.running) for name, build in builds.items()},
     }
+
+
+def _plain(build: kmod.Build | None) -> dict[str, Any] | None:
+    return asdict(build) if build else None
 
 
 def _driver(builds: Mapping[str, Any], running: str) -> dict[str, str]:

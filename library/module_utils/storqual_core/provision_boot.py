@@ -130,7 +130,8 @@ def _driver_records(facts: Mapping[str, Any], kernel: str) -> list[dict[str, Any
     for name, builds in facts["modules"].items():
         loaded = builds["loaded"] or builds["disk"].get(kernel) or {}
         build = (
-            " ".join(word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word) or "built in"
+            " ".join(word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word)
+            or "no srcversion"
         )
         records.append(
             Provisioned(

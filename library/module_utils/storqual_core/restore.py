@@ -10,16 +10,17 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from .bench_lock import hold_lock
 from .bench_state import SavedState, read_saved, remove_after_proof, saved_path
 from .command import Runner
 from .drive_access import usable_drives
 from .drive_queue import QUEUE_NAMES
+from .drive_settings import DriveTarget
 from .drive_step import ModePages, Queues, carry_out
 from .durable import fsync_folder, make_folder
-from .errors import StorqualError
+from .errors import BadInputError, GuardRefusalError, StorqualError
 from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
 from .provision_drives import LOCK_WAIT_S, Access
@@ -148,10 +149,15 @@ def _attempt(report: _Report, work: Callable[[], Any]) -> None:
     try:
         work()
     except StorqualError as problem:
-        report.failures.append(str(problem))
-        if isinstance(problem, PartialError):
-            report.steps += problem.steps
-            report.settings += problem.settings
+        _keep(report, problem)
+
+
+def _keep(report: _Report, problem: StorqualError) -> None:
+    """A failure, and what was done before it."""
+    report.failures.append(str(problem))
+    if isinstance(problem, PartialError):
+        report.steps += problem.steps
+        report.settings += problem.settings
 
 
 def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool:
@@ -177,28 +183,46 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
 
 
 def _drives(memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:
-    """Put drives back one by one: a drive that is gone or in use does not keep the others from their old state."""
-    for drive in sorted({*memory.pages, *memory.saved_pages, *memory.queues, *memory.claims}):
+    """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""
+    drives = sorted({*memory.pages, *memory.saved_pages, *memory.queues, *memory.claims})
 
-        def one(drive: str = drive) -> None:
-            claims = read_claims({drive: memory.claims.get(drive, {})})
-            with tools.access(claims, state_dir, saved.run) as targets:
-                pages = [
-                    (ModePages(tools.runner, save=True, sysfs=tools.sysfs), memory.saved_pages, _SAVED_PAGE),
-                    (ModePages(tools.runner, sysfs=tools.sysfs), memory.pages, ""),
-                    (Queues(tools.sysfs), memory.queues, ""),
-                ]
-                for subsystem, values, suffix in pages:
-                    if drive not in values:
-                        continue
-                    outcome = carry_out(
-                        subsystem, targets, {drive: values[drive]}, check=check, save=lambda _before: None
-                    )
-                    report.settings += outcome.settings
-                    report.steps += [] if check else outcome.steps
-                    report.read_back.update(
-                        {f"{entry.name}{suffix}@{drive}": entry.read_back for entry in outcome.settings}
-                    )
-            report.read_back[f"claim@{drive}"] = memory.claims.get(drive)
+    def put_back(chosen: Sequence[str]) -> None:
+        claims = read_claims({drive: memory.claims.get(drive, {}) for drive in chosen})
+        with tools.access(claims, state_dir, saved.run) as targets:
+            _put_back(targets, memory, tools, report, check=check)
 
-        _attempt(report, one)
+    if drives:
+        try:
+            put_back(drives)
+        except (BadInputError, GuardRefusalError):
+            # nothing was written: the guard decides before it lets anybody touch a drive
+            for drive in drives:
+                _attempt(report, lambda drive=drive: put_back([drive]))  # type: ignore[misc]
+        except StorqualError as problem:
+            _keep(report, problem)
+
+
+def _put_back(
+    targets: Mapping[str, DriveTarget], memory: Memory, tools: Tools, report: _Report, *, check: bool
+) -> None:
+    """Saved pages first, since writing them sets the current ones too."""
+    steps = [
+        (ModePages(tools.runner, save=True, sysfs=tools.sysfs), memory.saved_pages, _SAVED_PAGE),
+        (ModePages(tools.runner, sysfs=tools.sysfs), memory.pages, ""),
+        (Queues(tools.sysfs), memory.queues, ""),
+    ]
+    for subsystem, values, suffix in steps:
+        declared = {drive: values[drive] for drive in targets if drive in values}
+        if not declared:
+            continue
+        try:
+            outcome = carry_out(subsystem, targets, declared, check=check, save=lambda _before: None)
+        except StorqualError as problem:
+            _keep(report, problem)
+            continue
+        report.settings += outcome.settings
+        report.steps += [] if check else outcome.steps
+        report.read_back.update(
+            {f"{entry.name}{suffix}@{entry.drive}": entry.read_back for entry in outcome.settings}
+        )
+    report.read_back.update({f"claim@{drive}": memory.claims.get(drive) for drive in targets})

@@ -107,10 +107,11 @@ class FakeBench:
         elif tool in ("grub-reboot", "grub-set-default"):
             self.variables["next_entry" if tool == "grub-reboot" else "saved_entry"] = words[-1]
         elif tool == "modinfo":
-            kernel, name = words[1], words[2]
-            build = self.modules.get(name, {}).get(kernel)
-            stdout, rc = (f"filename: /lib/{name}.ko\nsrcversion: {build}\n", 0) if build else ("", 1)
-            stderr = "" if build else f"modinfo: ERROR: Module {name} not found.\n"
+            for name in words[2:]:
+                build = self.modules.get(name, {}).get(words[1])
+                stdout += f"filename: /lib/{name}.ko\nsrcversion: {build}\nname: {name}\n" if build else ""
+                stderr += "" if build else f"modinfo: ERROR: Module {name} not found.\n"
+            rc = 1 if stderr else 0
         elif tool == "dpkg-query":
             stdout, rc = self._query(words)
         elif tool == "dpkg":

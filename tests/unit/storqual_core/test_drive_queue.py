@@ -79,6 +79,15 @@ def test_a_driver_without_the_attribute_is_named(sysfs: Path) -> None:
     assert plan.problems == ("V: the driver of vda has no queue_depth, 4 is declared",)
 
 
+def test_a_driver_that_fixes_the_attribute_is_named_before_any_write(sysfs: Path) -> None:
+    """megaraid_sas has a queue depth that nobody can change; as declared it is no problem."""
+    (sysfs / "block" / "sdb" / "device" / "queue_depth").chmod(0o444)
+    with pytest.raises(ToolError, match="queue_depth is 8, and the driver of sdb does not let it be changed"):
+        run_step({"queue_depth": 4, "scheduler": "none"}, sysfs)
+    assert "mq-deadline" in (sysfs / "block" / "sdb" / "queue" / "scheduler").read_text()
+    assert not run_step({"queue_depth": 8}, sysfs).changed
+
+
 def test_a_value_that_the_kernel_changes_is_a_failure(sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some drivers clip; the read-back tells."""
     monkeypatch.setattr("storqual_core.drive_queue.write_attribute", lambda path, _value: path.write_text("2\n"))

@@ -10,7 +10,7 @@ from typing import Sequence
 from ..command import Runner
 from ..errors import ToolError
 
-__all__ = ["Package", "install", "installed", "kernel_of", "parse_packages"]
+__all__ = ["Package", "image_packages", "install", "installed", "kernel_of", "parse_packages"]
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
@@ -47,23 +47,28 @@ def installed(runner: Runner, name: str) -> Package | None:
 
 
 def kernel_of(runner: Runner, name: str) -> str:
-    """The kernel release (`uname -r`) that an installed package carries. Raises ToolError when it carries none.
+    """The kernel release (`uname -r`) that an installed package carries, itself or by what it depends on.
 
-    A meta package (linux-image-amd64) carries nothing itself: the image it depends on does.
+    A package such as linux-image-amd64 is empty and depends on the kernel that is meant. Raises ToolError when there
+    is not exactly one.
     """
     releases = _carried(runner, name)
     if not releases:
         depends = runner(["dpkg-query", "-W", "-f", "${Depends}", name], timeout=60.0).expect().stdout
-        images = sorted({match.group(0) for match in _IMAGE.finditer(depends)})
-        releases = {release for image in images for release in _carried(runner, image)}
+        releases = {release for needed in image_packages(depends) for release in _carried(runner, needed)}
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
         raise ToolError(f"package {name} should carry one kernel, it carries {held}")
     return releases.pop()
 
 
+def image_packages(depends: str) -> list[str]:
+    """The kernel packages in a Depends field: `linux-image-6.12.9-amd64 (= 6.12.9-1), kmod` -> the first name."""
+    names = (word.strip().split(" ")[0] for word in depends.replace("|", ",").split(","))
+    return [name for name in names if name.startswith("linux-image-")]
+
+
 def _carried(runner: Runner, name: str) -> set[str]:
-    """The kernel releases among the files of an installed package."""
     listed = runner(["dpkg-query", "-L", name], timeout=60.0).expect().stdout
     return {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
 

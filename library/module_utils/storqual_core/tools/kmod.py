@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Sequence
 
 from ..command import Runner
 from ..errors import ToolError
 
 __all__ = ["Build", "loaded", "on_disk", "parse_modinfo"]
 
+_ONCE = ("filename", "name")
 _KEY = re.compile(r"^([a-z_]+):(?:\s+(.*))?$")
 
 
@@ -30,18 +32,24 @@ class Build:
     builtin: bool = False
 
 
-def parse_modinfo(text: str) -> dict[str, list[str]]:
-    """Keys of `modinfo` to their values in order; `parm` and `signature` go on in lines that have no key."""
-    values: dict[str, list[str]] = {}
+def parse_modinfo(text: str) -> list[dict[str, list[str]]]:
+    """`modinfo` of one module or several: for each its keys to their values in order.
+
+    `parm` and `signature` go on in lines that have no key. A module's record starts with `filename`, that of a
+    built-in one with `name`; both come once in a record.
+    """
+    records: list[dict[str, list[str]]] = []
     last = ""
     for line in text.splitlines():
         match = _KEY.match(line)
         if match:
             last = match.group(1)
-            values.setdefault(last, []).append((match.group(2) or "").strip())
+            if not records or (last in _ONCE and last in records[-1]):
+                records.append({})
+            records[-1].setdefault(last, []).append((match.group(2) or "").strip())
         elif last and line.strip():
-            values[last][-1] += "\n" + line.strip()
-    return values
+            records[-1][last][-1] += "\n" + line.strip()
+    return records
 
 
 def loaded(name: str, sysfs: str = "/sys") -> Build | None:
@@ -59,17 +67,31 @@ def loaded(name: str, sysfs: str = "/sys") -> Build | None:
     return Build(srcversion=text("srcversion"), version=text("version"), builtin=not (folder / "initstate").exists())
 
 
-def on_disk(runner: Runner, name: str, kernel: str) -> Build | None:
-    """The module that `modprobe` would load under `kernel` (a release), or None when there is none."""
-    ended = runner(["modinfo", "-k", kernel, name], timeout=60.0)
-    if ended.rc != 0:
-        if "not found" in ended.stderr:
-            return None
-        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {ended.stderr.strip()[:200] or 'no message'}")
-    values = parse_modinfo(ended.stdout)
+def on_disk(runner: Runner, names: Sequence[str], kernel: str) -> dict[str, Build | None]:
+    """The modules that `modprobe` would load under `kernel` (a release), in one call; None for one that is not there.
 
-    def first(key: str) -> str:
-        return values.get(key, [""])[0]
-
-    filename = first("filename")
-    return Build(first("srcversion"), first("version"), first("vermagic"), filename, filename == "(builtin)")
+    Raises ToolError when modinfo fails for another reason than a missing module.
+    """
+    if not names:
+        return {}
+    ended = runner(["modinfo", "-k", kernel, *names], timeout=60.0)
+    others = [line for line in ended.stderr.splitlines() if line.strip() and "not found" not in line]
+    if ended.rc != 0 and (others or not ended.stderr.strip()):
+        said = (others or ["no message"])[0].strip()[:200]
+        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {said}")
+    found: dict[str, Build | None] = dict.fromkeys(names)
+    by_module = {name.replace("-", "_"): name for name in names}
+    for record in parse_modinfo(ended.stdout):
+        values = {key: texts[0] for key, texts in record.items()}
+        filename = values.get("filename", "")
+        module = values.get("name") or Path(filename).name.partition(".")[0]
+        name = by_module.get(module.replace("-", "_"))
+        if name is not None:
+            found[name] = Build(
+                srcversion=values.get("srcversion", ""),
+                version=values.get("version", ""),
+                vermagic=values.get("vermagic", ""),
+                filename=filename,
+                builtin=filename == "(builtin)",
+            )
+    return found

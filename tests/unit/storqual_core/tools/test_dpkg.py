@@ -36,11 +36,33 @@ def test_the_kernel_of_a_package_is_in_its_file_names() -> None:
     assert dpkg.kernel_of(Replay([Call(LIST, files)]), "linux-image-x") == "6.1.0-2-amd64"
 
 
-@pytest.mark.parametrize("files", ["/usr/share/doc/x\n", "/boot/vmlinuz-1\n/boot/vmlinuz-2\n"])
-def test_a_package_without_exactly_one_kernel_is_refused(files: str) -> None:
-    """A meta package carries none."""
+def test_a_meta_package_is_followed_to_its_kernel() -> None:
+    """linux-image-amd64 is empty and depends on the kernel that is meant."""
+    depends = Call(
+        "dpkg-query -W -f '${Depends}' linux-image-x", "linux-image-6.1.0-2-amd64 (= 6.1.2-1), kmod | kmodx"
+    )
+    replay = Replay(
+        [
+            Call(LIST, "/.\n"),
+            depends,
+            Call("dpkg-query -L linux-image-6.1.0-2-amd64", "/boot/vmlinuz-6.1.0-2-amd64\n"),
+        ]
+    )
+    assert dpkg.kernel_of(replay, "linux-image-x") == "6.1.0-2-amd64"
+    replay.done()
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [Call(LIST, "/usr/share/doc/x\n"), Call("dpkg-query -W -f '${Depends}' linux-image-x", "kmod")],
+        [Call(LIST, "/boot/vmlinuz-1\n/boot/vmlinuz-2\n")],
+    ],
+)
+def test_a_package_without_exactly_one_kernel_is_refused(calls: list[Call]) -> None:
+    """Nobody could say which one would be booted."""
     with pytest.raises(ToolError, match="should carry one kernel"):
-        dpkg.kernel_of(Replay([Call(LIST, files)]), "linux-image-x")
+        dpkg.kernel_of(Replay(calls), "linux-image-x")
 
 
 def test_files_are_installed_in_one_transaction() -> None:

@@ -30,7 +30,7 @@ parm:           lb_pending_cmds:Change raid-1 load balancing
 
 def test_repeated_and_continued_keys_are_kept() -> None:
     """Alias repeats, signature and parm go on in the next line."""
-    values = kmod.parse_modinfo(TEXT)
+    (values,) = kmod.parse_modinfo(TEXT)
     assert len(values["alias"]) == 2
     assert values["signature"] == ["30:45:02:21:00\nAA:BB"]
     assert values["parm"][0].endswith("threshold. (int)")
@@ -38,7 +38,7 @@ def test_repeated_and_continued_keys_are_kept() -> None:
 
 def test_the_build_on_disk_is_named() -> None:
     """For the release that is asked for, not the running one."""
-    build = kmod.on_disk(Replay([Call(LINE, TEXT)]), "megaraid_sas", "6.1.0-2-amd64")
+    build = kmod.on_disk(Replay([Call(LINE, TEXT)]), ["megaraid_sas"], "6.1.0-2-amd64")["megaraid_sas"]
     assert build is not None
     assert (build.srcversion, build.version) == ("ABCDEF0123456789ABCDEF0", "07.719.03.00-rc1")
 
@@ -46,17 +46,29 @@ def test_the_build_on_disk_is_named() -> None:
 def test_a_module_that_the_kernel_does_not_have_is_none() -> None:
     """Modinfo says so in one sentence; anything else is a failure."""
     gone = Call(LINE, rc=1, stderr="modinfo: ERROR: Module megaraid_sas not found.\n")
-    assert kmod.on_disk(Replay([gone]), "megaraid_sas", "6.1.0-2-amd64") is None
+    assert kmod.on_disk(Replay([gone]), ["megaraid_sas"], "6.1.0-2-amd64") == {"megaraid_sas": None}
     with pytest.raises(ToolError, match="could not open"):
-        kmod.on_disk(Replay([Call(LINE, rc=1, stderr="could not open dir\n")]), "megaraid_sas", "6.1.0-2-amd64")
+        kmod.on_disk(Replay([Call(LINE, rc=1, stderr="could not open dir\n")]), ["megaraid_sas"], "6.1.0-2-amd64")
 
 
-def test_a_built_in_driver_is_said_to_be() -> None:
-    """It has no file and no digest."""
-    text = "name:           virtio_scsi\nfilename:       (builtin)\n"
-    build = kmod.on_disk(Replay([Call("modinfo -k 1 virtio_scsi", text)]), "virtio_scsi", "1")
-    assert build is not None
-    assert build.builtin
+def test_several_modules_are_asked_for_at_once() -> None:
+    """One start of the tool: a missing one, one without a digest, a built-in one, a dash in a name."""
+    text = (
+        "filename: /lib/modules/1/virtio-scsi.ko\nlicense: GPL\nname: virtio_scsi\n"
+        "name: 8250\nfilename: (builtin)\nlicense: GPL\n"
+        "filename: /lib/modules/1/mptsas.ko.xz\nsrcversion: AA\n"
+    )
+    call = Call(
+        "modinfo -k 1 virtio-scsi nosuch 8250 mptsas", text, "modinfo: ERROR: Module nosuch not found.\n", rc=1
+    )
+    found = kmod.on_disk(Replay([call]), ["virtio-scsi", "nosuch", "8250", "mptsas"], "1")
+    assert found["nosuch"] is None
+    assert {name: (build.srcversion, build.builtin) for name, build in found.items() if build} == {
+        "virtio-scsi": ("", False),
+        "8250": ("", True),
+        "mptsas": ("AA", False),
+    }
+    assert kmod.on_disk(Replay([]), [], "1") == {}
 
 
 def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
@@ -72,11 +84,11 @@ def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     """Modinfo's text is for people; nothing in it may stop the run."""
-    assert isinstance(kmod.parse_modinfo(text), dict)
+    assert isinstance(kmod.parse_modinfo(text), list)
 
 
 def test_a_recorded_modinfo_is_read(transcripts: Path) -> None:
     """A vendor's module, with continued lines."""
-    values = kmod.parse_modinfo((transcripts / "modinfo" / "mpt3sas_28.100.00.00_el8.txt").read_text())
+    (values,) = kmod.parse_modinfo((transcripts / "modinfo" / "mpt3sas_28.100.00.00_el8.txt").read_text())
     assert values["version"] == ["28.100.00.00"]
     assert len(values["parm"]) == 15
