@@ -75,18 +75,13 @@ def _answers(
 
 def _compare(judged: _Judged, every: Sequence[Comparison]) -> Answer:
     comparison = judged.comparison
-    try:
-        if comparison.agrees_exactly():
-            return explain(comparison, judged.sense, Status.CONSISTENT)
-        if comparison.agrees():
-            return explain(comparison, judged.sense, Status.ROUNDING)
-    except ZeroDivisionError:
-        return Answer(
-            Status.NOT_CHECKABLE,
-            as_number(comparison.stated.value),
-            None,
-            "A figure that it is divided by may be zero.",
-        )
+    if not comparison.computable():
+        reason = "A figure that it is divided by may be zero."
+        return Answer(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
+    if comparison.agrees_exactly():
+        return explain(comparison, judged.sense, Status.CONSISTENT)
+    if comparison.agrees():
+        return explain(comparison, judged.sense, Status.ROUNDING)
     misprint = most_likely_misprint(comparison, every)
     return explain(comparison, judged.sense, Status.INCONSISTENT, misprint, mixed_up_with(comparison))
 

@@ -53,9 +53,23 @@ class Comparison:
         """All results that the printed digits leave open."""
         return self._values(None if self.copy else manner, instead or {})
 
+    def computable(self) -> bool:
+        """Whether there is a result: no figure that it is divided by may be zero."""
+        try:
+            self.point()
+            self.values(Rounding.NEAREST)
+        except ZeroDivisionError:
+            return False
+        return True
+
     def agrees(self, stated: Printed | None = None, instead: Mapping[Reference, Printed] | None = None) -> bool:
-        """Whether rounding in an admitted manner can lie between stated and computed."""
-        stated = stated or self.stated
+        """Whether rounding in an admitted manner can lie between stated and computed; False without a result."""
+        try:
+            return self._agrees(stated or self.stated, instead)
+        except ZeroDivisionError:
+            return False
+
+    def _agrees(self, stated: Printed, instead: Mapping[Reference, Printed] | None) -> bool:
         if self.bound:
             values = self.values(Rounding.NEAREST, instead)
             holds = _BOUNDS[self.assertion.relation]
@@ -65,12 +79,14 @@ class Comparison:
         return any(self._prints(self.values(manner, instead), stated, manner, instead) for manner in self.manners)
 
     def agrees_exactly(self, manner: Rounding = Rounding.NEAREST) -> bool:
-        """Whether the figures exactly as printed give what is stated."""
-        point = Interval.exactly(self.point())
+        """Whether the figures exactly as printed give what is stated; False without a result."""
+        if not self.computable():
+            return False
         if self.bound:
             values = self.values(Rounding.NEAREST)
             holds = _BOUNDS[self.assertion.relation]
             return holds(values.low, self.stated.value) and holds(values.high, self.stated.value)
+        point = Interval.exactly(self.point())
         if self.assertion.relation == "just_over":
             return self._just_over(point, self.stated)
         return self._prints(point, self.stated, manner, None)

@@ -243,6 +243,8 @@ def _part(node: ast.expr, source: str) -> Expression:
         return Number(ast.get_source_segment(source, node) or str(node.value))
     if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
         return Operation(_SIGNS[type(node.op)], _part(node.left, source), _part(node.right, source))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return Operation("-", Number("0"), _part(node.operand, source))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return _call(node.func.id, node.args, source)
     if isinstance(node, ast.Name) and node.id in CONVENTION_NAMES:

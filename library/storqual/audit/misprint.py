@@ -53,7 +53,7 @@ def mixed_up_with(wrong: Comparison) -> list[tuple[Reference, Reference]]:
         printed, unit = wrong.figures.number(reference, wrong.label), wrong.figures.figure(reference).unit
         for other, number, figure in wrong.figures.numbers():
             alike = figure.unit == unit and number.value != printed.value and not number.exact
-            if alike and _agrees(wrong, wrong.stated, {reference: number}):
+            if alike and wrong.agrees(instead={reference: number}):
                 pairs.append((reference, other))
     return pairs
 
@@ -61,7 +61,7 @@ def mixed_up_with(wrong: Comparison) -> list[tuple[Reference, Reference]]:
 def _with_edits(wrong: Comparison, edits: int, others: Sequence[Comparison]) -> Iterator[Misprint]:
     for text in _variants(wrong.stated.text, edits):
         meant = Printed.parse(text, exact=wrong.stated.exact)
-        if _agrees(wrong, meant, {}):
+        if wrong.agrees(meant):
             yield Misprint(None, wrong.stated, meant, edits, _harm_of_statement(wrong, meant, others))
     for reference in _inputs(wrong):
         printed = wrong.figures.number(reference, wrong.label)
@@ -75,19 +75,12 @@ def _inputs(comparison: Comparison) -> list[Reference]:
     return [leaf for leaf in comparison.leaves() if isinstance(leaf, Reference)]
 
 
-def _agrees(comparison: Comparison, stated: Printed, instead: dict[Reference, Printed]) -> bool:
-    try:
-        return comparison.agrees(stated, instead)
-    except ZeroDivisionError:
-        return False
-
-
 def _input(
     wrong: Comparison, reference: Reference, printed: Printed, text: str, edits: int, others: Sequence[Comparison]
 ) -> Misprint | None:
     meant = Printed.parse(text, exact=printed.exact)
     percentage = wrong.figures.figure(reference).unit.startswith("%")
-    if (percentage and meant.value > _MOST_PERCENT) or not _agrees(wrong, wrong.stated, {reference: meant}):
+    if (percentage and meant.value > _MOST_PERCENT) or not wrong.agrees(instead={reference: meant}):
         return None
     place = _place(wrong, reference)
     harm = sum(_harm(other, place, meant) for other in others if other is not wrong)
@@ -116,7 +109,7 @@ def _harm(other: Comparison, place: Reference, meant: Printed) -> int:
     states = isinstance(own, Reference) and _place(other, own) == place
     if not same and not states:
         return 0
-    after = _agrees(other, meant if states else other.stated, dict.fromkeys(same, meant))
+    after = other.agrees(meant if states else other.stated, dict.fromkeys(same, meant))
     return int(other.agrees()) - int(after)
 
 

@@ -60,11 +60,18 @@ def _number(value: float | str | None) -> str:
 
 
 def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
-    table = Table("claim", "page", "stated", "computed", "why", show_lines=True)
+    table = Table(show_lines=True, expand=True)
+    table.add_column("claim", ratio=2, overflow="fold")
+    table.add_column("what it says, and why", ratio=5, overflow="fold")
     for claim in claims:
         status, name, page, text, stated, computed, unit, why = (terminal_text(cell) for cell in _cells(claim))
-        head = Text.assemble((name, "bold"), "\n", (status.replace("_", " "), _STYLES[claim.status]), "\n", text)
         measure = "" if unit == "-" else f" {unit}"
-        table.add_row(head, Text(page), Text(f"{stated}{measure}"), Text(f"{computed}{measure}"), Text(why))
+        place = f"page {page}" if page.isdigit() else page
+        head = Text.assemble((name, "bold"), "\n", (status.replace("_", " "), _STYLES[claim.status]), f"\n{place}")
+        body = Text.assemble((f"\u201c{text}\u201d", "italic"))
+        if stated:
+            body.append(f"\nstated {stated}{measure}" + (f", computed {computed}{measure}" if computed else ""))
+        body.append(f"\n{why}")
+        table.add_row(head, body)
     if claims:
         Console(file=out).print(table)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from storqual.audit import Status
@@ -30,6 +30,7 @@ decimals = st.integers(0, 3)
 
 
 @given(st.sampled_from(sorted(FORMULAS)), truths, truths, decimals, decimals, decimals)
+@settings(max_examples=50)
 def test_a_figure_computed_before_its_inputs_were_rounded_is_never_inconsistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int
 ) -> None:
@@ -41,6 +42,7 @@ def test_a_figure_computed_before_its_inputs_were_rounded_is_never_inconsistent(
 
 
 @given(st.sampled_from(sorted(FORMULAS)), truths, truths, decimals, decimals, decimals, st.booleans())
+@settings(max_examples=50)
 def test_a_figure_computed_from_the_printed_inputs_is_consistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int, shown: bool
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_figure_computed_from_the_printed_inputs_is_consistent(
     st.sampled_from((-1, 1)),
     st.integers(1, 50),
 )
+@settings(max_examples=50)
 def test_a_figure_beyond_the_rounding_of_all_inputs_is_always_inconsistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int, side: int, steps: int
 ) -> None:

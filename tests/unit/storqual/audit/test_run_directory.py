@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the audit of storqual's own verdict: a sound one passes, and each planted contradiction is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.audit import Status, audit, exit_code
+from storqual_core.errors import BadInputError
+
+CRITERION = {
+    "id": "iops@sym/seq_read[bs=4k]", "bench": "vbench", "adapter": "sym", "point": "seq_read[bs=4k]",
+    "metric": "iops", "unit": "IOPS", "better": "higher", "against": "baseline", "reference": 300.0,
+    "outcome": "PASS", "reason": "",
+    "candidate": 299.1, "shift_percent": -0.31, "ci95_percent": [-1.2, 0.6], "margin_percent": 3.0,
+    "detectable_percent": 2.1, "samples": {"candidate": 6, "baseline": 6},
+    "sessions": {"candidate": 2, "baseline": 2}, "waiver": None, "required": True,
+}  # fmt: skip
+VERDICT: dict[str, Any] = {
+    "schema": "storqual.verdict/1", "run": "20261121T100000Z-adapter-0001", "outcome": "PASS", "exit_code": 0,
+    "as_of": "2026-11-21T11:00:00Z", "inputs": {}, "criteria": [CRITERION],
+    "coverage": {"planned": 3, "measured": 2, "skipped": [{"point": "x", "reason": "one drive only"}]},
+    "sectors_written_outside_claims": 0, "warnings": [],
+}  # fmt: skip
+RUN = {"schema": "storqual.run/1", "coverage": {"planned": 3, "measured": 2, "skipped": []}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run directory as far as the audit reads it."""
+    write(tmp_path, VERDICT)
+    return tmp_path
+
+
+def write(folder: Path, verdict: dict[str, Any]) -> None:
+    """Write verdict.json and run.json."""
+    (folder / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [".", "verdict.json", "report.html"])
+def test_a_sound_verdict_is_consistent_throughout(folder: Path, name: str) -> None:
+    """The directory, its verdict and its report stand for the same run."""
+    claims = audit([folder / name])
+    assert claims
+    assert {claim.status for claim in claims} == {Status.CONSISTENT}
+    assert exit_code(claims) == 0
+
+
+def first(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Its first criterion."""
+    return verdict["criteria"][0]
+
+
+CONTRADICTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "an exit code that its outcome does not have": (lambda v: v.update(exit_code=1), "exit_code"),
+    "a pass over a failed criterion": (lambda v: first(v).update(outcome="FAIL"), "exit_code_of_criteria"),
+    "a pass over one that could not be judged": (lambda v: first(v).update(outcome="ERROR"), "exit_code_of_criteria"),
+    "a pass without any criterion": (lambda v: v.update(criteria=[]), "exit_code_of_criteria"),
+    "a pass after a write outside the claims": (
+        lambda v: v.update(sectors_written_outside_claims=1),
+        "exit_code_of_criteria",
+    ),
+    "a hole in coverage that nothing explains": (
+        lambda v: v["coverage"]["skipped"][0].update(reason=""),
+        "exit_code_of_criteria",
+    ),
+    "a point that is neither measured nor skipped": (lambda v: v["coverage"].update(planned=4), "coverage"),
+    "coverage that run.json does not know": (
+        lambda v: v["coverage"].update(planned=4, measured=3),
+        "coverage_measured",
+    ),
+    "a shift below its own interval": (lambda v: first(v).update(shift_percent=-1.4), "criterion_0.low"),
+    "a shift above its own interval": (lambda v: first(v).update(shift_percent=0.9), "criterion_0.high"),
+    "a pass beyond the margin": (
+        lambda v: first(v).update(shift_percent=-3.4, ci95_percent=[-4.0, -2.8]),
+        "criterion_0.loss",
+    ),
+    "a fail for a gain": (
+        lambda v: (first(v).update(outcome="FAIL", shift_percent=0.4), v.update(outcome="FAIL", exit_code=1)),
+        "criterion_0.loss",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_each_contradiction_is_found(folder: Path, name: str) -> None:
+    """A verdict that says two things is not published."""
+    change, wrong = CONTRADICTIONS[name]
+    verdict = deepcopy(VERDICT)
+    change(verdict)
+    write(folder, verdict)
+    claims = audit([folder])
+    found = {claim.id.removeprefix("run.") for claim in claims if claim.status is Status.INCONSISTENT}
+    assert wrong in found
+    assert exit_code(claims) == 1
+
+
+def test_a_waived_failure_is_no_contradiction(folder: Path) -> None:
+    """It keeps FAIL, and the run passes."""
+    verdict = deepcopy(VERDICT)
+    first(verdict).update(outcome="FAIL", shift_percent=-2.0, ci95_percent=[-3.0, -1.1], waiver="waivers.yml:3")
+    write(folder, verdict)
+    assert exit_code(audit([folder])) == 0
+
+
+def test_an_error_of_the_rig_is_not_held_against_the_criteria(folder: Path) -> None:
+    """Exit code 2 although every criterion passed: the reason is elsewhere, and that is said."""
+    verdict = {**deepcopy(VERDICT), "outcome": "ERROR", "exit_code": 2}
+    write(folder, verdict)
+    claims = {claim.id: claim for claim in audit([folder])}
+    assert claims["run.exit_code_of_criteria"].status is Status.NOT_CHECKABLE
+    assert claims["run.exit_code"].status is Status.CONSISTENT
+
+
+def test_a_directory_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
+    """There is nothing to audit before judging."""
+    with pytest.raises(BadInputError, match=r"verdict\.json: found no readable file"):
+        audit([tmp_path])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": "other"}', "\x00"])
+def test_what_is_no_verdict_is_bad_input(folder: Path, text: str) -> None:
+    """Told with the file's name, never a traceback."""
+    (folder / "verdict.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"verdict\.json: found"):
+        audit([folder])
