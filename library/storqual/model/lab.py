@@ -75,7 +75,7 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
     else:
         text = _ask_ansible(sources, limit)
     try:
-        listed = json.loads(text)
+        listed = json.loads(text, object_hook=_unmarked)
     except ValueError as problem:
         raise BadInputError(
             [f"{sources[0]}: found no JSON ({problem}), expected the list of ansible-inventory"]
@@ -90,6 +90,11 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
 def _matches(host: str, limit: str) -> bool:
     """Whether a host is meant, for a list that Ansible has made before: names with `*`, separated by commas."""
     return any(fnmatch.fnmatchcase(host, pattern.strip()) for pattern in limit.split(","))
+
+
+def _unmarked(entry: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A text that its author marked `!unsafe` is text for us like any other."""
+    return entry["__ansible_unsafe"] if set(entry) == {"__ansible_unsafe"} else entry
 
 
 def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
