@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["build_report"]
 
 _MOST_ROWS = 200
+_FEW = 100
 _QUIET = ("PASS", "SKIPPED")
 REPORT = "report.html"
 
@@ -160,16 +161,12 @@ def _evidence(
     links: Links,
     moments: Sequence[Moment],
 ) -> tuple[PointEvidence, ...]:
-    benches = list(material.run.benches)
+    listed, benches = list(keys), list(material.run.benches)
+    here = {bench: [moment for moment in moments if moment.bench in ("", bench)] for bench in benches}
+    few = len(listed) <= _FEW
     return tuple(
-        point_evidence(
-            material.points[key],
-            by_point.get(key, ()),
-            links,
-            benches,
-            [moment for moment in moments if moment.bench in ("", key[0])],
-        )
-        for key in keys
+        point_evidence(material.points[key], by_point.get(key, ()), links, benches, here.get(key[0], ()), few=few)
+        for key in listed
     )
 
 

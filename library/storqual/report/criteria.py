@@ -109,7 +109,8 @@ def _pair(row: Row, name: str) -> tuple[Figure, Figure]:
 
 def _shift(row: Row) -> Shift:
     low, high = row.interval()
-    return Shift(row.number("shift_percent"), low, high, row.number("margin_percent"), row.outcome)
+    margin, same = row.number("margin_percent"), row.number("indifference_percent")
+    return Shift(row.number("shift_percent"), low, high, margin, row.outcome, same)
 
 
 def _axis_label(value: float) -> str:

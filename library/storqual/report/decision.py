@@ -35,7 +35,8 @@ def decision_for(
     verdict, run = material.verdict, material.run
     required = [row for row in rows if row.required]
     problems, more = problems_of(required, list(material.run.benches), links)
-    shifts = [row for row in required if row.number("shift_percent") is not None and row.against == "baseline"]
+    compared = [row for row in required if row.against == "baseline" and row.outcome not in ("ERROR", "SKIPPED")]
+    shifts = [row for row in compared if row.number("shift_percent") is not None]
     shifts.sort(key=lambda row: row.number("shift_percent") or 0.0)
     covered = verdict.get("coverage") or {}
     holes = sum(not skipped.get("reason") for skipped in covered.get("skipped") or ())

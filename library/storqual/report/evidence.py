@@ -33,17 +33,28 @@ _LONG = 12
 
 
 def point_evidence(
-    point: PointData, rows: Sequence[Row], links: Links, benches: Sequence[str], moments: Sequence[Moment]
+    point: PointData,
+    rows: Sequence[Row],
+    links: Links,
+    benches: Sequence[str],
+    moments: Sequence[Moment],
+    *,
+    few: bool,
 ) -> PointEvidence:
-    """The evidence of one point; `moments` are what happened on its bench."""
+    """The evidence of one point; `moments` are what happened on its bench.
+
+    Where the page tells many points (not `few`), seconds are drawn only for a point that did not pass or that saw
+    something happen; as numbers they stand with every launch.
+    """
     ident = links.point(point.planned.key).partition("#")[2]
     launches = sorted((one for arm in point.launches.values() for one in arm), key=lambda one: one.start)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
     metrics = [name for name in metrics if any(name in launch.values for launch in launches)]
     scales = {name: _scale(name, launches) for name in metrics}
-    series = _series(point, launches, f"{ident}-s", moments)
-    bad = [row for row in rows if row.outcome not in ("PASS", "SKIPPED")]
+    bad = any(row.required and row.outcome not in ("PASS", "SKIPPED") for row in rows)
+    seen = any(launch.start <= moment.at <= _end(launch) for launch in launches for moment in moments)
+    series = _series(launches, f"{ident}-s", moments) if few or bad or seen else None
     return PointEvidence(
         ident=ident,
         bench=point.planned.bench,
@@ -52,12 +63,13 @@ def point_evidence(
         outcomes=tuple(
             (measure(row.text("metric")).label, outcome(row.outcome), links.criterion(row)) for row in rows
         ),
-        open=any(row.required for row in bad),
+        open=few and bad,
+        sentences=tuple(str(text) for row in rows for text in row.fields.get("evidence") or ()),
         skipped=point.planned.skipped,
         drives=point.planned.drives,
         charts=(*([series] if series else []), *latency_charts(point, f"{ident}-l")),
         heads=tuple(_head(name, scales[name]) for name in metrics),
-        seconds=series is not None,
+        seconds=any(len(launch.rate) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
     )
 
@@ -92,7 +104,11 @@ def _launch(launch: Launch, metrics: Sequence[str], scales: dict[str, Scale]) ->
     )
 
 
-def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -> Chart | None:
+def _end(launch: Launch) -> float:
+    return launch.start + max(launch.runtime_s, len(launch.rate))
+
+
+def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -> Chart | None:
     """Seconds of all launches side by side in the order they were run, with what happened meanwhile."""
     shown = [launch for launch in launches if len(launch.rate) >= _SECONDS]
     if not shown:
@@ -109,7 +125,7 @@ def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: S
         )
         at += len(launch.rate)
         spans.append(Span(begin, at, launch.session, launch.arm))
-        end = launch.start + max(launch.runtime_s, len(launch.rate))
+        end = _end(launch)
         events += [
             Event(
                 begin + (moment.at - launch.start) / (end - launch.start) * len(launch.rate),
@@ -130,10 +146,7 @@ def _series(point: PointData, launches: Sequence[Launch], ident: str, moments: S
     )
     top = max(max(launch.rate) for launch in shown)
     title = "IOPS over time"
-    described = (
-        f"Each launch at {point.planned.point} on {point.planned.adapter} second by second, in the order they ran; "
-        "candidate sessions are tinted; numbers in the table of launches below."
-    )
+    described = "Launches second by second in the order they ran, candidate tinted; numbers in the table of launches."
     picture = time_chart(
         ident, title, described, [Trace(arm, tuple(found)) for arm, found in steps.items() if found], across,
         value_axis("", top), spans=spans, events=events, size=(960, 170),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["latency_charts"]
 
-_BINS = 16
+_BINS = 14
 _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("largest", 1.0))
 
 
@@ -50,10 +50,7 @@ def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[i
     ]
     top = max(max(values) for values in shares.values())
     title = f"Latency of {side}s"
-    described = (
-        f"Share of {side}s by latency at {point.planned.point} on {point.planned.adapter}, baseline and candidate; "
-        "numbers in the table below."
-    )
+    described = f"Share of {side}s by latency, both arms; numbers in the table below."
     picture = histogram(ident, title, described, distributions, latency_axis(edges[0], edges[-1]), share_axis(top))
     return Chart(title, picture, _table(point, title, side, edges, shares), beside=_quantiles(point, side, arms))
 

@@ -89,5 +89,6 @@ def waivers_of(rows: Sequence[Row]) -> tuple[WaiverRow, ...]:
         waiver = row.fields.get("waiver")
         if isinstance(waiver, dict):
             texts = [str(waiver.get(name) or DASH) for name in ("owner", "reason", "reference", "expiry")]
-            found.append(WaiverRow(row.text("id"), f"#{row.ident}", *texts))
+            name = " ".join(filter(None, (row.text(part) for part in ("id", "adapter", "point"))))
+            found.append(WaiverRow(name, f"#{row.ident}", *texts))
     return tuple(found)

@@ -23,6 +23,7 @@ __all__ = ["problems_of"]
 _BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
 _MOST_GROUPS = 6
 _MOST_POINTS = 8
+_FEW = 3
 
 
 def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -> tuple[tuple[Problem, ...], int]:
@@ -56,12 +57,15 @@ def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Li
     by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
     reasons = {row.text("reason") for row in group}
     common = reasons.pop() if len(reasons) == 1 else ""
+    # the shift says what the reason would say again, and an ERROR's shift says nothing
+    judged = first.outcome != "ERROR"
+    told = common or (judged and len(group) > _FEW)
     points = tuple(
         ProblemPoint(
             name=row.text("point") or row.text("id"),
             href=links.criterion(row),
-            shift=_shift(row),
-            reason="" if common else row.text("reason"),
+            shift=_shift(row) if judged else NONE,
+            reason="" if told else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
     )
@@ -74,8 +78,8 @@ def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Li
         metric="" if check else measure(first.text("metric")).label,
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
-        worst=_shift(by_shift[0]),
-        best=_shift(by_shift[-1]),
+        worst=_shift(by_shift[0]) if judged else NONE,
+        best=_shift(by_shift[-1]) if judged else NONE,
         reason=common,
         waiver=f"waived by {waiver.get('owner', DASH)} until {waiver.get('expiry', DASH)}" if first.waived else "",
         points=points,

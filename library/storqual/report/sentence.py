@@ -17,87 +17,70 @@ __all__ = ["sentence_for"]
 
 
 def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
-    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops."""
-    word = str(verdict.get("outcome"))
+    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops.
+
+    Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
+    reason is the sentence.
+    """
     required = [row for row in rows if row.required]
-    total = count(len(required), "count:criteria:required")
+    reason = str(verdict.get("reason") or "")
     sectors = verdict.get("sectors_written_outside_claims")
     if isinstance(sectors, int) and sectors > 0:
         shown = count(sectors, "verdict:/sectors_written_outside_claims")
         return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
+    if reason and reason in (verdict.get("warnings") or ()):
+        return (f"The rig was not valid: {reason.rstrip('.')}.",)
+    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
+    if told:
+        return told
+    return (
+        f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
+    )
+
+
+def _counted(word: str, required: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
+    """The sentence where the outcome follows from the criteria; empty where it does not."""
     if not required:
-        return ("There was no required criterion to judge.",)
-    if word == "FAIL":
-        return _failed(required, drops)
-    if word == "ERROR":
-        return _unjudged(required, verdict)
-    if word == "INCONCLUSIVE":
-        return _undecided(required, verdict)
+        return ()
+    if word in ("PASS", "MARGINAL"):
+        return _passed(required)
+    bad = [row for row in required if row.outcome == word and not row.waived]
+    if not bad:
+        return ()
+    shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
+    if word == "FAIL" and all(row.against == "baseline" for row in bad):
+        names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
+        return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
+    return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
+
+
+_ENDINGS = {
+    "FAIL": " required criteria failed.",
+    "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
+    "INCONCLUSIVE": " required criteria are undecided: the data shows neither that nothing was lost nor that it was.",
+}
+
+
+def _passed(required: Sequence[Row]) -> Phrase:
+    total = count(len(required), "count:criteria:required")
     waived = sum(row.waived for row in required)
     if waived:
         held = count(len(required) - waived, "count:criteria:held")
-        return (
-            held,
-            " of ",
-            total,
-            " required criteria hold; ",
-            count(waived, "count:criteria:WAIVED"),
-            " failed and are waived.",
-        )
+        accepted = count(waived, "count:criteria:WAIVED")
+        return (held, " of ", total, " required criteria hold; ", accepted, " failed and are waived.")
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
-        return (
-            "All ",
-            total,
-            " required criteria hold, ",
-            count(narrow, "count:criteria:MARGINAL"),
-            " of them only just.",
-        )
+        close = count(narrow, "count:criteria:MARGINAL")
+        return ("All ", total, " required criteria hold, ", close, " of them only just.")
     if all(row.against == "baseline" for row in required):
-        return (
-            "At all ",
-            total,
-            " required criteria the candidate was shown to be no worse than the baseline by more than its margin.",
-        )
+        return ("At all ", total, " required criteria the candidate was shown to be no worse than its margin allows.")
     return ("All ", total, " required criteria hold.")
-
-
-def _failed(required: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
-    failed = [row for row in required if row.outcome == "FAIL" and not row.waived]
-    if not failed:
-        return ("The run failed; the warnings below say why.",)
-    shown, total = count(len(failed), "count:criteria:FAIL"), count(len(required), "count:criteria:required")
-    if all(row.against == "baseline" for row in failed):
-        worse = f"{drops.get('candidate', 'The candidate')} is worse than {drops.get('baseline', 'the baseline')}"
-        return (f"{worse} by more than the margin at ", shown, " of ", total, " required criteria.")
-    return (shown, " of ", total, " required criteria failed.")
-
-
-def _unjudged(required: Sequence[Row], verdict: Mapping[str, Any]) -> Phrase:
-    bad = [row for row in required if row.outcome == "ERROR"]
-    if not bad:
-        return _holes(verdict) or ("The rig was not valid during this run; the warnings below say why.",)
-    shown, total = count(len(bad), "count:criteria:ERROR"), count(len(required), "count:criteria:required")
-    return (shown, " of ", total, " required criteria could not be judged: what they need is missing or invalid.")
-
-
-def _undecided(required: Sequence[Row], verdict: Mapping[str, Any]) -> Phrase:
-    bad = [row for row in required if row.outcome == "INCONCLUSIVE"]
-    if not bad:
-        return _holes(verdict) or ("The run could not be judged; the warnings below say why.",)
-    shown, total = count(len(bad), "count:criteria:INCONCLUSIVE"), count(len(required), "count:criteria:required")
-    return (
-        shown,
-        " of ",
-        total,
-        " required criteria are undecided: the data shows the candidate neither within its margin nor beyond it.",
-    )
 
 
 def _holes(verdict: Mapping[str, Any]) -> Phrase:
     """Planned points that were not measured and that nobody explained; empty when there are none."""
     skipped = (verdict.get("coverage") or {}).get("skipped") or ()
     holes = sum(not entry.get("reason") for entry in skipped)
-    if not holes:
+    if not holes or verdict.get("exit_code") == 0:
         return ()
     return (count(holes, "count:holes"), " planned points were not measured, and no reason is on record.")

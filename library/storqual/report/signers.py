@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storqual.model import load_gate
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,11 +20,10 @@ _DEFAULT_ROLES = ("release-manager",)
 
 def roles_for(material: Material) -> tuple[str, ...]:
     """The roles whose signatures the gate of this run asks for, one each; a release manager where it says nothing."""
-    gate = material.document.get("gate") or {}
-    wanted = gate.get("signatures") if isinstance(gate, dict) else None
-    if isinstance(wanted, (list, tuple)) and wanted:
-        return tuple(str(one.get("role", one) if isinstance(one, dict) else one) for one in wanted)
-    return _DEFAULT_ROLES
+    if "gate" not in (material.document.get("inputs") or {}):
+        return _DEFAULT_ROLES
+    gate = load_gate(material.run.input_file("gate"))
+    return tuple(gate.signatures) or _DEFAULT_ROLES
 
 
 def signers_for(material: Material, rows: Sequence[Row]) -> tuple[tuple[str, ...], bool]:

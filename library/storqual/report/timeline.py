@@ -194,7 +194,7 @@ def _deviations(points: Iterable[PointData]) -> dict[str, list[tuple[float, floa
 
 def _thinned(marks: Sequence[tuple[float, float, float, Launch]]) -> tuple[tuple[float, float, float], ...]:
     """The marks of an arm; of very many, neighbours in time within a session are drawn as their mean."""
-    ordered = sorted(marks, key=lambda mark: mark[0])
+    ordered = sorted(marks, key=lambda mark: (mark[3].session, mark[0]))
     size = math.ceil(len(ordered) / _MOST_MARKS)
     if size <= 1:
         return tuple((start, end, value) for start, end, value, _ in ordered)

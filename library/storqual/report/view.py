@@ -362,6 +362,7 @@ class PointEvidence:
     point: str
     outcomes: tuple[tuple[str, Outcome, str], ...]
     open: bool
+    sentences: tuple[str, ...]
     skipped: str
     drives: tuple[str, ...]
     charts: tuple[Chart, ...]

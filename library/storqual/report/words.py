@@ -36,6 +36,7 @@ BENCH_KINDS: dict[str, tuple[str, str]] = {
 
 EVENT_WORDS: dict[str, str] = {
     "kernel_panic": "Kernel panic",
+    "failed": "Campaign failed",
     "provision_failed": "Provisioning failed",
     "restore_failed": "Restoring failed",
     "session_lost": "Session lost",
@@ -46,7 +47,7 @@ EVENT_WORDS: dict[str, str] = {
     "block_finished": "Block ended",
     "session_planned": "Session added",
 }
-SERIOUS_EVENTS = ("kernel_panic", "provision_failed", "restore_failed", "session_lost", "unplugged")
+SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")
 
 
 def outcome(word: str) -> Outcome:

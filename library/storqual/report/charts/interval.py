@@ -2,7 +2,7 @@
 """A shift with its interval against the margin, small enough for a table's cell; and the axis above the column.
 
 Left is worse. The zone beyond the margin is shaded and bounded by a dashed line, so that "does the interval reach
-into it" is seen without reading numbers and without colour.
+into it" is seen without reading numbers and without colour. The dotted line is the loss that counts as none.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _ENDS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
 @dataclass(frozen=True)
 class Shift:
-    """A shift in percent with its 95 % interval and its margin (all may be missing), and the outcome as a class."""
+    """A shift in percent with its 95 % interval, margin and indifference (all may be missing), and the outcome."""
 
     value: float | None
     low: float | None
     high: float | None
     margin: float | None
     outcome: str
+    indifference: float | None = None
 
 
 def reach(shifts: Sequence[Shift]) -> float:
@@ -90,6 +91,10 @@ def interval_bar(shift: Shift, end: float, sentence: str) -> Markup:
         )
         line = path([(limit, 0), (limit, _HEIGHT)])
         parts.append(element("path", {"class": "limit", "d": line, "stroke": "#a33", "stroke-dasharray": "3 2"}))
+    if shift.indifference:
+        place = x(max(-end, -abs(shift.indifference)))
+        line = path([(place, 0), (place, _HEIGHT)])
+        parts.append(element("path", {"class": "same", "d": line, "stroke": "#777", "stroke-dasharray": "1 3"}))
     parts.append(element("path", {"class": "zero", "d": path([(x(0), 0), (x(0), _HEIGHT)]), "stroke": "#999"}))
     if shift.value is not None:
         parts.append(_whisker(shift, shift.value, x, end))
