@@ -17,6 +17,7 @@ import pytest
 from storqual_core.counters import Meter
 from storqual_core.errors import ToolError
 from storqual_core.fio_job import FioTarget, read_ask
+from storqual_core.fio_log import parse_log
 from storqual_core.fio_process import FioProcess
 from storqual_core.launch_run import Launched, StopRequestedError, run_fio, scratch_folder
 from tests.unit.storqual_core.fake_fio import fake_fio, job, result
@@ -193,3 +194,25 @@ def test_waiting_ends_when_the_last_process_is_gone(tmp_path: Path) -> None:
         ended = fio.collect()
     assert ended.exit_status == 3
     assert ended.wall_ns > 0.5e9
+
+
+def test_merged_percentiles_are_those_of_all_completions(target: FioTarget) -> None:
+    """Two jobs' bins, added, against fio's own record of every I/O: equal within one bin (1/64 of an octave)."""
+    launched = run(target, numjobs=2, runtime_s=0.6, logs=["lat"], log_ms=0, options={"rate_iops": 3000})
+    raw = sorted(
+        value
+        for name, text in launched.logs.items()
+        if name.startswith("log_lat.")
+        for _, value, _ in parse_log(text)
+    )
+    bins = {int(edge): count for edge, count in launched.result.primitives["read_bins"].items()}
+    assert len(raw) == sum(bins.values()) == launched.result.primitives["read_ios"] > 1000
+    assert sum(raw) == pytest.approx(launched.result.primitives["read_lat_sum_ns"], rel=1e-3)
+    for share in (0.5, 0.9, 0.99, 0.999):
+        rank = max(int(share * len(raw)) - 1, 0)
+        seen = 0
+        for edge in sorted(bins):
+            seen += bins[edge]
+            if seen > rank:
+                break
+        assert edge == pytest.approx(raw[rank], rel=1 / 64)
