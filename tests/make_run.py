@@ -145,7 +145,7 @@ def _sample(
     depth, drives, size = int(factors.get("iodepth", 1)), int(factors.get("drives", 1)), int(factors.get("bs", 4096))
     rate = 200.0 * drives * (1 + math.log2(depth)) / (1 + size / 262144)
     rate *= math.exp(level + random_source.gauss(0.0, shape.noise)) * (1 + change)
-    fraction = {"ok": 1.0, "io_error": 1.0, "short": 0.5, "killed": 0.3, "refused": 0.0}[status]
+    fraction = {"ok": 1.0, "io_error": 1.0, "short": 0.5, "killed": 0.3, "refused": 0.0, "lost": 0.0}[status]
     seconds = shape.runtime_s * fraction
     counts = primitives(workload, rate, seconds, asked=shape.runtime_s, size=size, outstanding=depth * drives)
     if candidate:

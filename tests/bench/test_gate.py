@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate tells the truth, end to end: a small virtual bench, drops whose effect is known, the real main job."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GATE = REPOSITORY / "tests" / "bench" / "gate"
+BIN = Path(sys.executable).parent
+STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
+SUITE = GATE / "gate.suite.yml"
+HOSTILE = "<b>{{ 7*7 }}</b>"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One run of the main job: its exit code, what it printed, its run directory."""
+
+    code: int
+    output: str
+    run: Path | None
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """verdict.json."""
+        assert self.run is not None, self.output
+        return dict(json.loads((self.run / "verdict.json").read_text(encoding="utf-8")))
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """The run's events of one kind."""
+        assert self.run is not None, self.output
+        lines = (self.run / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        return [event for event in map(json.loads, lines) if event["kind"] == kind]
+
+
+def playbook(name: str, *words: str) -> int:
+    """Run a playbook on the gate bench, its output to a file: an SSH master that stays behind would hold a pipe."""
+    with (STATE.parent / "gate-playbook.log").open("ab") as log:
+        return subprocess.run(
+            [BIN / "ansible-playbook", "-i", GATE, REPOSITORY / "playbooks" / name, *words],
+            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        ).returncode
+
+
+def command(runs: Path, *words: str) -> list[str]:
+    """The main job's command line."""
+    return [str(BIN / "storqual"), "qualify", "-i", str(GATE), "--runs", str(runs), *words]
+
+
+def drops(baseline: str, candidate: str) -> list[str]:
+    """Arguments for two drops of the gate bench."""
+    return ["--baseline", baseline, "--candidate", candidate, "--suite", str(SUITE), "--seed", "1"]
+
+
+def qualify(runs: Path, *words: str) -> Finished:
+    """Run the main job to its end."""
+    runs.mkdir(parents=True, exist_ok=True)
+    log = runs / "output.log"
+    with log.open("wb") as stream:
+        code = subprocess.run(
+            command(runs, *words), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, check=False
+        ).returncode
+    return finished(code, runs)
+
+
+def finished(code: int, runs: Path) -> Finished:
+    """The newest run in `runs`."""
+    made = sorted(path.parent for path in runs.glob("*/run.json"))
+    return Finished(
+        code, (runs / "output.log").read_text(encoding="utf-8", errors="replace"), made[-1] if made else None
+    )
+
+
+def on_bench(line: str) -> str:
+    """What a command line prints on the gate bench."""
+    return subprocess.run(
+        ["ssh", "-F", STATE / "ssh_config", "gatebench", line],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gate_bench() -> Iterator[None]:
+    """The gate bench, powered on for this module; a run that finds it on leaves it on."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    assert playbook("bench_up.yml") == 0, (STATE.parent / "gate-playbook.log").read_text(errors="replace")[-3000:]
+    yield
+    assert playbook("bench_down.yml") == 0
+
+
+def test_a_drop_that_is_as_fast_passes(tmp_path: Path) -> None:
+    """Equal limits in both arms: exit code 0, every point PASS, nothing written outside the claims, bench restored."""
+    done = qualify(tmp_path, *drops("even", "same"))
+    assert done.code == 0, done.output[-3000:]
+    verdict = done.verdict
+    assert verdict["outcome"] in ("PASS", "MARGINAL")
+    assert verdict["exit_code"] == 0
+    assert verdict["sectors_written_outside_claims"] == 0
+    measured = [entry for entry in verdict["criteria"] if entry["metric"] == "iops"]
+    assert len(measured) == 3
+    assert {entry["outcome"] for entry in measured} <= {"PASS", "MARGINAL"}
+    assert done.events("restored")
+    assert "exit code 0" in done.output
+
+
+def test_a_slower_drop_fails_and_its_points_are_named(tmp_path: Path) -> None:
+    """900 IOPS against 1000: exit code 1, the points are named on the terminal and in the report."""
+    done = qualify(tmp_path, *drops("even", "slower"))
+    assert done.code == 1, done.output[-3000:]
+    failed = [entry for entry in done.verdict["criteria"] if entry["outcome"] == "FAIL"]
+    assert {entry["adapter"] for entry in failed} == {"vscsi", "mraid"}
+    assert all(-13 < entry["shift_percent"] < -7 for entry in failed)
+    assert done.run is not None
+    report = (done.run / "report.html").read_text(encoding="utf-8")
+    for entry in failed:
+        assert entry["point"] in done.output
+        assert entry["point"].replace(",", ",<wbr>") in report or entry["point"] in report
+    # a drive's own words are text in every output, and no template
+    assert HOSTILE not in report
+    assert "&lt;b&gt;{{ 7*7 }}&lt;/b&gt;" in report
+    for name in ("run.json", "inputs/inventory.json"):
+        assert "{{ 7*7 }}" in (done.run / name).read_text(encoding="utf-8")
+    for name in ("report.html", "pytest.html", "junit.xml", "run.json"):
+        assert "<b>49</b>" not in (done.run / name).read_text(encoding="utf-8")
+
+
+def test_a_kernel_that_panics_is_an_error_and_the_bench_comes_back(tmp_path: Path) -> None:
+    """Exit code 2, the panic's own words in the report, the former kernel running without hands."""
+    before = on_bench("uname -r")
+    done = qualify(tmp_path, *drops("even", "panics"))
+    assert done.code == 2, done.output[-3000:]
+    assert done.verdict["outcome"] == "ERROR"
+    assert done.run is not None
+    assert "Kernel panic - not syncing" in (done.run / "report.html").read_text(encoding="utf-8")
+    assert on_bench("uname -r") == before
+    assert on_bench("ls /var/lib/storqual/saved.json 2>/dev/null || echo restored") == "restored"
+
+
+def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Exit code 2 and the drive's WWN in verdict and report; the next power-on has the drive again."""
+    done = qualify(tmp_path, *drops("even", "loses_a_drive"))
+    assert done.code == 2, done.output[-3000:]
+    assert done.events("unplugged")
+    assert any("0x5000c50067b10010" in warning for warning in done.verdict["warnings"])
+    assert done.run is not None
+    assert "0x5000c50067b10010" in (done.run / "report.html").read_text(encoding="utf-8")
+    assert playbook("bench_down.yml") == 0
+    assert playbook("bench_up.yml") == 0
+    assert on_bench("ls /dev/disk/by-id/wwn-0x5000c50067b10010")
+
+
+def test_no_matching_host_is_never_a_pass(tmp_path: Path) -> None:
+    """`--limit nosuch` ends with 2."""
+    assert qualify(tmp_path, *drops("even", "same"), "--limit", "nosuch").code == 2
+
+
+def test_a_killed_controller_is_resumed_without_losing_or_repeating_a_sample(tmp_path: Path) -> None:
+    """A kill -9 in the middle of a block, then --resume: each launch has one sample, and the gate passes."""
+    log = tmp_path / "output.log"
+    with log.open("wb") as stream:
+        child = subprocess.Popen(
+            command(tmp_path, *drops("even", "same")),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    run = _wait_for_samples(tmp_path, child, 2)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    kept = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    done = qualify(tmp_path, "--resume", run.name)
+    assert done.code == 0, done.output[-3000:]
+    after = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert after[: len(kept)] == kept
+    samples = [json.loads(line) for line in after]
+    launches = [(s["adapter"], s["point"], s["arm"], s["session"], s["n"]) for s in samples]
+    assert len(launches) == len(set(launches)) == done.verdict["coverage"]["planned"] * 8
+    overlaps = sorted((s["start"], s["id"]) for s in samples)
+    assert [name for _, name in overlaps] == [s["id"] for s in sorted(samples, key=lambda s: s["start"])]
+    assert done.events("resumed")
+    assert done.events("restored")
+
+
+def _wait_for_samples(runs: Path, child: subprocess.Popen[bytes], count: int) -> Path:
+    """The run directory as soon as it holds `count` samples of a block that is not finished."""
+    limit = time.monotonic() + 600
+    while time.monotonic() < limit and child.poll() is None:
+        for path in runs.glob("*/samples.jsonl"):
+            events = (path.parent / "events.jsonl").read_text(encoding="utf-8")
+            open_blocks = events.count('"block_started"') - events.count('"block_finished"')
+            if open_blocks == 1 and path.read_bytes().count(b"\n") >= count:
+                return path.parent
+        time.sleep(0.2)  # the run directory is on this machine's disk: there is no event to await but its files
+    raise AssertionError((runs / "output.log").read_text(errors="replace")[-3000:])

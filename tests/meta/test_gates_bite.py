@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For each way a gate can be wrong there is a run directory that must not pass, and it does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from tests.make_run import make_run
+from tests.synthetic_shape import POINTS, SUITE
+
+POINT = POINTS[1]
+QUIET = {"noise": 0.003}
+FINDING = {"kind": "adapter_reset", "count": 1, "lines": ["sym0: SCSI BUS reset detected."]}
+
+
+def verdict_of(tmp_path: Path, **shape: Any) -> dict[str, Any]:
+    """The verdict on a synthetic run."""
+    return judge_run(make_run(tmp_path, **{**QUIET, **shape}))
+
+
+def test_an_unchanged_run_passes(tmp_path: Path) -> None:
+    """Else every other test here would prove nothing."""
+    verdict = verdict_of(tmp_path)
+    assert (verdict["outcome"], verdict["exit_code"]) == ("PASS", 0)
+
+
+@pytest.mark.parametrize(
+    ("what", "shape", "outcome", "code"),
+    [
+        ("a job that fio refused", {"statuses": {POINT: "refused"}}, "ERROR", 2),
+        ("a job ended by a signal", {"statuses": {POINT: "killed"}}, "ERROR", 2),
+        ("a job cut short", {"statuses": {POINT: "short"}}, "ERROR", 2),
+        ("a job with an I/O error", {"statuses": {POINT: "io_error"}}, "ERROR", 2),
+        ("a lost sample", {"statuses": {f"sym/{POINT}": "lost"}}, "ERROR", 2),
+        ("no sample of the candidate", {"missing": [f"mpt/{POINT}"]}, "ERROR", 2),
+        ("an adapter reset in a block", {"findings": [FINDING]}, "ERROR", 2),
+        ("a sector written outside the claims", {"sectors_outside": 1}, "ERROR", 2),
+        ("a candidate that is 20 % slower", {"effect": -0.2}, "FAIL", 1),
+        ("one slower point among good ones", {"effect": {f"sym/{POINT}": -0.15}}, "FAIL", 1),
+        (
+            "a kernel panic",
+            {"events": [{"kind": "kernel_panic", "bench": "vbench", "text": "Kernel panic - not syncing: VFS"}]},
+            "ERROR",
+            2,
+        ),
+        (
+            "a session that could not be provisioned",
+            {
+                "events": [
+                    {"kind": "provision_failed", "bench": "vbench", "session": "s03", "reason": "no such kernel"}
+                ]
+            },
+            "ERROR",
+            2,
+        ),
+        (
+            "a drive that was unplugged",
+            {"events": [{"kind": "unplugged", "bench": "vbench", "drive": "0x5000"}]},
+            "ERROR",
+            2,
+        ),
+        (
+            "a bench that was not restored",
+            {"events": [{"kind": "restore_failed", "bench": "vbench", "reason": "WCE reads 0"}]},
+            "ERROR",
+            2,
+        ),
+        (
+            "a hand-written check that failed",
+            {"checks": [{"id": "cable", "outcome": "FAIL", "reason": "bent"}]},
+            "FAIL",
+            1,
+        ),
+        (
+            "a hand-written check that broke",
+            {"checks": [{"id": "cable", "outcome": "ERROR", "reason": "x"}]},
+            "ERROR",
+            2,
+        ),
+        ("noise that drowns the margin", {"noise": 0.3}, "INCONCLUSIVE", 2),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else None,
+)
+def test_it_does_not_pass(tmp_path: Path, what: str, shape: dict[str, Any], outcome: str, code: int) -> None:
+    """The run ends with the outcome and the code that this trouble must have."""
+    verdict = verdict_of(tmp_path, **shape)
+    assert (verdict["outcome"], verdict["exit_code"]) == (outcome, code), what
+
+
+def test_the_failing_points_are_the_ones_that_lost(tmp_path: Path) -> None:
+    """No pooling hides a point or blames another."""
+    verdict = verdict_of(tmp_path, effect={f"sym/{POINT}": -0.2})
+    failed = {(entry["adapter"], entry["point"]) for entry in verdict["criteria"] if entry["outcome"] == "FAIL"}
+    assert failed == {("sym", POINT)}
+
+
+def test_one_session_per_arm_never_decides(tmp_path: Path) -> None:
+    """A boot's own level cannot be told from the drop's with one boot of each."""
+    assert verdict_of(tmp_path, sessions=2)["outcome"] == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("primitive", ["read_ios", "runtime_ns"])
+def test_a_missing_primitive_is_an_error(tmp_path: Path, primitive: str) -> None:
+    """What was not recorded cannot pass."""
+    run = make_run(tmp_path, **QUIET)
+    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    for sample in lines:
+        sample["primitives"].pop(primitive, None)
+        sample["series"] = {}
+    (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    verdict = judge_run(run)
+    assert verdict["outcome"] == "ERROR"
+
+
+def test_a_stale_baseline_is_an_error(tmp_path: Path) -> None:
+    """The gate's policy says how old a baseline may be."""
+    run = make_run(tmp_path, **QUIET)
+    gate = tmp_path / "gate.yml"
+    gate.write_text("name: fresh\nbaseline_max_age: 30d\n", encoding="utf-8")
+    soon, late = (datetime(2026, 12, 1, tzinfo=UTC), datetime(2027, 6, 1, tzinfo=UTC))
+    assert judge_run(run, gate=gate, as_of=soon)["exit_code"] == 0
+    verdict = judge_run(run, gate=gate, as_of=late)
+    assert (verdict["outcome"], verdict["exit_code"]) == ("ERROR", 2)
+
+
+def test_other_limits_never_overwrite_a_verdict(tmp_path: Path) -> None:
+    """A stricter suite is judged beside the first verdict, not over it."""
+    run = make_run(tmp_path, effect=-0.03, **QUIET)
+    first = judge_run(run)
+    before = (run / "verdict.json").read_bytes()
+    stricter = tmp_path / "stricter.suite.yml"
+    stricter.write_text(
+        SUITE.replace("margin: 8%, indifference: 2%", "margin: 2%, indifference: 1%"), encoding="utf-8"
+    )
+    second = judge_run(run, suite=stricter)
+    assert first["exit_code"] == 0
+    assert second["exit_code"] == 1
+    assert (run / "verdict.json").read_bytes() == before
+    assert [path.name for path in (run / "judgements").glob("*/verdict.json")] == ["verdict.json"]
+
+
+WAIVER = """\
+waivers:
+  - adapter: sym
+    point: "{point}"
+    criterion: iops
+    owner: Pat
+    reason: known and accepted until the next drop
+    reference: LAB-12
+    expiry: 2026-12-31
+    max_loss: {loss}%
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "when", "code", "word"),
+    [
+        (25, datetime(2026, 12, 1, tzinfo=UTC), 0, "waived"),
+        (5, datetime(2026, 12, 1, tzinfo=UTC), 1, "accepts a loss of 5 %"),
+        (25, datetime(2027, 1, 1, tzinfo=UTC), 1, "expired"),
+    ],
+)
+def test_a_waiver_counts_for_its_loss_and_until_its_day(
+    tmp_path: Path, loss: int, when: datetime, code: int, word: str
+) -> None:
+    """A waived failure stays a FAIL, the run passes with a warning; an expired waiver fails the gate by itself."""
+    run = make_run(tmp_path, effect={f"sym/{POINT}": -0.2}, **QUIET)
+    waivers = tmp_path / "waivers.yml"
+    waivers.write_text(WAIVER.format(point=POINT, loss=loss), encoding="utf-8")
+    verdict = judge_run(run, waivers=waivers, as_of=when)
+    assert verdict["exit_code"] == code
+    assert any(word in warning for warning in verdict["warnings"])
+    failed = [entry for entry in verdict["criteria"] if entry["outcome"] == "FAIL"]
+    assert [bool(entry["waiver"]) for entry in failed] == [code == 0]
+
+
+def test_the_command_ends_with_the_verdicts_code(tmp_path: Path) -> None:
+    """`storqual judge` and the verdict say the same; a missing run is wrong use."""
+    from click.testing import CliRunner  # noqa: PLC0415 - only this test needs the command line
+
+    from storqual.cli.judge import judge_command  # noqa: PLC0415
+
+    run = make_run(tmp_path, effect=-0.2, **QUIET)
+    assert CliRunner().invoke(judge_command, [str(run), "--json"], standalone_mode=False).return_value == 1
+    shutil.rmtree(run)
+    assert CliRunner().invoke(judge_command, [str(run)]).exit_code != 0
