@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""storqual's own verdict as a report to be audited: its numbers as figures, its conclusions as assertions.
+"""storqual's own run as a report to be audited: its numbers as figures, its conclusions as assertions.
 
-Whoever prints percentages must let them be recomputed: the same audit that reads the papers reads verdict.json and
-run.json before they are published.
+Whoever publishes percentages must let them be recomputed: the audit that reads the papers reads verdict.json, what it
+was judged from, and the page made of it, before any of them is published.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.audit.expression import Reference, parse_expression
+from storqual.audit.expression import parse_expression
+from storqual.audit.notebook import Notebook
 from storqual.audit.printed import Printed
-from storqual.audit.published import Assertion, Figure, Published, Source
+from storqual.audit.published import Published, Source
+from storqual.audit.run_page import page_claims
+from storqual.audit.run_samples import sample_claims
 from storqual_core.errors import BadInputError
 
 __all__ = ["read_run_directory"]
@@ -24,17 +27,25 @@ _EXIT_CODES = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 
 
 
 def read_run_directory(folder: Path) -> Published:
-    """The figures and assertions of a judged run. Raises BadInputError when verdict.json or run.json is not there."""
+    """The figures and assertions of a judged run: verdict.json against itself, run.json, the samples and the page.
+
+    Samples and page are used where they are. Raises BadInputError when verdict.json or run.json is not there.
+    """
     verdict = _read(folder / "verdict.json")
     run = _read(folder / "run.json")
     if verdict.get("schema") != _VERDICT_SCHEMA:
         found = f"found schema {verdict.get('schema')!r}, expected {_VERDICT_SCHEMA!r}"
         raise BadInputError([f"{folder / 'verdict.json'}: {found}"])
-    pages = _Pages()
-    _outcome(pages, verdict)
-    _coverage(pages, verdict.get("coverage") or {}, run.get("coverage") or {})
-    for number, criterion in enumerate(verdict.get("criteria") or ()):
-        _criterion(pages, number, criterion)
+    book = Notebook()
+    criteria = [one for one in verdict.get("criteria") or () if isinstance(one, dict)]
+    _outcome(book, verdict, criteria)
+    _coverage(book, verdict.get("coverage") or {}, run.get("coverage") or {})
+    for number, criterion in enumerate(criteria):
+        _criterion(book, number, criterion)
+    if (folder / "samples.jsonl").is_file():
+        sample_claims(book, folder, criteria)
+    if (folder / "report.html").is_file():
+        page_claims(book, folder / "report.html", verdict, criteria)
     source = Source.model_construct(
         name="run",
         title=f"storqual run {verdict.get('run')}",
@@ -42,118 +53,114 @@ def read_run_directory(folder: Path) -> Published:
         text="verdict.json",
         pages="parts of verdict.json",
     )
-    return Published.model_construct(report=source, figures=tuple(pages.figures), assertions=tuple(pages.assertions))
+    return Published.model_construct(report=source, figures=tuple(book.figures), assertions=tuple(book.assertions))
 
 
-class _Pages:
-    """Gathers figures and assertions."""
-
-    def __init__(self) -> None:
-        self.figures: list[Figure] = []
-        self.assertions: list[Assertion] = []
-
-    def figure(self, name: str, value: object, *, what: str, unit: str = "-", page: str = "run") -> Reference | None:
-        """Add a figure; None when there is nothing to add."""
-        if value is None or isinstance(value, bool):
-            return None
-        entry = Printed(value.text, value.value, value.step) if isinstance(value, Printed) else value
-        if isinstance(entry, int | str):
-            entry = Printed.parse(str(entry), exact=True) if isinstance(entry, int) else entry
-        self.figures.append(Figure.model_construct(id=name, page=page, what=what, value=entry, unit=unit))
-        return Reference(name)
-
-    def claim(self, name: str, page: str, text: str, **way: object) -> None:
-        """Add an assertion."""
-        self.assertions.append(Assertion.model_construct(None, id=name, page=page, text=text, **way))
-
-
-def _outcome(pages: _Pages, verdict: Mapping[str, Any]) -> None:
+def _outcome(book: Notebook, verdict: Mapping[str, Any], criteria: Sequence[Mapping[str, Any]]) -> None:
     """Exit code, outcome and criteria must say one thing."""
     outcome = str(verdict.get("outcome"))
-    code = pages.figure("exit_code", verdict.get("exit_code"), what="exit code")
+    code = book.figure("exit_code", verdict.get("exit_code"), what="exit code")
+    book.figure("outcome", outcome, what="outcome of the run")
     if code is None:
         return
     said = f"exit code {verdict.get('exit_code')}"
-    of_outcome = pages.figure("exit_code_of_outcome", _EXIT_CODES.get(outcome), what=f"exit code of {outcome}")
+    of_outcome = book.figure("exit_code_of_outcome", _EXIT_CODES.get(outcome), what=f"exit code of {outcome}")
     if of_outcome is not None:
-        pages.claim("exit_code", "run", f"{said}, outcome {outcome}", stated=code, same=of_outcome)
-    expected = _code_of_criteria(verdict)
-    if outcome == "ERROR" and expected != _EXIT_CODES["ERROR"]:
-        reason = "The rig or the guard made the run invalid; its criteria do not show that."
-        pages.claim("exit_code_of_criteria", "run", f"{said} for these criteria", stated=code, not_checkable=reason)
+        book.claim("exit_code", "run", f"{said}, outcome {outcome}", stated=code, same=of_outcome)
+    expected = _code_of_criteria(verdict, criteria)
+    reason = _other_reason(outcome, expected, criteria)
+    if reason:
+        book.claim("exit_code_of_criteria", "run", f"{said} for these criteria", stated=code, not_checkable=reason)
         return
-    of_criteria = pages.figure("exit_code_of_criteria", expected, what="exit code by criteria and coverage")
-    pages.claim("exit_code_of_criteria", "run", f"{said} for these criteria", stated=code, same=of_criteria)
+    of_criteria = book.figure("exit_code_of_criteria", expected, what="exit code by criteria and coverage")
+    book.claim("exit_code_of_criteria", "run", f"{said} for these criteria", stated=code, same=of_criteria)
 
 
-def _code_of_criteria(verdict: Mapping[str, Any]) -> int:
+def _other_reason(outcome: str, expected: int, criteria: Sequence[Mapping[str, Any]]) -> str:
+    """Why an outcome worse than the criteria's can be right; empty when it cannot."""
+    if expected == _EXIT_CODES["PASS"] and outcome == "ERROR":
+        return "The rig or the guard made the run invalid; its criteria do not show that."
+    marginal = any(one.get("outcome") == "MARGINAL" and one.get("required", True) for one in criteria)
+    if expected == _EXIT_CODES["PASS"] and outcome == "FAIL" and marginal:
+        return "A gate may refuse a marginal pass; whether this one does is not in verdict.json."
+    return ""
+
+
+def _code_of_criteria(verdict: Mapping[str, Any], criteria: Sequence[Mapping[str, Any]]) -> int:
     """The first rule that applies: sectors outside the claims, an unwaived FAIL, what could not be judged, a pass."""
-    required = [one for one in verdict.get("criteria") or () if one.get("required", True)]
-    outcomes = {str(one.get("outcome")) for one in required if not one.get("waiver")}
-    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
+    required = [one for one in criteria if one.get("required", True)]
+    outcomes = {
+        str(one.get("outcome")) for one in required if not (one.get("outcome") == "FAIL" and one.get("waiver"))
+    }
     outside = verdict.get("sectors_written_outside_claims")
     if isinstance(outside, int) and outside > 0:
         return 2
     if "FAIL" in outcomes:
         return 1
-    if outcomes & {"ERROR", "INCONCLUSIVE"} or not required or any(not one.get("reason") for one in skipped):
-        return 2
-    return 0
+    judged = any(one.get("against") != "check" for one in required)
+    undecided = bool(outcomes & {"ERROR", "INCONCLUSIVE"})
+    return 2 if undecided or not judged or _unexplained(verdict.get("coverage") or {}) else 0
 
 
-def _coverage(pages: _Pages, verdict: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-    planned = pages.figure("coverage.planned", verdict.get("planned"), what="points planned", unit="points")
-    measured = pages.figure("coverage.measured", verdict.get("measured"), what="points measured", unit="points")
-    skipped = pages.figure(
-        "coverage.skipped", len(verdict.get("skipped") or ()), what="points skipped with their reason", unit="points"
-    )
-    if planned is not None and measured is not None and skipped is not None:
-        pages.claim(
+def _unexplained(coverage: Mapping[str, Any]) -> bool:
+    """Whether a planned point is neither measured nor skipped for a reason."""
+    skipped = coverage.get("skipped") or ()
+    planned, measured = coverage.get("planned"), coverage.get("measured")
+    hole = isinstance(planned, int) and isinstance(measured, int) and planned > measured + len(skipped)
+    return hole or any(not one.get("reason") for one in skipped)
+
+
+def _coverage(book: Notebook, verdict: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    counts = {"planned": verdict.get("planned"), "measured": verdict.get("measured")}
+    counts["skipped"] = len(verdict.get("skipped") or ())
+    found = {name: book.count(f"coverage.{name}", value, f"points {name}") for name, value in counts.items()}
+    if all(found.values()):
+        book.claim(
             "coverage",
             "coverage",
-            "planned = measured + skipped",
+            "no more points measured and skipped than planned",
             unit="points",
-            stated=planned,
+            stated=found["planned"],
+            relation="at_most",
             computed=parse_expression("coverage.measured + coverage.skipped"),
         )
-    for name, own in (("planned", planned), ("measured", measured)):
-        other = pages.figure(f"coverage_run.{name}", run.get(name), what=f"points {name} in run.json", unit="points")
-        if own is not None and other is not None:
+    for name in ("planned", "measured"):
+        other = book.count(f"coverage_run.{name}", run.get(name), f"points {name} in run.json")
+        if found[name] is not None and other is not None:
             text = f"points {name} in verdict.json and in run.json"
-            pages.claim(f"coverage_{name}", "coverage", text, unit="points", stated=own, same=other)
+            book.claim(f"coverage_{name}", "coverage", text, unit="points", stated=found[name], same=other)
 
 
-def _criterion(pages: _Pages, number: int, criterion: Mapping[str, Any]) -> None:
-    """The interval holds the shift, and the outcome does not contradict either."""
-    page = f"{criterion.get('metric')}@{criterion.get('adapter')}/{criterion.get('point')}"
-    name = f"criterion_{number}"
-    shift = pages.figure(f"{name}.shift", criterion.get("shift_percent"), what="shift", unit="%", page=page)
+def _criterion(book: Notebook, number: int, criterion: Mapping[str, Any]) -> None:
+    """The interval holds the shift, the outcome contradicts neither, and its sentence gives the same shift."""
+    page, name = book.page_of(criterion), f"criterion_{number}"
+    percents = {
+        short: book.figure(f"{name}.{short}", criterion.get(key), what=short, unit="%", page=page)
+        for short, key in (
+            ("shift", "shift_percent"),
+            ("margin", "margin_percent"),
+            ("detectable", "detectable_percent"),
+        )
+    }
+    shift, margin = percents["shift"], percents["margin"]
     interval = criterion.get("ci95_percent")
-    if shift is not None and isinstance(interval, Sequence) and len(interval) == 2:
+    if isinstance(interval, Sequence) and len(interval) == 2:
         for end, value, relation in (("low", interval[0], "at_least"), ("high", interval[1], "at_most")):
-            bound = pages.figure(f"{name}.{end}", value, what=f"{end} end of the interval", unit="%", page=page)
-            if bound is not None:
-                pages.claim(
-                    f"{name}.{end}",
-                    page,
-                    f"the interval's {end} end",
-                    unit="%",
-                    stated=bound,
-                    relation=relation,
-                    computed=shift,
-                )
+            bound = book.figure(f"{name}.{end}", value, what=f"{end} end of the interval", unit="%", page=page)
+            if bound is not None and shift is not None:
+                text = f"the interval's {end} end"
+                book.claim(f"{name}.{end}", page, text, unit="%", stated=bound, relation=relation, computed=shift)
     if shift is None or criterion.get("against") != "baseline":
         return
     outcome = criterion.get("outcome")
-    margin = pages.figure(f"{name}.margin", criterion.get("margin_percent"), what="margin", unit="%", page=page)
     if outcome in ("PASS", "MARGINAL") and margin is not None:
-        computed = parse_expression(f"-{name}.shift")
-        pages.claim(f"{name}.loss", page, f"{outcome}: no worse than the margin", unit="%", stated=margin,
-                    relation="less_than", computed=computed)  # fmt: skip
+        loss = parse_expression(f"-{name}.shift")
+        text = f"{outcome}: no worse than the margin"
+        book.claim(f"{name}.loss", page, text, unit="%", stated=margin, relation="less_than", computed=loss)
     if outcome == "FAIL":
         zero = Printed.parse("0", exact=True)
-        pages.claim(f"{name}.loss", page, "FAIL: worse than the baseline", unit="%", stated=zero,
-                    relation="less_than", computed=shift)  # fmt: skip
+        text = "FAIL: worse than the baseline"
+        book.claim(f"{name}.loss", page, text, unit="%", stated=zero, relation="less_than", computed=shift)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -164,7 +171,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadInputError([f"{path}: found no readable file, expected one that a judged run has"]) from None
     try:
         document = json.loads(text, parse_float=Printed.parse)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise BadInputError([f"{path}: found no JSON ({problem})"]) from None
     if not isinstance(document, dict):
         raise BadInputError([f"{path}: found {type(document).__name__}, expected a JSON object"])

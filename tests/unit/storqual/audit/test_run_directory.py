@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -12,7 +14,10 @@ from typing import Any
 import pytest
 
 from storqual.audit import Status, audit, exit_code
+from storqual.judge.verdict import judge_run
+from storqual.report import build_report
 from storqual_core.errors import BadInputError
+from tests.make_run import make_run
 
 CRITERION = {
     "id": "iops@sym/seq_read[bs=4k]", "bench": "vbench", "adapter": "sym", "point": "seq_read[bs=4k]",
@@ -71,7 +76,11 @@ CONTRADICTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda v: v["coverage"]["skipped"][0].update(reason=""),
         "exit_code_of_criteria",
     ),
-    "a point that is neither measured nor skipped": (lambda v: v["coverage"].update(planned=4), "coverage"),
+    "a point that is neither measured nor skipped": (
+        lambda v: v["coverage"].update(skipped=[]),
+        "exit_code_of_criteria",
+    ),
+    "more points measured than planned": (lambda v: v["coverage"].update(measured=3), "coverage"),
     "coverage that run.json does not know": (
         lambda v: v["coverage"].update(planned=4, measured=3),
         "coverage_measured",
@@ -119,6 +128,16 @@ def test_an_error_of_the_rig_is_not_held_against_the_criteria(folder: Path) -> N
     assert claims["run.exit_code"].status is Status.CONSISTENT
 
 
+def test_a_gate_may_refuse_a_marginal_pass(folder: Path) -> None:
+    """Exit code 1 over a MARGINAL is the gate's policy; the audit does not guess it."""
+    verdict = {**deepcopy(VERDICT), "outcome": "FAIL", "exit_code": 1}
+    first(verdict).update(outcome="MARGINAL")
+    write(folder, verdict)
+    claims = {claim.id: claim for claim in audit([folder])}
+    assert claims["run.exit_code_of_criteria"].status is Status.NOT_CHECKABLE
+    assert exit_code(claims.values()) == 0
+
+
 def test_a_directory_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
     """There is nothing to audit before judging."""
     with pytest.raises(BadInputError, match=r"verdict\.json: found no readable file"):
@@ -131,3 +150,59 @@ def test_what_is_no_verdict_is_bad_input(folder: Path, text: str) -> None:
     (folder / "verdict.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadInputError, match=r"verdict\.json: found"):
         audit([folder])
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run: samples, verdict and page, made by the code that makes them for real."""
+    folder = tmp_path_factory.mktemp("runs")
+    gate = folder / "gate.yml"
+    gate.write_text("name: test\n", encoding="utf-8")
+    run = make_run(folder, effect={"mpt": -0.2}, sessions=8)
+    (run / "verdict.json").write_text(json.dumps(judge_run(run, gate=gate)), encoding="utf-8")
+    build_report(run)
+    return run
+
+
+def test_a_real_run_is_consistent_with_its_samples_and_its_page(judged: Path) -> None:
+    """Means and counts come out of the samples again, and the page shows what the verdict says."""
+    claims = audit([judged])
+    assert {claim.status for claim in claims} == {Status.CONSISTENT}
+    ids = {claim.id for claim in claims}
+    assert {"run.criterion_0.candidate", "run.criterion_0.samples.baseline", "run.page.outcome"} <= ids
+    assert {"run.page.criterion_0.shift", "run.page.criterion_0.low", "run.page.criterion_0.outcome"} <= ids
+    assert {"run.page.worst", "run.page.best", "run.page.measured", "run.page.planned"} <= ids
+
+
+TAMPERING = {
+    "the worst shift on the page": ("report.html", r"<b>\u2212[\d.]+", "<b>\u22122.1", "page.worst"),
+    "the points measured on the page": ("report.html", r"<b>8 of 8", "<b>7 of 8", "page.measured"),
+    "a shift on the page": (
+        "report.html",
+        r'(?s)(<tr id="c0".*?<b>)[+\u2212][\d.]+',
+        r"\g<1>+44.4",
+        "page.criterion_0.shift",
+    ),
+    "an outcome on the page": (
+        "report.html",
+        r'(?s)(<tr id="c0".*?</span>) PASS<',
+        r"\1 FAIL<",
+        "page.criterion_0.outcome",
+    ),
+    "the exit code on the page": ("report.html", r"Exit code 1", "Exit code 0", "page.exit_code"),
+    "a lost sample": ("samples.jsonl", r"^.*\n", "", None),
+    "a mean": ("verdict.json", r'"candidate": [\d.]+, "shift', '"candidate": 100.5, "shift', "criterion_0.candidate"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERING)
+def test_a_number_that_was_changed_afterwards_is_found(judged: Path, tmp_path: Path, what: str) -> None:
+    """In the page, the verdict or the samples: the three must agree."""
+    name, old, new, claim = TAMPERING[what]
+    run = shutil.copytree(judged, tmp_path / judged.name)
+    text = (run / name).read_text(encoding="utf-8")
+    changed = re.sub(old, new, text, count=1)
+    assert changed != text
+    (run / name).write_text(changed, encoding="utf-8")
+    found = {one.id.removeprefix("run.") for one in audit([run]) if one.status is Status.INCONSISTENT}
+    assert claim in found if claim else any(".samples." in one for one in found)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers that report.html shows against those of verdict.json: rounded, and otherwise the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from storqual.audit.expression import Reference, parse_expression
+from storqual.audit.notebook import Notebook
+from storqual.audit.printed import Printed
+
+__all__ = ["page_claims"]
+
+_ROW = re.compile(r"c(\d+)")
+_NUMBER = re.compile(r"[+\-]?\d[\d,]*(?:\.\d+)?")
+_EXIT_CODE = re.compile(r"Exit code (\d+)")
+_DRAWN = 5
+"""Cells with numbers in a row that has a shift: reference, candidate, shift and interval, margin, counts."""
+
+
+@dataclass
+class _Row:
+    outcome: str = ""
+    cells: list[str] = field(default_factory=list)
+
+
+class _Page(HTMLParser):
+    """Reads the outcome, the exit code and the rows of criteria; everything else of the page passes by."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.rows: dict[int, _Row] = {}
+        self.outcome = ""
+        self.text: list[str] = []
+        self.facts: dict[str, str] = {}
+        self._row: _Row | None = None
+        self._into: str = ""
+        self._term: str = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Follow where the next text belongs."""
+        named = {name: value or "" for name, value in attrs}
+        if tag == "h2":
+            self._into = "outcome" if named.get("id") == "outcome" else ""
+        elif tag in ("dt", "b"):
+            self._into = tag if self._row is None else self._into
+        elif tag == "tr":
+            found = _ROW.fullmatch(named.get("id", ""))
+            self._row = self.rows.setdefault(int(found[1]), _Row()) if found else None
+        elif tag == "td" and self._row is not None:
+            self._into = {"n": "cell", "why": "why"}.get(named.get("class", ""), "")
+            if self._into == "cell":
+                self._row.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave the cell, the row or the heading."""
+        if tag in ("td", "h2", "dt") or (tag == "b" and self._row is None):
+            self._into = ""
+        elif tag == "tr":
+            self._row = None
+
+    def handle_data(self, data: str) -> None:
+        """Keep the text that is looked for."""
+        self.text.append(data)
+        if self._into == "outcome":
+            self.outcome += data
+        elif self._into == "dt":
+            self._term = data.strip()
+        elif self._into == "b" and self._term:
+            self.facts.setdefault(self._term, data.strip())
+        elif self._into == "cell" and self._row is not None:
+            self._row.cells[-1] += f" {data}"
+        elif self._into == "why" and self._row is not None and not self._row.outcome:
+            words = [word for word in data.split() if word.isupper() and word.isalpha()]
+            self._row.outcome = words[0] if words else ""
+
+
+def page_claims(
+    book: Notebook, path: Path, verdict: Mapping[str, Any], criteria: Sequence[Mapping[str, Any]]
+) -> None:
+    """Outcome, exit code, and each row's outcome, shift, interval, margin, detectable loss and counts."""
+    page = _Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    word = page.outcome.split()[-1] if page.outcome.split() else ""
+    shown = book.figure("page.outcome", word or None, what="outcome on the page", page="report.html")
+    if shown is not None:
+        book.claim("page.outcome", "report.html", f"Outcome: {word}", stated=shown, same=Reference("outcome"))
+    code = _EXIT_CODE.search(" ".join(page.text))
+    if code is not None and verdict.get("exit_code") is not None:
+        shown = book.figure("page.exit_code", int(code[1]), what="exit code on the page", page="report.html")
+        book.claim("page.exit_code", "report.html", code[0], stated=shown, same=Reference("exit_code"))
+    _fact_claims(book, page.facts, criteria)
+    for number, row in sorted(page.rows.items()):
+        if number < len(criteria):
+            _row_claims(book, number, row, criteria[number])
+
+
+def _fact_claims(book: Notebook, facts: Mapping[str, str], criteria: Sequence[Mapping[str, Any]]) -> None:
+    """The first screen's figures: the worst and the best shift, and the coverage."""
+    shifts = [
+        value
+        for criterion in criteria
+        if criterion.get("required", True) and criterion.get("against") == "baseline"
+        if isinstance(value := criterion.get("shift_percent"), Printed)
+    ]
+    book.series("shifts", shifts, what="shifts of the required criteria", unit="%")
+    for term, end, name in (("Worst shift", "lowest", "worst"), ("Best shift", "highest", "best")):
+        numbers = _NUMBER.findall(_plain(facts.get(term, "")))
+        if numbers and shifts:
+            stated, computed = _printed(numbers[0]), parse_expression(f"{end}(shifts)")
+            text = f"{term} {stated.text} %"
+            book.claim(f"page.{name}", "report.html", text, unit="%", stated=stated, computed=computed)
+    covered = _NUMBER.findall(facts.get("Coverage", ""))
+    for count, name in zip(covered, ("measured", "planned"), strict=False):
+        if book.has(f"coverage.{name}"):
+            shown = book.count(f"page.{name}", int(count.replace(",", "")), f"points {name} on the page")
+            same = Reference(f"coverage.{name}")
+            text = f"{count} points {name}"
+            book.claim(f"page.{name}", "report.html", text, unit="points", stated=shown, same=same)
+
+
+def _row_claims(book: Notebook, number: int, row: _Row, criterion: Mapping[str, Any]) -> None:
+    place, name = book.page_of(criterion), f"page.criterion_{number}"
+    shown = book.figure(f"{name}.outcome", row.outcome or None, what="outcome on the page", page=place)
+    judged = book.figure(f"{name}.judged", str(criterion.get("outcome")), what="outcome in verdict.json", page=place)
+    if shown is not None:
+        book.claim(f"{name}.outcome", place, f"the page's outcome {row.outcome}", stated=shown, same=judged)
+    if len(row.cells) != _DRAWN:
+        return
+    _, _, shift, margin, counts = ([*map(_printed, _NUMBER.findall(_plain(cell)))] for cell in row.cells)
+    wanted = [
+        *zip(("shift", "low", "high"), shift, strict=False),
+        *zip(("margin", "detectable"), margin, strict=False),
+    ]
+    for short, value in wanted:
+        if book.has(f"criterion_{number}.{short}"):
+            stated = book.figure(f"{name}.{short}", value, what=f"{short} on the page", unit="%", page=place)
+            text = f"the page's {short}, {value.text} %"
+            same = Reference(f"criterion_{number}.{short}")
+            book.claim(f"{name}.{short}", place, text, unit="%", stated=stated, same=same)
+    kinds = [f"{kind}.{arm}" for kind in ("samples", "sessions") for arm in ("baseline", "candidate")]
+    for kind, value in zip(kinds, counts, strict=False):
+        if book.has(f"criterion_{number}.{kind}"):
+            stated = book.figure(f"{name}.{kind}", value, what=f"{kind} on the page", page=place)
+            same = Reference(f"criterion_{number}.{kind}")
+            book.claim(f"{name}.{kind}", place, f"the page's {kind}, {value.text}", stated=stated, same=same)
+
+
+def _plain(text: str) -> str:
+    """With an ordinary minus sign."""
+    return text.replace("\u2212", "-")
+
+
+def _printed(text: str) -> Printed:
+    return Printed.parse(text.replace(",", "").lstrip("+"))
