@@ -29,13 +29,35 @@ class Placed:
         return (("adapter", self.adapter), *self.cell.levels)
 
 
+_TRIES = 8
+_SMALL = 4000
+
+
 def balanced_fraction(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]:
     """At most `count` of the candidates; equal arguments give an equal choice, whatever the order of the candidates.
 
-    Greedy: the next cell is the one that shows most levels, workloads and criteria not seen yet; then most levels new
-    to their adapter; then most pairs of levels new anywhere; then the levels that were used least.
+    Greedy from several starts (one where the matrix is large): the choice that covers most pairs of levels, then the
+    one that uses the levels most evenly.
     """
     pool = sorted(candidates, key=lambda placed: (placed.adapter, placed.cell.name))
+    tries = _TRIES if len(pool) * count <= _SMALL else 1
+    return max((_greedy(pool, count, f"{seed}/{number}") for number in range(tries)), key=_merit)
+
+
+def _merit(chosen: Sequence[Placed]) -> tuple[int, int, int]:
+    """How good a choice is: levels on adapters, pairs of levels, evenness."""
+    on_adapters = {item for placed in chosen for item in _on_adapter(placed)}
+    pairs = {item for placed in chosen for item in _pairs(placed)}
+    used = Counter(item for placed in chosen for item in _singles(placed))
+    return (len(on_adapters), len(pairs), -sum(uses * uses for uses in used.values()))
+
+
+def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]:
+    """One choice: the next cell is the one that shows most levels, workloads and criteria not seen yet.
+
+    Then most levels new to their adapter; then most pairs of levels new anywhere; then the levels used least.
+    """
+    pool = list(candidates)
     random.Random(seed).shuffle(pool)  # noqa: S311 - an order, not a secret
     features = [(tuple(_singles(placed)), tuple(_on_adapter(placed)), tuple(_pairs(placed))) for placed in pool]
     seen: set[Hashable] = set()
