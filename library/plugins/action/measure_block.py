@@ -84,7 +84,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         except AnsibleConnectionFailure as problem:
             self._connection.reset()
             raise UnreachableError(str(problem).splitlines()[0]) from problem
-        return int(ended["rc"]), str(ended["stdout"]), str(ended["stderr"])
+        # with privilege escalation in play Ansible asks for a terminal, and a terminal ends lines with CR LF
+        return int(ended["rc"]), str(ended["stdout"]).replace("\r\n", "\n"), str(ended["stderr"])
 
     def _upload(self, block_file: Path, collector: Collector, state_dir: str, python: str) -> BlockPaths:
         """Put program and block file on the bench; the program's name carries its digest, so it is sent once."""
