@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,9 @@ def run_playbook(
     variables: Mapping[str, object],
     options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    output: Path | None = None,
 ) -> int:
-    """Run `playbooks/<name>` and return its exit status; its output goes to the terminal.
+    """Run `playbooks/<name>` and return its exit status; its output goes to the terminal, or to the file `output`.
 
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
     """
@@ -61,7 +63,15 @@ def run_playbook(
         "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "false",
     }
     env = {**calm, **os.environ, "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
-    child = subprocess.Popen(argv, env=env, preexec_fn=_end_with_parent)  # noqa: PLW1509 - no threads here yet
+    # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes
+    with output.open("wb") if output else nullcontext() as stream:
+        child = subprocess.Popen(
+            argv,
+            env=env,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads here yet
+            stdout=stream,
+            stderr=stream,
+        )
     while True:
         try:
             return child.wait()

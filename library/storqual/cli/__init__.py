@@ -34,7 +34,6 @@ _COMMANDS = {
     "record": "storqual.cli.bookkeeping",
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
-    "resolve": "storqual.cli.resolve",
 }
 
 
