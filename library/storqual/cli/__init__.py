@@ -28,6 +28,7 @@ _COMMANDS = {
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "next": "storqual.cli.bookkeeping",
+    "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
     "publish": "storqual.cli.judge",
     "qualify": "storqual.cli.qualify",

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual packages`: fetch a package for benches that have no way out to an archive."""
+
+from __future__ import annotations
+
+import click
+
+from storqual.cli.options import as_json, print_json
+
+__all__ = ["packages_command"]
+
+
+@click.command("packages")
+@click.argument("package")
+@click.option("--version", default="", help="Exactly this version; the archive's newest without it.")
+@as_json
+def packages_command(package: str, version: str, as_json: bool) -> None:
+    """Fetch PACKAGE and what it needs beyond the virtual bench's image, with signatures checked; print the files.
+
+    \b
+    Example:
+      storqual packages linux-image-6.12-amd64 --json
+    """
+    from storqual.virtual_bench.image import ensure_image
+    from storqual.virtual_bench.packages import fetch_packages
+
+    fetched = fetch_packages(ensure_image(lambda line: click.echo(line, err=True)), package, version)
+    if as_json:
+        print_json({"files": [found.path for found in fetched], "packages": [found.plain() for found in fetched]})
+        return
+    for found in fetched:
+        click.echo(f"{found.sha256}  {found.path}")
