@@ -26,11 +26,11 @@ from storqual.report.words import OUTCOMES
 from storqual.store import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from storqual.report.links import Key
 
-__all__ = ["build_report"]
+__all__ = ["build_report", "pages_of"]
 
 _MOST_ROWS = 200
 _FEW = 100
@@ -45,12 +45,19 @@ def build_report(run_dir: Path) -> Path:
     """
     run_dir = Path(run_dir)
     material = read_material(run_dir)
-    rows = read_rows(material.verdict)
-    moments = moments_of(material)
-    details = details_of(material)
     folder = run_dir / "report"
     if folder.is_dir():
         shutil.rmtree(folder)
+    for file, page in pages_of(material):
+        write_bytes(run_dir / file, render(page).encode())
+    return run_dir / REPORT
+
+
+def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
+    """The pages of a report with their file names; `report.html` is the last, when all that it leads to is there."""
+    rows = read_rows(material.verdict)
+    moments = moments_of(material)
+    details = details_of(material)
     by_point: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in rows:
         by_point[row.key].append(row)
@@ -58,13 +65,8 @@ def build_report(run_dir: Path) -> Path:
     shown = [row for row in rows if row.outcome not in _QUIET][:_MOST_ROWS] if details else rows
     sites = sites_of(material, details, (row.index for row in shown))
     for detail in details:
-        page = _detail_page(material, detail, by_point, Links(sites, detail), moments)
-        write_bytes(run_dir / detail.file, render(page).encode())
-    write_bytes(
-        run_dir / REPORT,
-        render(_main_page(material, rows, shown, by_point, details, Links(sites, None), moments)).encode(),
-    )
-    return run_dir / REPORT
+        yield detail.file, _detail_page(material, detail, by_point, Links(sites, detail), moments)
+    yield REPORT, _main_page(material, rows, shown, by_point, details, Links(sites, None), moments)
 
 
 def _main_page(

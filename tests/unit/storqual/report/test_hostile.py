@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of every output against hostile strings in every device, drop, suite and user field: they stay text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from storqual.report import build_report
+from storqual.report.links import details_of
+from storqual.report.material import read_material
+from storqual.report.summary import print_summary
+from storqual.text_safety import visible_text
+from tests.unit.storqual.report.conftest import FINDING, SETTINGS
+from tests.unit.storqual.report.hostile import PAYLOADS, chunks, infect
+from tests.unit.storqual.report.pages import Page, read_page
+from tests.unit.storqual.report.runs import PANIC, QUICK, judged
+
+PARTS = 8
+HREF = re.compile(r"#[a-z0-9-]+|data:,|(?:\.\./)?report(?:/[a-z0-9_-]+)?\.html(?:#[a-z0-9]+)?")
+ELEMENTS = set(
+    re.findall(
+        r"\S+",
+        "a b body br caption circle code dd desc details div dl dt figcaption figure footer g h1 h2 h3 h4 head "
+        "header html li link main meta nav ol p path pre rect section span strong style summary svg table tbody td "
+        "text th thead title tr ul wbr",
+    )
+)
+ATTRIBUTES = set(
+    re.findall(
+        r"\S+",
+        "aria-hidden aria-label aria-labelledby charset class colspan content cx cy d fill fill-opacity font-size "
+        "font-weight height href http-equiv id lang name open r rel role rowspan scope stroke stroke-dasharray "
+        "stroke-width tabindex text-anchor viewbox width x y",
+    )
+)
+
+
+@pytest.fixture(scope="module", params=range(PARTS))
+def infected(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, tuple[str, ...]]:
+    """A run in which every free text says an eighth of the payloads."""
+    payloads = chunks(PARTS)[request.param]
+    run = judged(
+        tmp_path_factory.mktemp("hostile"),
+        adapters=("sym", "mpt"),
+        points=QUICK[:2],
+        noise=0.002,
+        effect={"sym": -0.1},
+        waived=[f"iops@sym/{QUICK[0]}"],
+        settings=SETTINGS,
+        findings=[FINDING],
+        skipped={f"mpt/{QUICK[1]}": "reserved"},
+        warnings=["a warning"],
+        checks=[{"id": "link_rate", "outcome": "FAIL", "reason": "3 Gb/s", "adapter": "mpt"}],
+        manifests={"candidate": {"name": "candidate", "virtual": {"iops_limit": {"all": "900"}}}},
+        suspect={QUICK[0]: "the clock jumped"},
+        events=[{"kind": "kernel_panic", "bench": "vbench", "session": "s02", "text": PANIC}],
+    )
+    infect(run, payloads)
+    return run, payloads
+
+
+def assert_inert(page: Page) -> None:
+    """Only the elements and attributes of the templates and charts, nothing that runs, loads or leads out."""
+    for node in page.root.walk():
+        assert node.name in ELEMENTS | {""}, node.name
+        assert set(node.attributes) <= ATTRIBUTES, (node.name, set(node.attributes) - ATTRIBUTES)
+        for name, value in node.attributes.items():
+            if name == "href":
+                assert re.fullmatch(
+                    r"#[a-z0-9-]+|data:,|(?:\.\./)?report(?:/[a-z0-9_-]+)?\.html(?:#[a-z0-9]+)?", value
+                ), value
+            if name in ("id", "class"):
+                assert re.fullmatch(r"[A-Za-z0-9 _-]*", value), value
+    assert not page.comments
+    assert page.declarations == ["doctype html"]
+
+
+def test_there_are_some_five_hundred_payloads() -> None:
+    """HTML, attributes, URLs, SVG, templates, YAML, formulas, escape sequences and control bytes."""
+    assert len(PAYLOADS) >= 450
+    assert len(set(PAYLOADS)) == len(PAYLOADS)
+
+
+def test_a_page_of_hostile_strings_is_inert(infected: tuple[Path, tuple[str, ...]]) -> None:
+    """A parsed page holds no element and no attribute that a device brought in."""
+    run, _ = infected
+    page = read_page(build_report(run))
+    assert_inert(page)
+
+
+def test_every_payload_is_shown_as_what_it_is(infected: tuple[Path, tuple[str, ...]]) -> None:
+    """It appears as text, also in the fields that people read first; templates in it are not filled in."""
+    run, payloads = infected
+    page = read_page(build_report(run))
+    told = " ".join(visible_text("".join(payloads)).split())
+    for section in ("problems", "subject", "criteria", "time", "arms", "coverage", "points"):
+        assert told in page.section(section).text().replace("\u00ad", ""), section
+    assert told in page.root.all("h1")[0].text()
+
+
+def test_no_control_character_reaches_a_page(infected: tuple[Path, tuple[str, ...]]) -> None:
+    """Not as a byte and not as a reference."""
+    run, _ = infected
+    source = build_report(run).read_text(encoding="utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]", source)
+    assert not re.search(r"&#x?0*(?:[0-8]|1[0-9a-f]|1b|127);", source, re.IGNORECASE)
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Yes."""
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_a_terminal_gets_no_sequence_of_a_device(
+    stream: type[io.StringIO], infected: tuple[Path, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the summary's own colours; in a pipe none at all."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    run, _ = infected
+    out = stream()
+    print_summary(*(json.loads((run / name).read_text()) for name in ("verdict.json", "run.json")), run, file=out)
+    sent = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) if stream is Terminal else out.getvalue()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", sent)
+    if stream is Terminal:
+        assert "\x1b[31mred" not in out.getvalue()
+
+
+def test_a_hostile_adapter_names_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detail pages stay in their folder whatever an alias is."""
+    monkeypatch.setattr("storqual.report.links.MOST_POINTS", 1)
+    run = judged(tmp_path, adapters=("../../etc/x", "<b>", "…"), points=QUICK[:2])
+    files = [detail.file for detail in details_of(read_material(run))]
+    assert files
+    assert all(re.fullmatch(r"report/\d{3}-[a-z0-9_-]*\.html", file) for file in files), files
+    build_report(run)
+    for file in files:
+        assert_inert(read_page(run / file))
+    assert_inert(read_page(run / "report.html"))

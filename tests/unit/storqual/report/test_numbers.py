@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that every number of a report comes from verdict.json, run.json or the samples, rounded and nothing else.
+
+Two directions: each figure of the view leads back to its place in a file and says the number that stands there; and
+each number in the text of the page is a figure, or part of a text that a file holds, or of the page's own wording.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from storqual.report.build import pages_of
+from storqual.report.charts.svg import element
+from storqual.report.figures import DASH, MINUS, Figure
+from storqual.report.material import read_material
+from storqual.report.render import render
+from storqual.report.view import Page as View
+from tests.unit.storqual.report.pages import Page
+from tests.unit.storqual.report.runs import value_of
+
+NAMES = ["pass", "fail", "waived", "inconclusive", "error", "local"]
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?")
+# what the page's own sentences say: "95 % interval", quantiles, units with a digit, a part of a split
+OWN_WORDS = {"95", "50", "90", "99", "99.9", "256"}
+
+
+@pytest.fixture(params=NAMES)
+def report(request: pytest.FixtureRequest, runs: dict[str, Path]) -> tuple[Path, View]:
+    """Each run with the view of its report."""
+    pages = dict(pages_of(read_material(runs[request.param])))
+    return runs[request.param], pages["report.html"]
+
+
+def figures(value: object) -> Iterator[Figure]:
+    """All figures of a view, wherever they are."""
+    if isinstance(value, Figure):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from figures(one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from figures(getattr(value, field.name))
+
+
+def pointed(document: Any, pointer: str) -> Any:
+    """What a JSON pointer leads to."""
+    for part in pointer.strip("/").split("/"):
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    return document
+
+
+def says(text: str, value: float) -> bool:
+    """Whether the first number of `text` is `value` rounded to the digits shown."""
+    found = NUMBER.search(text)
+    if found is None:
+        return False
+    shown = found.group(0).replace(",", "")
+    digits = len(shown.partition(".")[2].partition("e")[0])
+    power = int(shown.partition("e")[2] or 0)
+    sign = -1 if MINUS in text[: found.start() + 1] else 1
+    # whole numbers of five digits and more are rounded to the whole, others to the last digit shown
+    return abs(sign * float(shown) - value) <= 0.5000001 * 10.0 ** (power - digits) or (
+        power == 0 and abs(abs(float(shown)) - abs(value)) <= 0.5000001 * 10.0**-digits and float(shown) == 0
+    )
+
+
+def test_figures_of_files_say_what_stands_there(report: tuple[Path, View]) -> None:
+    """Each verdict and run figure: the number at its pointer, divided by its unit, rounded."""
+    run, view = report
+    documents = {name: json.loads((run / f"{name}.json").read_text()) for name in ("verdict", "run")}
+    seen = 0
+    for figure in figures(view):
+        file, _, pointer = figure.source.partition(":")
+        if file in documents:
+            stands = pointed(documents[file], pointer)
+            fraction = pointer in ("/plan/margin", "/plan/indifference")
+            assert figure.value == pytest.approx(100 * stands if fraction else stands), figure
+            if "min" not in figure.text and " h " not in figure.text:
+                assert says(figure.text, (figure.value or 0) / figure.divisor), figure
+            seen += 1
+    assert seen > 100
+
+
+def test_every_figure_names_its_source(report: tuple[Path, View]) -> None:
+    """A figure without one is a dash."""
+    for figure in figures(report[1]):
+        assert figure.text == DASH or figure.source.partition(":")[0] in ("verdict", "run", "samples", "count"), (
+            figure
+        )
+
+
+def test_figures_of_samples_are_recomputed(report: tuple[Path, View]) -> None:
+    """Launch values and means by plain arithmetic from the primitives."""
+    run, view = report
+    samples = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+    by_id = {sample["id"]: sample for sample in samples}
+    scale = {"iops": 1.0, "cpu_us_per_io": 1.0}
+    seen = 0
+    for figure in figures(view):
+        kind, *rest = figure.source.removeprefix("samples:").split(":")
+        if not figure.source.startswith("samples:") or len(rest) < 2 or rest[0] not in scale:
+            continue
+        metric = rest[0]
+        if kind == "launch":
+            expected = value_of(metric, by_id[rest[1]])
+        elif kind == "mean":
+            bench, adapter, point = rest[1].split("/", 2)
+            expected = mean(
+                value_of(metric, sample)
+                for sample in samples
+                if (sample["bench"], sample["adapter"], sample["point"], sample["arm"])
+                == (bench, adapter, point, rest[2])
+                and sample["status"] == "ok"
+            )
+        else:
+            continue
+        assert figure.value == pytest.approx(expected, rel=1e-6), figure
+        assert says(figure.text, expected / figure.divisor), figure
+        seen += 1
+    assert seen > 10
+
+
+def test_counts_are_counted_again(report: tuple[Path, View]) -> None:
+    """Outcomes of required criteria, holes, skipped points."""
+    run, view = report
+    verdict = json.loads((run / "verdict.json").read_text())
+    required = [row for row in verdict["criteria"] if row["required"]]
+    waived = [row for row in required if row["waiver"]]
+    skipped = verdict["coverage"]["skipped"]
+    known: dict[str, int] = {
+        "criteria:required": len(required),
+        "criteria:WAIVED": len(waived),
+        "criteria:held": len(required) - len(waived),
+        "skipped": sum(bool(one["reason"]) for one in skipped),
+        "holes": sum(not one["reason"] for one in skipped),
+        "informative": len(verdict["criteria"]) - len(required),
+    }
+    for word in ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED"):
+        known[f"criteria:{word}"] = sum(row["outcome"] == word for row in required if not row["waiver"])
+    for figure in figures(view):
+        if figure.source.startswith("count:"):
+            what = figure.source.removeprefix("count:")
+            assert figure.value == known.get(what, figure.value), figure
+            assert says(figure.text, figure.value or 0), figure
+
+
+def strings(value: object) -> Iterator[str]:
+    """All texts of a document, and its numbers as they stand there; keys too."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings(one)
+    elif value is not None:
+        yield str(value)
+
+
+def allowed(run: Path, view: View) -> set[str]:
+    """Numbers that a page of this run may show."""
+    texts = [figure.text for figure in figures(view)]
+    for name in ("verdict.json", "run.json"):
+        texts += strings(json.loads((run / name).read_text()))
+    for name in ("samples.jsonl", "events.jsonl"):
+        for line in (run / name).read_text().splitlines():
+            record = json.loads(line)
+            texts += strings({key: value for key, value in record.items() if key not in ("primitives", "series")})
+    texts += [run.name, *(text for text in [view.appendix.digests[0].sha256] if view.appendix)]  # type: ignore[union-attr]
+    # a time of day is shown without its fraction
+    texts += [text[11:19] for text in texts if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.", text)]
+    return OWN_WORDS | {number for text in texts for number in NUMBER.findall(text)}
+
+
+def shown(source: str) -> list[tuple[str, str]]:
+    """The numbers in the text of a page, each with the words around it; charts and their axes left out."""
+    page = Page(source)
+    for picture in page.root.all("svg"):
+        assert picture.parent is not None
+        picture.parent.children.remove(picture)
+    found: list[tuple[str, str]] = []
+    for node in page.root.all("body")[0].walk():
+        for text in node.texts:
+            found += [(number, text.strip()[:80]) for number in NUMBER.findall(text)]
+    return found
+
+
+def test_a_number_on_the_page_comes_from_the_files(report: tuple[Path, View]) -> None:
+    """No number is the template's, or computed on the way without a source."""
+    run, view = report
+    numbers = shown(render(view))
+    assert len(numbers) > 200
+    known = allowed(run, view)
+    assert [(number, where) for number, where in numbers if number not in known] == []
+
+
+def test_a_number_from_nowhere_is_found(runs: dict[str, Path]) -> None:
+    """The test above bites: a number in a template, and a figure that says another number, are both caught."""
+    view = dict(pages_of(read_material(runs["pass"])))["report.html"]
+    planted = render(view).replace('<h2 id="criteria">Criteria', '<h2 id="criteria">Criteria 37.31')
+    known = allowed(runs["pass"], view)
+    assert [number for number, _ in shown(planted) if number not in known] == ["37.31"]
+    assert says("\u22121.24 %", -1.2365)
+    assert not says("\u22121.25 %", -1.2365)
+    assert not says("1.24 %", -1.2365)
+
+
+def test_templates_do_no_arithmetic_and_mark_nothing_safe() -> None:
+    """They print; what they print was made where it can be tested."""
+    folder = Path(__file__).parents[4] / "templates"
+    sources = [path.read_text() for path in [folder / "report.html.j2", *(folder / "report").glob("*.j2")]]
+    assert len(sources) > 8
+    for source in sources:
+        for expression in re.findall(r"\{[{%](.*?)[%}]\}", source, re.DOTALL):
+            code = re.sub(r'"[^"]*"', '""', expression)
+            assert "safe" not in code
+            assert not re.search(r"[*/]|\s[+]\s|\s-\s|\|\s*(?:round|int|float|sum|min|max|format|abs)\b", code), (
+                expression
+            )
+    assert not hasattr(element("g", {}), "unescaped")

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the page: self-contained and inert, reachable by keyboard and reader, and the first screen tells all."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from storqual.report import build_report
+from storqual.report.figures import DASH, MINUS
+from storqual_core.errors import BadInputError, StorqualError
+from tests.unit.storqual.report.pages import Node, Page, read_page
+from tests.unit.storqual.report.runs import QUICK, judged, points_of
+
+OUTCOMES = {"pass": 0, "fail": 1, "waived": 0, "inconclusive": 2, "error": 2, "local": 2}
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+@pytest.fixture(params=["pass", "fail", "waived", "inconclusive", "error", "local", "same"])
+def page(request: pytest.FixtureRequest, pages: dict[str, Page]) -> Page:
+    """Each of the reports."""
+    return pages[request.param]
+
+
+def test_a_page_holds_nothing_that_runs_or_loads(page: Page) -> None:
+    """No script, no handler, no reference beyond the page itself, and a policy that forbids all of it."""
+    names = {node.name for node in page.root.walk()}
+    assert not names & {"script", "iframe", "object", "embed", "img", "form", "input", "base", "use", "image"}
+    for node in page.root.walk():
+        for name, value in node.attributes.items():
+            assert not name.startswith("on"), (node.name, name)
+            assert name not in ("style", "src", "srcset", "action", "xlink:href"), (node.name, name)
+            if name == "href":
+                assert value.startswith("#") or value == "data:,", value
+    metas = [node.attributes for node in page.root.all("meta")]
+    assert {"http-equiv": "Content-Security-Policy", "content": POLICY} in metas
+    assert "url(" not in page.source
+    assert "@import" not in page.source
+
+
+def test_ids_are_unique_and_references_lead_somewhere(page: Page) -> None:
+    """Links, labels and descriptions all find what they name."""
+    ids = [node.attributes["id"] for node in page.root.walk() if "id" in node.attributes]
+    assert len(ids) == len(set(ids))
+    for node in page.root.walk():
+        if node.attributes.get("href", "").startswith("#"):
+            assert node.attributes["href"][1:] in ids
+        for name in ("aria-labelledby", "aria-describedby"):
+            for target in node.attributes.get(name, "").split():
+                assert target in ids, (node.name, target)
+
+
+def test_a_page_has_landmarks_and_one_ladder_of_headings(page: Page) -> None:
+    """One header, main and footer, a way to skip, a language; no heading level is jumped over."""
+    body = page.root.all("body")[0]
+    assert [child.name for child in body.children] == ["a", "header", "main", "footer"]
+    assert body.children[0].attributes["href"] == "#content"
+    assert page.root.all("html")[0].attributes["lang"] == "en"
+    levels = [int(node.name[1]) for node in page.root.walk() if re.fullmatch(r"h[1-6]", node.name)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+
+
+def test_every_table_has_a_caption_and_scoped_heads(page: Page) -> None:
+    """A reader knows in which table and under which head it is; rows are as wide as their head."""
+    tables = page.root.all("table")
+    assert tables
+    for table in tables:
+        assert table.all("caption")[0].text()
+        heads = [node for node in table.all("th") if any(up.name == "thead" for up in node.ancestors())]
+        assert all(node.attributes.get("scope") in ("col", "colgroup") for node in heads)
+        for row in table.all("tbody")[0].all("tr"):
+            assert [cell.attributes.get("scope") for cell in row.children[:1]] == ["row"]
+
+
+def test_every_picture_is_named_and_has_its_numbers(page: Page) -> None:
+    """Charts carry a title, a description and a table; small pictures in rows carry a title."""
+    for picture in page.root.all("svg"):
+        if picture.attributes.get("aria-hidden") == "true":
+            continue
+        assert picture.attributes["role"] == "img"
+        assert picture.all("title")[0].text()
+    for figure in page.root.all("figure"):
+        assert figure.all("figcaption")[0].text()
+        picture = figure.all("svg", "chart")[0]
+        assert picture.all("desc")[0].text()
+        own = figure.all("table")
+        launches = [table for up in figure.ancestors() for table in up.all("table", "launches")]
+        assert own or launches, figure.text()[:80]
+
+
+def test_outcomes_are_words_with_symbols_before_they_are_colours(page: Page) -> None:
+    """Without any style every outcome is still read: its word stands in the text, its symbol is for eyes only."""
+    for badge in page.root.all("span", "o"):
+        assert re.search(r"[A-Z]{4,}|Kernel panic|Provisioning failed", badge.text())
+        assert badge.children[0].attributes == {"aria-hidden": "true"}
+
+
+def test_regions_that_scroll_can_be_reached_by_keyboard(page: Page) -> None:
+    """Whatever may be wider than the screen takes the focus and has a name."""
+    for node in page.root.all("div", "scroll") + page.root.all("div", "canvas"):
+        assert node.attributes["tabindex"] == "0"
+        assert node.attributes["aria-label"]
+
+
+@pytest.mark.parametrize(("name", "code"), OUTCOMES.items())
+def test_the_first_screen_gives_the_outcome_and_the_exit_code(name: str, code: int, pages: dict[str, Page]) -> None:
+    """In one word, in a sentence, as a number; before any table of criteria."""
+    text = pages[name].section("outcome").text()
+    assert f"Exit code {code}," in text
+    position = {node.attributes.get("aria-labelledby"): at for at, node in enumerate(pages[name].root.all("section"))}
+    assert position["outcome"] == 0
+    assert position["outcome"] < position["figures"] < position["subject"] < position["criteria"]
+
+
+def header(page: Page) -> str:
+    """The text above the outcome."""
+    return page.root.all("header")[0].text()
+
+
+def test_the_first_line_says_that_a_bench_is_virtual(pages: dict[str, Page]) -> None:
+    """Before anything else: these figures qualify no hardware."""
+    assert header(pages["pass"]).startswith("Virtual bench: the adapters and drives are emulated")
+
+
+def test_the_first_line_says_that_targets_are_files(pages: dict[str, Page]) -> None:
+    """A run on files says what it is not; the guard's last layer is said not to apply."""
+    assert header(pages["local"]).startswith("Files on this machine: not a qualification of hardware.")
+    assert "not counted: targets are files" in pages["local"].section("figures").text()
+
+
+def test_the_first_line_tells_a_bench_that_a_drop_changes(pages: dict[str, Page]) -> None:
+    """A planted limit is never taken for a regression of hardware."""
+    assert "The candidate drop changes the virtual bench on purpose: iops_limit: all 900." in header(pages["same"])
+
+
+def test_two_arms_of_one_build_are_said_to_be_that(tmp_path: Path) -> None:
+    """Two kernels need not mean two drivers."""
+    run = judged(tmp_path, points=QUICK[:1])
+    document = json.loads((run / "run.json").read_text())
+    for entry in document["provisioned"]:
+        for driver in entry["drivers"].values():
+            driver["srcversion"] = "46A8D31AF7A9CE4E0A6DDCA"
+    (run / "run.json").write_text(json.dumps(document))
+    assert "Both arms are the same build" in header(read_page(build_report(run)))
+
+
+def test_the_first_screen_names_the_points_that_failed_and_links_them(pages: dict[str, Page]) -> None:
+    """The worst first, each with its shift and a way to its row."""
+    problems = pages["fail"].section("problems")
+    first = problems.all("li")[0]
+    assert "FAIL sym, IOPS: 7 of 7 points" in first.text()
+    points = [link.text() for link in first.all("a")]
+    assert sorted(points) == sorted(QUICK)
+    target = pages["fail"].find(first.all("a")[0].attributes["href"][1:])
+    assert target.name == "tr"
+
+
+def test_a_failed_check_is_among_the_problems_with_its_reason(pages: dict[str, Page]) -> None:
+    """What a hand-written test found counts like a criterion."""
+    assert "link_rate" in pages["fail"].section("problems").text()
+    assert "3 Gb/s, expected 6 Gb/s" in pages["fail"].section("problems").text()
+
+
+def test_a_panic_is_on_the_first_screen_and_its_text_in_the_report(pages: dict[str, Page]) -> None:
+    """The line that says most above, the whole text below."""
+    problems = pages["error"].section("problems").text()
+    assert "Kernel panic - not syncing: Fatal exception in interrupt" in problems
+    assert "Provisioning failed" in problems
+    assert "RIP: 0010:sym_probe+0x1a4/0x5c0" in pages["error"].section("time").text()
+
+
+def test_worst_and_best_shift_coverage_and_sectors_are_on_the_first_screen(pages: dict[str, Page]) -> None:
+    """With where they were found."""
+    text = pages["fail"].section("figures").text()
+    assert re.search(rf"Worst shift {MINUS}1\d\.\d % IOPS, sym", text)
+    assert re.search(rf"Best shift [+{MINUS}]0\.\d\d % IOPS, mpt", text)
+    assert "Coverage 13 of 14 points measured, 1 skipped with a reason, 0 without" in text
+    assert "Sectors written outside claims 0" in text
+
+
+def test_sectors_outside_the_claims_are_the_sentence(pages: dict[str, Page]) -> None:
+    """Nothing else matters then."""
+    assert "7 sectors were written to disks that no claim covers" in pages["same"].section("outcome").text()
+
+
+def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
+    """A dash is not a zero."""
+    assert f"Worst shift {DASH} no shift was measured" in pages["error"].section("figures").text()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pass", "May be signed by: release manager."),
+        ("waived", "May be signed by: release manager, with the waivers below."),
+        ("fail", "Nobody, until waivers cover every failure"),
+        ("error", "Nobody: what was not judged cannot be signed or waived."),
+    ],
+)
+def test_the_first_screen_says_who_may_sign(name: str, said: str, pages: dict[str, Page]) -> None:
+    """A refusal says what would have to change."""
+    assert said in pages[name].section("outcome").text()
+    assert bool(pages[name].root.all("section", "sign")) == (name in ("pass", "waived"))
+
+
+def test_a_waived_failure_is_shown_as_failure_with_its_waiver(pages: dict[str, Page]) -> None:
+    """On the first screen, in its row, and with owner, reason, reference and expiry below."""
+    page = pages["waived"]
+    assert "FAIL sym, IOPS: 1 of 7 points" in page.section("problems").text()
+    assert "waived by J. Ortega until 2027-03-31" in page.section("criteria").text()
+    ledger = page.section("coverage").text()
+    for word in ("J. Ortega", "known, fixed in the next drop", "BUG-4711", "2027-03-31"):
+        assert word in ledger
+
+
+def test_the_driver_of_both_arms_is_on_the_first_screen(pages: dict[str, Page]) -> None:
+    """Kernel and srcversion as they were read back."""
+    text = pages["pass"].section("subject").text()
+    assert "sym53c8xx" in text
+    assert "kernel 6.1.0-47-amd64" in text
+    assert "kernel 6.12.0-1-amd64" in text
+    assert text.count("srcversion") == 4
+
+
+def test_settings_that_differ_stand_first(pages: dict[str, Page]) -> None:
+    """Declared, before, read back and proven for each arm; equal drives share a row."""
+    rows = pages["pass"].section("arms").all("table", "settings")[0].all("tbody")[0].all("tr")
+    assert [row.children[0].text() for row in rows] == ["drive.queue_depth", "drive.WCE"]
+    assert "≠ differs" in rows[0].text()
+    assert "3 targets" in rows[0].text()
+    assert "proven: write latency rose from 0.41 ms to 3.3 ms" in rows[1].text()
+
+
+def test_a_setting_that_was_not_read_back_as_declared_stands_out(tmp_path: Path) -> None:
+    """A drive that kept its cache is the first row and says what is wrong."""
+    wrong = {"drive": "0x5", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 1, "proven": False}
+    run = judged(tmp_path, points=QUICK[:1], settings={"candidate": [wrong]})
+    rows = read_page(build_report(run)).section("arms").all("table", "settings")[0].all("tbody")[0].all("tr")
+    assert "✕ not as declared" in rows[0].text()
+    assert "NOT in effect" in rows[0].text()
+
+
+def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, Page]) -> None:
+    """The badge in the chart is the badge of the list."""
+    section = pages["fail"].section("time")
+    assert any("K1" in node.text() for node in section.all("svg"))
+    assert "K1 an adapter or link was reset" in section.text()
+    assert "sym0: SCSI BUS reset detected" in section.text()
+
+
+def test_a_skipped_point_is_in_the_ledger_with_its_reason(pages: dict[str, Page]) -> None:
+    """Nothing is silently untested."""
+    assert f"mpt {QUICK[5]} the drive is reserved until Monday" in pages["fail"].section("coverage").text()
+
+
+def test_a_hole_is_named_as_one(tmp_path: Path) -> None:
+    """A planned point that was not measured and that nobody explained."""
+    run = judged(tmp_path, points=QUICK[:2], missing=[f"sym/{QUICK[0]}"])
+    page = read_page(build_report(run))
+    assert f"sym {QUICK[0]} no reason is on record" in page.section("coverage").text()
+    assert page.section("figures").all("div", "bad")
+
+
+def test_every_raw_file_is_named_by_its_digest(runs: dict[str, Path], pages: dict[str, Page]) -> None:
+    """From a number to the bytes that it came from."""
+    text = pages["pass"].section("points").text()
+    for line in (runs["pass"] / "samples.jsonl").read_text().splitlines():
+        assert json.loads(line)["raw"][0]["sha256"] in text
+
+
+def test_the_appendix_holds_digests_versions_and_the_command(runs: dict[str, Path], pages: dict[str, Page]) -> None:
+    """Enough to check and to repeat."""
+    text = pages["pass"].section("appendix").text()
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    for digest in verdict["inputs"].values():
+        assert digest in text
+    for word in ("storqual qualify -i inventories/virtual", "fio-3.33", "2.19.14", "Seed"):
+        assert word in text
+
+
+def test_curves_show_both_arms_for_every_metric(pages: dict[str, Page]) -> None:
+    """IOPS, throughput and CPU time per adapter."""
+    section = pages["pass"].section("curves")
+    assert [node.text() for node in section.all("figcaption")] == ["IOPS", "Throughput", "CPU time per I/O"] * 2
+    for figure in section.all("figure"):
+        assert figure.all("g", "d-baseline")
+        assert figure.all("g", "d-candidate")
+
+
+def test_a_whole_matrix_is_drawn_as_curves_over_block_size(tmp_path: Path) -> None:
+    """A panel per workload and combination; lines where there are several sizes."""
+    run = judged(tmp_path, adapters=("sym",), points=points_of(workloads=("rand_read",), sizes=(4096, 65536)))
+    section = read_page(build_report(run)).section("curves")
+    captions = [node.text() for node in section.all("figcaption")]
+    assert captions[:4] == [
+        f"rand_read, {drives}, {depth}" for drives in ("1 drive", "4 drives") for depth in ("QD 1", "QD 16")
+    ]
+    assert {"4k", "64k", "block size"} <= {node.text() for node in section.all("figure")[0].all("text")}
+    assert section.all("path", "s-candidate")
+
+
+def test_a_launch_that_went_wrong_shows_its_status(pages: dict[str, Page]) -> None:
+    """Refused launches are listed and give no value."""
+    launches = pages["local"].section("points").all("table", "launches")[0]
+    bad = [row for row in launches.all("tr") if "refused" in row.text()]
+    assert bad
+    assert all(DASH in row.text() for row in bad)
+
+
+def test_a_run_without_verdict_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """The report never judges."""
+    run = judged(tmp_path, points=QUICK[:1])
+    (run / "verdict.json").unlink()
+    with pytest.raises(BadInputError, match="storqual judge"):
+        build_report(run)
+
+
+@pytest.mark.parametrize(
+    "content", ['{"schema": "storqual.verdict/9"}', '{"schema": "storqual.verdict/1", "run": "x"}']
+)
+def test_a_verdict_of_another_run_or_version_is_refused(content: str, tmp_path: Path) -> None:
+    """Two files that do not belong together make no report."""
+    run = judged(tmp_path, points=QUICK[:1])
+    (run / "verdict.json").write_text(content)
+    with pytest.raises(BadInputError, match="expected"):
+        build_report(run)
+
+
+def test_a_verdict_that_is_no_json_is_damage(tmp_path: Path) -> None:
+    """And no traceback."""
+    run = judged(tmp_path, points=QUICK[:1])
+    (run / "verdict.json").write_text("{")
+    with pytest.raises(StorqualError, match="found no JSON"):
+        build_report(run)
+
+
+def test_the_same_files_give_the_same_bytes(runs: dict[str, Path]) -> None:
+    """No clock, no order of a set, no random id goes into a page."""
+    first = build_report(runs["fail"]).read_bytes()
+    assert build_report(runs["fail"]).read_bytes() == first
+
+
+def cells(row: Node) -> list[str]:
+    """The texts of a row's cells."""
+    return [cell.text() for cell in row.children]
+
+
+def test_the_table_of_criteria_shows_what_the_verdict_says(runs: dict[str, Path], pages: dict[str, Page]) -> None:
+    """Value, baseline, shift, interval, margin, detectable, launches, sessions, outcome and reason of one row."""
+    verdict = json.loads((runs["fail"] / "verdict.json").read_text())
+    row = next(row for row in verdict["criteria"] if row["adapter"] == "sym" and row["metric"] == "iops")
+    shown = cells(pages["fail"].find(f"c{verdict['criteria'].index(row)}"))
+    assert shown[0] == row["point"]
+    assert shown[1] == f"✕ FAIL {row['reason']}"
+    assert [float(text.replace(",", "")) for text in shown[2:4]] == pytest.approx(
+        [row["reference"], row["candidate"]], rel=1e-3
+    )
+    assert shown[4].startswith(f"shift {MINUS}")
+    low, high = (f"{abs(end):.1f}" if abs(end) >= 10 else f"{abs(end):.2f}" for end in row["ci95_percent"])
+    assert shown[5].endswith(f"{MINUS}{low} % to {MINUS}{high} %")
+    assert shown[6].startswith("3 %")
+    assert shown[7] == "2 + 2 2 + 2"
