@@ -21,7 +21,8 @@ def parse_size(text: str | int) -> int:
     match = _SIZE.match(str(text))
     if match is None:
         raise ValueError(f"{text!r} is not a size such as 512, 4k or 1GiB")
-    return int(match.group(1)) * 1024 ** _POWERS[(match.group(2) or "").lower()]
+    unit: int = 1024 ** _POWERS[(match.group(2) or "").lower()]
+    return int(match.group(1)) * unit
 
 
 def format_size(size: int) -> str:

@@ -14,7 +14,7 @@ from storqual.virtual_bench.console import mark, panic_text, since
 _PSTORE = "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null"
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]
+class ActionModule(ActionBase):
     """Return where the console log ends now (`offset`), and the panic it holds after argument `since` (`panic`).
 
     Arguments: `console` (the serial console log on the control node; empty where there is none), `since` (bytes).

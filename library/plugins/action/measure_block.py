@@ -22,7 +22,7 @@ from storqual_core.errors import StorqualError
 display = Display()
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]
+class ActionModule(ActionBase):
     """Upload the bench program and the block file, start or attach, collect, and say how the block ended.
 
     Arguments: `run` (run directory), `block` (its name), `state_dir` (on the bench), `poll_s`, `python` (the bench's

@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 _LIMIT_S = 1800
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]
+class ActionModule(ActionBase):
     """Run `storqual ARGV` here, whatever host the task is for; a failure carries its exit code and its own lines.
 
     Arguments: `argv` (list of words), `send` (any value, given as JSON on standard input), `changes` (bool: whether

@@ -31,7 +31,7 @@ _VERDICT = "storqual_verdict"
 _RUN = "plan_run"
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]
+class CallbackModule(CallbackBase):
     """Watch the results for exit codes and the verdict; speak once, at the end."""
 
     CALLBACK_VERSION = 2.0
