@@ -38,7 +38,7 @@ def pair_levels(rng: np.random.Generator, paths: int, pairs: int) -> np.ndarray:
     ss = np.cumsum(d * d, axis=1) - total * total / n
     steps = np.zeros((paths, pairs))
     steps[:, 1:] = np.diff(p, axis=1) ** 2 / 2
-    variance, df = pair_variance(ss, np.cumsum(steps, axis=1))
+    variance, df = pair_variance(ss, np.cumsum(steps, axis=1), tuple(range(1, pairs + 1)))
     with np.errstate(invalid="ignore", divide="ignore"):
         t = total / np.sqrt(n * variance)
     levels = special.stdtr(df, -t)

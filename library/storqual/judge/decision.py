@@ -10,13 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from storqual.statistics.analysis import Analysis, Limits, Outcome
+from storqual.statistics.analysis import Analysis, Limits, Outcome, nothing
 from storqual.statistics.launches import pad
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import analyse_pairs
 from storqual.statistics.sessions import analyse_sessions, split_sessions
 
-__all__ = ["Decision", "History", "Launches", "analyse", "as_decision", "decide", "limits_for"]
+__all__ = ["Decision", "History", "Launches", "analyse", "as_decision", "as_fraction", "decide", "limits_for"]
+
+HISTORY_WEIGHT = 0.5
+"""How much of its degrees of freedom a history keeps: noise changes between campaigns more than it varies within.
+
+With all of them a bench that has become 1.5 times noisier passes 8 % of candidates at the margin, with half 6.6 %."""
 
 Launches = Sequence[Sequence[float] | float]
 
@@ -129,7 +134,7 @@ def analyse(
     if baseline_sessions is None and candidate_sessions is None:
         count = min(len(arms[0]), len(arms[1]))
         if count == 0:
-            return _nothing("pair", "no complete pair of launches")
+            return nothing("pair", "no complete pair of launches")
         filled = pad(arms[0][:count] + arms[1][:count])
         pairs = analyse_pairs(filled[None, :count], filled[None, count:], limits, sign=sign, prior=known.pair())
         return pairs[0]
@@ -141,7 +146,7 @@ def analyse(
             found = "none" if ids is None else str(len(ids))
             raise ValueError(f"{name}: found {found}, expected a session id for each of {len(arm)} launches")
     if not arms[0] or not arms[1]:
-        return _nothing("session", "no launch of one arm")
+        return nothing("session", "no launch of one arm")
     filled = pad(arms[0] + arms[1])
     return analyse_sessions(
         split_sessions(filled[: len(arms[0])], baseline_sessions or ()),
@@ -172,14 +177,14 @@ def as_decision(analysis: Analysis, better: str) -> Decision:
     """Logarithms turned into fractions of the baseline."""
     return Decision(
         outcome=analysis.outcome,
-        shift=_fraction(analysis.shift, better),
-        ci95=(_fraction(analysis.low, better), _fraction(analysis.high, better)),
-        detectable=-_fraction(analysis.detectable, better),
+        shift=as_fraction(analysis.shift, better),
+        ci95=(as_fraction(analysis.low, better), as_fraction(analysis.high, better)),
+        detectable=-as_fraction(analysis.detectable, better),
         pairs_wanted=analysis.wanted,
     )
 
 
-def _fraction(log_ratio: float, better: str) -> float:
+def as_fraction(log_ratio: float, better: str) -> float:
     """A log-ratio as a change of the baseline; a latency that rises by 5 % is -0.05."""
     if math.isnan(log_ratio):
         return math.nan
@@ -207,23 +212,5 @@ def _checked(launches: Launches, name: str) -> list[list[float]]:
     return checked
 
 
-def _nothing(unit: Literal["pair", "session"], reason: str) -> Analysis:
-    return Analysis(
-        outcome="inconclusive",
-        unit=unit,
-        shift=math.nan,
-        low=-math.inf,
-        high=math.inf,
-        bound=-math.inf,
-        detectable=-math.inf,
-        wanted=3,
-        units=0,
-        sd=math.nan,
-        df=0.0,
-        robust=False,
-        missing=reason,
-    )
-
-
 def _prior(sd: float | None, df: float, share: float) -> Prior | None:
-    return None if sd is None or df <= 0 else Prior(sd * sd * share, float(df))
+    return None if sd is None or df <= 0 else Prior(sd * sd * share, float(df) * HISTORY_WEIGHT)

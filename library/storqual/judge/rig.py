@@ -8,9 +8,7 @@ from collections.abc import Mapping
 
 from storqual.store import Event, Run, guard_ledger
 
-__all__ = ["block_evidence", "rig_problems", "sectors_outside"]
-
-_PANIC_LINES = 3
+__all__ = ["log_findings", "rig_problems", "sectors_outside", "unfinished_blocks"]
 
 
 def sectors_outside(run: Run) -> int:
@@ -62,16 +60,35 @@ def _shared_boots(run: Run) -> list[str]:
     ]
 
 
-def block_evidence(run: Run) -> Mapping[str, list[str]]:
-    """By block: what the kernel log says happened in it. A perfect number with a reset in the middle is no pass."""
+def log_findings(run: Run) -> Mapping[str, list[str]]:
+    """What the kernel log says, by what it speaks of: a sample's id, or a block where no launch is named.
+
+    A perfect number with a reset in the middle is no pass.
+    """
     found: defaultdict[str, list[str]] = defaultdict(list)
     for event in run.events:
         if event.kind != "block_finished":
             continue
+        block = event.text("block")
         for finding in event.fields.get("findings") or ():
-            lines = finding.get("lines") or ["no line was kept"]
-            found[event.text("block")].append(f"kernel log, {finding.get('kind')}: {lines[0]}")
+            line = (finding.get("lines") or [finding.get("line") or "no line was kept"])[0]
+            more = int(finding.get("count") or 1) - 1
+            launch = finding.get("launch")
+            where = block if launch is None else f"{block}/{launch}"
+            found[where].append(
+                f"kernel log, {finding.get('kind')}: {line}" + (f" (and {more} more)" if more > 0 else "")
+            )
     return found
+
+
+def unfinished_blocks(run: Run) -> list[str]:
+    """Blocks that did not end as planned, and why."""
+    said = []
+    for event in run.events:
+        if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
+            why = _first_line(event.text("message"))
+            said.append(f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}")
+    return said
 
 
 def _first_line(text: str) -> str:

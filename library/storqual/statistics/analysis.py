@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sequential test says after its data: the decision, the estimate, and what it rests on."""
+"""What a test of two arms says: the decision, the estimate, and what it rests on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Analysis", "Limits", "Outcome", "Unit"]
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from storqual.statistics.levels import LARGEST_LEVEL, Rule, alpha_of, nominal_levels
+
+__all__ = ["CI_SIDE", "FAIL_SHARE", "Analysis", "Limits", "Looks", "Outcome", "Spent", "Unit", "nothing", "spend"]
 
 Outcome = Literal["pass", "fail", "inconclusive"]
-Unit = Literal["pair", "session", "launch"]
+Unit = Literal["pair", "session"]
+Looks = Literal["every", "last"]
+Floats = NDArray[np.float64]
+
+CI_SIDE = 0.025
+FAIL_SHARE = 0.8
+"""The share of alpha that the fail rule spends: a fail is measured again, so a false one costs twice its launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +37,10 @@ class Limits:
 class Analysis:
     """One point's test. Log-ratios, negative = worse; `low` and `high` hold over all looks together (95 %).
 
-    `bound` is the one-sided lower bound at the pass level, the one that a pass rests on. `looks` is the number of
-    looks made, `units` how many pairs (or sessions per arm) the estimate uses, `sd` the standard deviation of one
-    unit's log-ratio, `df` its degrees of freedom. `missing` says in words what keeps the test from deciding.
+    `bound` is the one-sided lower bound at the pass level, the one that a pass rests on. `loss_p` is the smallest
+    alpha at which these data would have failed: what corrections for many points work on. `units` is how many pairs
+    (or sessions per arm) the estimate uses, `sd` the standard deviation of one unit (a pair's log-ratio, a session's
+    mean), `df` its degrees of freedom. `missing` says in words what keeps the test from deciding.
     """
 
     outcome: Outcome
@@ -38,8 +51,77 @@ class Analysis:
     bound: float
     detectable: float
     wanted: int
+    loss_p: float
     units: int
     sd: float
     df: float
     robust: bool
     missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One-sided levels of each look: of the pass rule, the fail rule, and one side of the interval."""
+
+    to_pass: Floats
+    to_fail: Floats
+    aside: Floats
+    rule: Rule | None
+    """The fail rule whose shape the looks follow; None for a single look, made at full level."""
+
+    def quantiles(self, df: Floats) -> tuple[Floats, Floats, Floats]:
+        """How many standard errors each bound lies from the estimate; infinite where nothing is known."""
+        return _quantile(self.to_pass, df), _quantile(self.to_fail, df), _quantile(self.aside, df)
+
+    def loss_p(self, level: Floats, looks: Floats) -> float:
+        """The smallest alpha at which the fail rule would have been crossed, from the level reached at each look."""
+        if not level.size:
+            return 1.0
+        if self.rule is None:
+            return float(min(1.0, level.min() / FAIL_SHARE))
+        return min(1.0, alpha_of(self.rule, level, looks) / FAIL_SHARE)
+
+
+def spend(unit: Unit, looks: Looks, alpha: float, at: Floats, share: float = 1.0) -> Spent:
+    """The levels of looks made after `at` pairs or sessions; a single look at the end gets all of it.
+
+    `share` is the part of all errors that these looks may spend.
+    """
+    wanted = (alpha * share, FAIL_SHARE * alpha * share, CI_SIDE * share)
+    if looks == "last":
+        levels = [np.full(at.shape, min(level, LARGEST_LEVEL)) for level in wanted]
+        return Spent(levels[0], levels[1], levels[2], None)
+    passing: Rule = "pass" if unit == "pair" else "session_pass"
+    failing: Rule = "fail" if unit == "pair" else "session_fail"
+    rules = (passing, failing, passing)
+    levels = [nominal_levels(rule, level, at) for rule, level in zip(rules, wanted, strict=True)]
+    return Spent(levels[0], levels[1], levels[2], failing)
+
+
+def _quantile(level: Floats, df: Floats) -> Floats:
+    level = np.broadcast_to(level, df.shape)
+    known = (df > 0) & (level > 0)
+    # stdtrit is the quantile of Student's t
+    quantile = -special.stdtrit(np.where(known, df, 1.0), np.where(known, level, 0.25))
+    found: Floats = np.where(known, quantile, np.inf)
+    return found
+
+
+def nothing(unit: Unit, reason: str, shift: float = np.nan, units: int = 0, wanted: int = 3) -> Analysis:
+    """A test that cannot decide because there is no measure of noise; `shift` is the estimate if there is one."""
+    return Analysis(
+        outcome="inconclusive",
+        unit=unit,
+        shift=shift,
+        low=-np.inf,
+        high=np.inf,
+        bound=-np.inf,
+        detectable=-np.inf,
+        wanted=wanted,
+        loss_p=1.0,
+        units=units,
+        sd=np.nan,
+        df=0.0,
+        robust=False,
+        missing=reason,
+    )

@@ -66,18 +66,20 @@ def _grouped(launch: list[float], group: int) -> list[float]:
     return [float(values[i : i + group].mean()) for i in range(0, len(values), group)]
 
 
-def launch_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> tuple[Levels, Levels]:
-    """The levels of both arms after 1, 2, ... pairs; arguments have axes (point, launch, second).
+def launch_levels(
+    baseline: Floats, candidate: Floats, at: tuple[int, ...], sign: float = 1.0
+) -> tuple[Levels, Levels]:
+    """The levels of both arms after `at` pairs; arguments have axes (point, launch, second).
 
     `sign` is +1 where higher is better. A look uses its own launches only, so that a later launch never changes an
     earlier look.
     """
     plain = [np.log(np.nanmean(arm, axis=2)) for arm in (baseline, candidate)]
     count = baseline.shape[1]
-    shown = np.tril(np.ones((count, count), dtype=bool))
+    shown = np.arange(count)[None, :] < np.array(at)[:, None]
     wide = [np.where(shown, level[:, None, :], np.nan) for level in plain]
-    if baseline.shape[2] == 1:
-        nothing = np.zeros((baseline.shape[0], count), dtype=bool)
+    if baseline.shape[2] == 1 or baseline.shape[1] * baseline.shape[2] * 2 < FEWEST_SECONDS:
+        nothing = np.zeros((baseline.shape[0], len(at)), dtype=bool)
         return Levels(wide[0], wide[0], nothing), Levels(wide[1], wide[1], nothing)
     robust, bounded = _robust(baseline, candidate, shown, sign)
     used = [np.where(bounded[:, :, None], r, w) for r, w in zip(robust, wide, strict=True)]
@@ -89,15 +91,13 @@ def _robust(baseline: Floats, candidate: Floats, shown: Flags, sign: float) -> t
     relative = []
     centres = []
     for arm in (baseline, candidate):
-        points, count, seconds = arm.shape
         seen = np.where(shown[None, :, :, None], arm[:, None, :, :], np.nan)
-        centre = _median(seen.reshape(points, count, count * seconds))
+        centre = _median(seen.reshape(*seen.shape[:2], -1))
         # an arm that stands still for most of its seconds has no usual second: its spread is refused below
         centre = np.where(centre > 0, centre, 1e-9)
         centres.append(centre)
         relative.append(seen / centre[:, :, None, None] - 1.0)
-    points, count = centres[0].shape
-    deviations = np.concatenate([np.abs(r).reshape(points, count, -1) for r in relative], axis=2)
+    deviations = np.concatenate([np.abs(r).reshape(*r.shape[:2], -1) for r in relative], axis=2)
     spread = _MAD * _median(deviations)
     enough = np.sum(~np.isnan(deviations), axis=2) >= FEWEST_SECONDS
     usable = enough & (spread > 0) & (spread < LARGEST_SCALE)

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "Rule", "nominal_levels", "scale", "shape"]
+__all__ = ["LARGEST_LEVEL", "LEVELS", "Rule", "alpha_of", "nominal_levels", "scale", "shape"]
 
 Rule = Literal["pass", "fail", "session_pass", "session_fail"]
 Floats = NDArray[np.float64]
@@ -101,11 +101,23 @@ def shape(rule: Rule, looks: Floats) -> Floats:
 def scale(rule: Rule, alpha: float) -> float:
     """The factor of `shape` for an error of `alpha` over all looks; between table entries straight in logarithms."""
     alphas, scales = np.log(np.array(LEVELS[rule])).T
-    wanted = float(np.log(alpha))
-    # beyond the ends of the table the nearest two entries go on, straight in logarithms
-    first = int(np.clip(np.searchsorted(alphas, wanted) - 1, 0, len(alphas) - 2))
-    slope = (scales[first + 1] - scales[first]) / (alphas[first + 1] - alphas[first])
-    return float(np.exp(scales[first] + slope * (wanted - alphas[first])))
+    return float(np.exp(_straight(float(np.log(alpha)), alphas, scales)))
+
+
+def alpha_of(rule: Rule, levels: Floats, looks: Floats) -> float:
+    """The error over all looks at which the rule would have been crossed, given the level reached at each look."""
+    share = shape(rule, looks)
+    usable = share > 0
+    smallest = float(np.min(levels[usable] / share[usable])) if np.any(usable) else 1.0
+    alphas, scales = np.log(np.array(LEVELS[rule])).T
+    return float(np.exp(min(0.0, _straight(float(np.log(max(smallest, 1e-300))), scales, alphas))))
+
+
+def _straight(wanted: float, xs: Floats, ys: Floats) -> float:
+    """Interpolate; beyond the ends of the table the nearest two entries go on."""
+    first = int(np.clip(np.searchsorted(xs, wanted) - 1, 0, len(xs) - 2))
+    slope = (ys[first + 1] - ys[first]) / (xs[first + 1] - xs[first])
+    return float(ys[first] + slope * (wanted - xs[first]))
 
 
 def nominal_levels(rule: Rule, alpha: float, looks: Floats) -> Floats:

@@ -22,21 +22,23 @@ difference significant. But a launch starts and ends between two I/Os, and fio's
 that two launches of a few seconds that agree better than this agree by rounding."""
 
 _DISAGREE = 0.01
-"""One-sided level of the tests by which one source of the variance is dropped for another."""
+"""One-sided level of the tests by which the two sources of a pair's variance are held to disagree."""
+_NOISIER = 0.05
+"""One-sided level of the test by which new data are noisier than earlier knowledge, which is then dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """A variance known from earlier campaigns, with its degrees of freedom."""
+    """A variance known from elsewhere, with its degrees of freedom."""
 
     variance: float
     df: float
 
 
-@lru_cache(maxsize=64)
-def _ratio_limits(count: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """For 1 to `count` pairs: degrees of freedom of both sources, and the limits of their ratio."""
-    k = np.arange(count, dtype=np.float64)
+@lru_cache(maxsize=512)
+def _ratio_limits(pairs: tuple[int, ...]) -> tuple[Floats, Floats, Floats, Floats]:
+    """For so many pairs: degrees of freedom of both sources, and the limits of their ratio."""
+    k = np.array(pairs, dtype=np.float64) - 1.0
     # successive differences of k + 1 normal values have the variance of an estimate with these degrees of freedom
     nv = 2 * k * k / np.maximum(3 * k - 1, 1)
     some = np.maximum(k, 1.0), np.maximum(nv, 1.0)
@@ -44,9 +46,9 @@ def _ratio_limits(count: int) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def pair_variance(
-    difference_ss: Floats, common_ss: Floats, floor: float = 2 * LAUNCH_FLOOR**2
+    difference_ss: Floats, common_ss: Floats, pairs: tuple[int, ...], floor: float = 2 * LAUNCH_FLOOR**2
 ) -> tuple[Floats, Floats]:
-    """The variance of one pair's log-ratio after 1, 2, ... pairs, and its degrees of freedom (last axis: looks).
+    """The variance of one pair's log-ratio after so many `pairs`, and its degrees of freedom (last axis: looks).
 
     `difference_ss` is the sum of squares of the log-ratios about their mean. `common_ss` is the sum of squared
     successive differences, halved, of (log candidate + log baseline): when launches are independent it has the same
@@ -54,7 +56,7 @@ def pair_variance(
     cost in bench time. Slow drift hardly touches it. Where the two disagree (neighbours share slow noise that
     cancels in the pair, or disturb each other) the log-ratios alone are believed.
     """
-    k, nv, low, high = _ratio_limits(difference_ss.shape[-1])
+    k, nv, low, high = _ratio_limits(pairs)
     terms = np.maximum(k, 1.0)
     own = np.maximum(difference_ss / terms, floor)
     common = np.maximum(common_ss / terms, floor)
@@ -68,7 +70,7 @@ def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Float
     """Variance and degrees of freedom with earlier knowledge added, unless the new data are clearly noisier."""
     if prior is None or prior.df <= 0:
         return variance, df
-    limit = special.fdtri(np.maximum(df, 1.0), prior.df, 1 - _DISAGREE)
+    limit = special.fdtri(np.maximum(df, 1.0), prior.df, 1 - _NOISIER)
     noisier = (df >= 1) & (variance > limit * prior.variance)
     added = (df * variance + prior.df * prior.variance) / (df + prior.df)
     return np.where(noisier, variance, added), np.where(noisier, df, df + prior.df)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sequential test where changing arms needs a boot: the session is the unit, launches are nested in it.
+"""The test where changing arms needs a boot: the session is the unit, launches are nested in it.
 
 A boot moves the level of everything that is measured in it, and no number of launches inside shows by how much. So a
 session counts as one value, its mean, launches of the two arms are not paired, and the noise comes from sessions of
@@ -10,6 +10,7 @@ future, so a decision taken launch by launch is the one taken at the end.
 What two sessions per arm decide: with two degrees of freedom a pass needs the shift to lie 6.1 standard deviations
 of a session mean inside the margin (3: 2.8, 4: 2.1, 6: 1.5). A margin of 8 % is decided by 2 + 2 sessions on a bench
 whose sessions repeat within 0.6 %, by 3 + 3 within 1.2 %; one of 3 % by 2 + 2 within 0.25 %, by 6 + 6 within 1 %.
+Where the number of sessions was fixed before the campaign, there is one look at the end and 2 + 2 need 2.9 of them.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Outcome
+from storqual.statistics.analysis import Analysis, Limits, Outcome, Spent, nothing, spend
 from storqual.statistics.launches import session_levels
-from storqual.statistics.levels import Rule, nominal_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
-from storqual.statistics.pairs import CI_SIDE, FAIL_SHARE, POWER, further_units
+from storqual.statistics.wanted import POWER, further_units
 
 __all__ = ["Session", "analyse_sessions", "split_sessions"]
 
 Floats = NDArray[np.float64]
 
+DF_PER_SESSION = 2.0
+FEWEST_WITHIN = 4
+"""Degrees of freedom from which the spread of launches inside sessions is a lower limit for that of session means."""
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The launches of one session in order (axes launch, second); `open` when it is the last and not yet complete."""
+    """The launches of one session in order (axes launch, second); `open`: it is the last and not yet complete."""
 
     launches: Floats
     open: bool
@@ -42,14 +46,25 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
+    """An estimate: `units` sessions per arm, of whose only one `inside` launches were used (0: all)."""
+
+    units: int
+    inside: int
     shift: float
     plain: float
     error: float
     sd: float
     df: float
     robust: bool
-    levels: tuple[float, float, float]
-    """one-sided levels for pass, fail, and one side of the interval"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The direction of better, and variances known from elsewhere."""
+
+    sign: float
+    launch: Prior | None
+    session: Prior | None
 
 
 def split_sessions(launches: Floats, ids: Sequence[object]) -> list[Session]:
@@ -81,40 +96,39 @@ def analyse_sessions(
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
     """
     known = _Known(sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
+    made, spent = _sequence(baseline, candidate, known, limits)
+    if not made:
+        return _undecidable(baseline, candidate, sign)
+    levels = []
+    for number, (look, level) in enumerate(zip(made, spent, strict=True)):
+        t = (look.shift - limits.indifference) / look.error
+        levels.append(float(special.stdtr(look.df, t)) if look.df > 0 else 1.0)
+        outcome = _crossed(look, level, limits)
+        if outcome != "inconclusive" or number == len(made) - 1:
+            at = np.array([float(one.inside or one.units) for one in made[: number + 1]])
+            return _analysis(look, level, outcome, limits, level.loss_p(np.array(levels), at))
+    raise AssertionError("the last look ends the loop")
+
+
+def _sequence(
+    baseline: list[Session], candidate: list[Session], known: _Known, limits: Limits
+) -> tuple[list[_Look], list[Spent]]:
+    """All looks, each at its level."""
     complete = min(sum(not s.open for s in arm) for arm in (baseline, candidate))
     # a session effect that is known lets the first session speak; its looks and those of sessions share the error
     share = 0.5 if known.session else 1.0
-    looks: list[tuple[int, _Look]] = []
+    made: list[_Look] = []
+    spent: list[Spent] = []
     if known.session:
         for count in range(2, min(len(baseline[0].launches), len(candidate[0].launches)) + 1):
             first = [[arm[0].launches[:count]] for arm in (baseline, candidate)]
-            levels = _levels(("pass", "fail"), limits.alpha * share, CI_SIDE * share, count)
-            looks.append((1, _look(first[0], first[1], known, levels)))
+            made.append(_look(first[0], first[1], known, count))
+            spent.append(spend("pair", "every", limits.alpha, np.array([float(count)]), share))
     for j in range(2, complete + 1):
         arms = [_first(arm, j) for arm in (baseline, candidate)]
-        levels = _levels(("session_pass", "session_fail"), limits.alpha * share, CI_SIDE * share, j)
-        looks.append((j, _look(arms[0], arms[1], known, levels)))
-    for units, look in looks:
-        outcome = _crossed(look, limits)
-        if outcome != "inconclusive":
-            return _analysis(look, outcome, units, limits, 0)
-    if not looks:
-        return _undecidable(baseline, candidate, sign)
-    units, last = looks[-1]
-    alone = Limits(limits.margin, limits.indifference, limits.alpha * share)
-    wanted = further_units(
-        units, last.shift, last.error * np.sqrt(units), last.df, alone, ("session_pass", "session_fail"), growth=2.0
-    )
-    return _analysis(last, "inconclusive", units, limits, wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The direction of better, and variances known from earlier campaigns."""
-
-    sign: float
-    launch: Prior | None
-    session: Prior | None
+        made.append(_look(arms[0], arms[1], known, 0))
+        spent.append(spend("session", "every", limits.alpha, np.array([float(j)]), share))
+    return made, spent
 
 
 def _first(arm: list[Session], count: int) -> list[Floats]:
@@ -124,45 +138,36 @@ def _first(arm: list[Session], count: int) -> list[Floats]:
     return [*taken[:-1], taken[-1][:usual]]
 
 
-def _levels(rules: tuple[Rule, Rule], alpha: float, side: float, look: int) -> tuple[float, float, float]:
-    """One-sided levels of this look for pass, fail, and one side of the interval."""
-    at = np.array([float(look)])
-    spent = ((rules[0], alpha), (rules[1], FAIL_SHARE * alpha), (rules[0], side))
-    to_pass, to_fail, aside = (float(nominal_levels(rule, error, at)[0]) for rule, error in spent)
-    return to_pass, to_fail, aside
-
-
-def _look(
-    baseline: list[Floats], candidate: list[Floats], known: _Known, levels: tuple[float, float, float]
-) -> _Look:
+def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside: int) -> _Look:
     """The estimate with these sessions."""
     used, plain, robust = session_levels(baseline, candidate, known.sign)
-    j = len(baseline)
     means = [np.array([values.mean() for values in arm]) for arm in used]
     raw = [float(np.mean([values.mean() for values in arm])) for arm in plain]
-    df = np.array(float(2 * j - 2))
+    df = np.array(float(sum(len(m) - 1 for m in means)))
     between = sum(float(((m - m.mean()) ** 2).sum()) for m in means)
     launches = [values for arm in used for values in arm]
     within, within_df = _within(launches, known.launch)
     # what launches alone contribute to the variance of a session mean
-    inside = within * float(np.mean([1.0 / len(values) for values in launches]))
-    prior = None
-    if known.session:
+    alone = within * float(np.mean([1.0 / len(values) for values in launches]))
+    variance = np.array(between / df if df > 0 else 0.0)
+    if known.session is not None:
         # Satterthwaite: how many degrees of freedom the sum of two estimated variances has
-        total = known.session.variance + inside
-        parts = known.session.variance**2 / known.session.df + inside**2 / max(within_df, 1.0)
+        total = known.session.variance + alone
+        parts = known.session.variance**2 / known.session.df + alone**2 / max(within_df, 1.0)
         prior = Prior(total, total**2 / parts if parts > 0 else known.session.df)
-    variance, df = with_prior(np.array(between / df if j > 1 else 0.0), df, prior)
+        variance, df = with_prior(variance, df, prior)
     # a session mean cannot be steadier than the launches it is made of
-    sd = float(np.sqrt(max(float(variance), inside if within_df >= 4 else 0.0, LAUNCH_FLOOR**2)))
+    lowest = max(alone if within_df >= FEWEST_WITHIN else 0.0, LAUNCH_FLOOR**2)
+    sd = float(np.sqrt(max(float(variance), lowest)))
     return _Look(
+        units=min(len(baseline), len(candidate)),
+        inside=inside,
         shift=known.sign * float(means[1].mean() - means[0].mean()),
         plain=known.sign * (raw[1] - raw[0]),
-        error=sd * float(np.sqrt(2.0 / j)),
+        error=sd * float(np.sqrt(1.0 / len(means[0]) + 1.0 / len(means[1]))),
         sd=sd,
         df=float(df),
         robust=robust,
-        levels=levels,
     )
 
 
@@ -174,10 +179,14 @@ def _within(launches: list[Floats], prior: Prior | None) -> tuple[float, float]:
     return max(float(variance), LAUNCH_FLOOR**2), float(total)
 
 
-def _crossed(look: _Look, limits: Limits) -> Outcome:
-    if look.df <= 0:
-        return "inconclusive"
-    to_pass, to_fail = (-special.stdtrit(look.df, level) * look.error for level in look.levels[:2])
+def _reach(look: _Look, spent: Spent) -> tuple[float, float, float]:
+    """How far the bounds of the pass rule, the fail rule and the interval lie from the estimate."""
+    to_pass, to_fail, aside = (float(q[0]) * look.error for q in spent.quantiles(np.array([look.df])))
+    return to_pass, to_fail, aside
+
+
+def _crossed(look: _Look, spent: Spent, limits: Limits) -> Outcome:
+    to_pass, to_fail, _ = _reach(look, spent)
     if look.shift - to_pass > limits.margin and look.plain > limits.margin:
         return "pass"
     if look.shift + to_fail < limits.indifference and look.plain < limits.indifference:
@@ -185,18 +194,23 @@ def _crossed(look: _Look, limits: Limits) -> Outcome:
     return "inconclusive"
 
 
-def _analysis(look: _Look, outcome: Outcome, units: int, limits: Limits, wanted: int) -> Analysis:
-    to_pass, to_fail, aside = (-special.stdtrit(look.df, level) * look.error for level in look.levels)
+def _analysis(look: _Look, spent: Spent, outcome: Outcome, limits: Limits, loss_p: float) -> Analysis:
+    to_pass, to_fail, aside = _reach(look, spent)
+    power = float(special.stdtrit(look.df, POWER)) if look.df > 0 else np.inf
+    wanted = 0
+    if outcome == "inconclusive":
+        wanted = further_units(look.units, look.shift, look.sd, look.df, limits, "session", growth=DF_PER_SESSION)
     return Analysis(
         outcome=outcome,
         unit="session",
         shift=look.shift,
-        low=float(look.shift - aside),
-        high=float(look.shift + aside),
-        bound=float(look.shift - to_pass),
-        detectable=float(limits.indifference - to_fail - special.stdtrit(look.df, POWER) * look.error),
+        low=look.shift - aside,
+        high=look.shift + aside,
+        bound=look.shift - to_pass,
+        detectable=float(limits.indifference - to_fail - power * look.error),
         wanted=wanted,
-        units=units,
+        loss_p=loss_p,
+        units=look.units,
         sd=look.sd,
         df=look.df,
         robust=look.robust,
@@ -205,7 +219,7 @@ def _analysis(look: _Look, outcome: Outcome, units: int, limits: Limits, wanted:
 
 def _undecidable(baseline: list[Session], candidate: list[Session], sign: float) -> Analysis:
     """An estimate without an error: fewer than two complete sessions in an arm say nothing about sessions."""
-    used, _, robust = session_levels([s.launches for s in baseline], [s.launches for s in candidate], sign)
+    used, _, _ = session_levels([s.launches for s in baseline], [s.launches for s in candidate], sign)
     means = [float(np.mean([values.mean() for values in arm])) for arm in used]
     fewest = min(len(baseline), len(candidate))
     reason = (
@@ -213,18 +227,4 @@ def _undecidable(baseline: list[Session], candidate: list[Session], sign: float)
         if fewest < 2
         else "the second session of an arm is not complete"
     )
-    return Analysis(
-        outcome="inconclusive",
-        unit="session",
-        shift=sign * (means[1] - means[0]),
-        low=-np.inf,
-        high=np.inf,
-        bound=-np.inf,
-        detectable=-np.inf,
-        wanted=1,
-        units=fewest,
-        sd=np.nan,
-        df=0.0,
-        robust=robust,
-        missing=reason,
-    )
+    return nothing("session", reason, shift=sign * (means[1] - means[0]), units=fewest, wanted=1)

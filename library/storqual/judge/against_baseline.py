@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidate against the baseline: many criteria at once, so that the points of a campaign share their noise."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from storqual.judge.decision import History, analyse, as_decision, limits_for
+from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
+from storqual.judge.words import percent, plural
+from storqual.metrics import Metric
+from storqual.statistics.analysis import Analysis, Limits, Looks
+from storqual.statistics.fixed_sessions import PointMeans, analyse_fixed_sessions
+from storqual.statistics.launches import FEWEST_SECONDS, pad, session_levels
+from storqual.statistics.noise import LAUNCH_FLOOR, Prior
+from storqual.statistics.pairs import analyse_pairs
+from storqual.statistics.shared_noise import common_spread
+
+__all__ = ["Histories", "judge_against_baseline", "pair_analyses"]
+
+Histories = Mapping[tuple[str, str, str, str], History]
+"""Noise by bench, adapter, point and metric."""
+
+Arms = tuple[list[Unit], list[Unit]]
+
+
+def judge_against_baseline(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
+    """Answer criteria against the baseline, all of them rates, times or ratios. Launches were found to be sound.
+
+    `looks` says whether the campaign could end after any pair or session (`every`) or had its size fixed beforehand.
+    """
+    answers: dict[int, Judged] = {}
+    groups: defaultdict[tuple[str, str, bool], list[int]] = defaultdict(list)
+    arms: dict[int, Arms] = {}
+    for index, question in enumerate(questions):
+        found = _arms(question)
+        if isinstance(found, Judged):
+            answers[index] = found
+            continue
+        arms[index] = found
+        groups[(question.point.bench, question.criterion.metric, question.by_session)].append(index)
+    for (_, _, by_session), members in groups.items():
+        asked = [questions[index] for index in members]
+        values = [arms[index] for index in members]
+        known = [histories.get((*question.point.key, question.criterion.metric)) for question in asked]
+        if by_session:
+            made = _session_analyses(asked, values, looks, known)
+        else:
+            made = pair_analyses(asked, values, looks, known)
+        for index, question, both, analysis in zip(members, asked, values, made, strict=True):
+            answers[index] = _in_words(question, both, analysis)
+    return [answers[index] for index in range(len(questions))]
+
+
+def _metric(question: Question) -> Metric:
+    metric = question.metric
+    assert metric is not None  # noqa: S101 - questions about no metric were answered before
+    return metric
+
+
+def _sign(question: Question) -> float:
+    return 1.0 if _metric(question).better == "higher" else -1.0
+
+
+def _limits(question: Question) -> Limits:
+    rule = question.criterion
+    return limits_for(rule.margin, rule.indifference, rule.alpha, _metric(question).better)
+
+
+def _arms(question: Question) -> Arms | Judged:
+    """The values of both arms, or the answer when they cannot be compared."""
+    metric = _metric(question)
+    both: list[list[Unit]] = []
+    for arm in ("baseline", "candidate"):
+        found = units_of(question.place.of(arm), metric)
+        if isinstance(found, str):
+            return missing(question, f"{arm}: {found}")
+        both.append(found)
+    sources = sorted({unit.source for arm in both for unit in arm})
+    if len(sources) > 1:
+        return missing(question, f"{metric.label} comes from different sources: {', '.join(sources)}")
+    smallest = min(unit.value for arm in both for unit in arm)
+    if smallest <= 0:
+        return missing(question, f"{metric.label} is {smallest:g} in some launch: a ratio to it means nothing")
+    return both[0], both[1]
+
+
+def _seconds(units: Sequence[Unit]) -> list[list[float]]:
+    """Each unit as seconds at its own level; one value where it has no seconds."""
+    listed = []
+    for unit in units:
+        factor = unit.value / (math.fsum(unit.seconds) / len(unit.seconds)) if unit.seconds else 0.0
+        listed.append([value * factor for value in unit.seconds] if unit.seconds else [unit.value])
+    return listed
+
+
+def pair_analyses(
+    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
+) -> list[Analysis]:
+    """Points whose arms alternate launch by launch. Points that are alike lend each other their noise."""
+    shapes: defaultdict[tuple[int, int, Limits, bool], list[int]] = defaultdict(list)
+    filled = []
+    for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
+        count = min(len(before), len(after))
+        both = pad(_seconds(before[:count]) + _seconds(after[:count]))
+        filled.append(both)
+        shapes[(count, both.shape[1], _limits(question), known[index] is not None)].append(index)
+    found: dict[int, Analysis] = {}
+    for (count, _, limits, with_history), members in shapes.items():
+        sign = _sign(questions[members[0]])
+        if with_history:
+            for index in members:
+                history = known[index] or History()
+                both = filled[index][None]
+                found[index] = analyse_pairs(
+                    both[:, :count], both[:, count:], limits, sign=sign, prior=history.pair(), looks=looks
+                )[0]
+            continue
+        both = np.stack([filled[index] for index in members])
+        made = analyse_pairs(both[:, :count], both[:, count:], limits, sign=sign, looks=looks)
+        if looks == "last" and count >= 2:
+            prior = _shared(made)
+            if prior is not None:
+                made = analyse_pairs(both[:, :count], both[:, count:], limits, sign=sign, looks=looks, prior=prior)
+        found.update(zip(members, made, strict=True))
+    return [found[index] for index in range(len(questions))]
+
+
+def _shared(made: Sequence[Analysis]) -> Prior | None:
+    """What points with equally many pairs say of each other's noise."""
+    usual = float(np.median([one.df for one in made]))
+    alike = [one.sd**2 for one in made if one.df >= usual]
+    return common_spread(np.array(alike), usual, 2 * LAUNCH_FLOOR**2)
+
+
+def _session_analyses(
+    questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
+) -> list[Analysis]:
+    """Points whose arms have boots of their own."""
+    found: dict[int, Analysis] = {}
+    fixed = []
+    for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
+        history = known[index]
+        if looks == "last" and history is None:
+            fixed.append(index)
+            continue
+        rule = question.criterion
+        found[index] = analyse(
+            _seconds(before),
+            _seconds(after),
+            margin=rule.margin,
+            indifference=rule.indifference,
+            alpha=rule.alpha,
+            better=_metric(question).better,
+            baseline_sessions=[unit.session for unit in before],
+            candidate_sessions=[unit.session for unit in after],
+            history=history,
+        )
+    if fixed:
+        means = [_means(values[index], _sign(questions[index])) for index in fixed]
+        limits = [_limits(questions[index]) for index in fixed]
+        made = analyse_fixed_sessions(means, limits, sign=_sign(questions[fixed[0]]))
+        found.update(zip(fixed, made, strict=True))
+    return [found[index] for index in range(len(questions))]
+
+
+def _means(values: Arms, sign: float) -> PointMeans:
+    """Logarithms of session means of both arms, and how much of their spread the launches explain."""
+    grouped: list[dict[str, list[Unit]]] = []
+    for arm in values:
+        sessions: defaultdict[str, list[Unit]] = defaultdict(list)
+        for unit in arm:
+            sessions[unit.session].append(unit)
+        grouped.append(sessions)
+    levels: list[list[list[float]]]
+    if sum(len(unit.seconds) for arm in values for unit in arm) >= FEWEST_SECONDS:
+        filled = [[pad(_seconds(units)) for units in arm.values()] for arm in grouped]
+        used, _, _ = session_levels(filled[0], filled[1], sign)
+        levels = [[session.tolist() for session in arm] for arm in used]
+    else:
+        levels = [[[math.log(unit.value) for unit in units] for units in arm.values()] for arm in grouped]
+    means = [[math.fsum(session) / len(session) for session in arm] for arm in levels]
+    launches = [pair for arm, mid in zip(levels, means, strict=True) for pair in zip(arm, mid, strict=True)]
+    df = sum(len(session) - 1 for session, _ in launches)
+    ss = math.fsum((level - mean) ** 2 for session, mean in launches for level in session)
+    inverse = math.fsum(1.0 / len(session) for session, _ in launches) / len(launches)
+    return PointMeans(
+        baseline=dict(zip(grouped[0], means[0], strict=True)),
+        candidate=dict(zip(grouped[1], means[1], strict=True)),
+        alone=ss / df * inverse if df else 0.0,
+        alone_df=float(df),
+    )
+
+
+def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
+    """The analysis as an outcome with a sentence; a pass near its limit is MARGINAL."""
+    rule, metric = question.criterion, _metric(question)
+    decision = as_decision(analysis, metric.better)
+    low, high = decision.ci95
+    outcome, reason = "INCONCLUSIVE", ""
+    if decision.outcome == "fail":
+        outcome = "FAIL"
+        reason = (
+            f"{metric.label} is {percent(abs(decision.shift))} worse ({percent(low, signed=True)} to "
+            f"{percent(high, signed=True)}): a loss of more than {percent(rule.indifference)} is shown"
+        )
+    elif decision.outcome == "pass" and rule.marginal is not None and low + rule.margin < rule.marginal:
+        outcome = "MARGINAL"
+        reason = (
+            f"a loss of {percent(rule.margin)} is excluded, but the interval reaches to {percent(low, signed=True)}"
+        )
+    elif decision.outcome == "pass":
+        outcome = "PASS"
+        reason = (
+            f"a loss of {percent(rule.margin)} is excluded: shift {percent(decision.shift, signed=True)} "
+            f"({percent(low, signed=True)} to {percent(high, signed=True)})"
+        )
+    else:
+        reason = _undecided(analysis, decision.shift, decision.detectable, decision.pairs_wanted)
+    interval = (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    spread = analysis.sd * math.sqrt((2.0 if analysis.unit == "session" else 1.0) / max(analysis.units, 1))
+    return Judged(
+        outcome=outcome,
+        reason=reason,
+        candidate=math.fsum(unit.value for unit in values[1]) / len(values[1]),
+        reference=math.fsum(unit.value for unit in values[0]) / len(values[0]),
+        shift=finite(decision.shift),
+        ci95=interval if analysis.df > 0 else None,
+        margin=rule.margin,
+        indifference=rule.indifference,
+        detectable=finite(decision.detectable) if analysis.df > 0 else None,
+        unit=analysis.unit,
+        source=values[0][0].source,
+        loss_p=analysis.loss_p,
+        error=finite(spread) if analysis.df > 0 else None,
+    )
+
+
+def _undecided(analysis: Analysis, shift: float, detectable: float, wanted: int) -> str:
+    unit = "session" if analysis.unit == "session" else "pair"
+    each = " of each arm" if unit == "session" else ""
+    if analysis.missing:
+        return f"{analysis.missing}; {plural(wanted, f'more {unit}')}{each} needed"
+    return (
+        f"undecided after {plural(analysis.units, unit)}{each}: shift {percent(shift, signed=True)}, a loss of "
+        f"{percent(detectable)} could have been found; about {plural(wanted, f'more {unit}')}{each} would decide it"
+    )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Criteria as verdict.json has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from storqual.judge.extract import Launch
+from storqual.judge.question import Judged, Question
+from storqual.store import Check
+
+__all__ = ["check_entry", "entry", "said_of", "stale_baseline", "with_evidence"]
+
+_ARMS = ("candidate", "baseline")
+_MOST_DOUBTS = 5
+
+
+def entry(question: Question, judged: Judged, said: Sequence[str]) -> dict[str, Any]:
+    """One criterion at one point; `said` is the kernel log's evidence about its launches."""
+    metric, rule = question.metric, question.criterion
+    arms = {arm: question.place.of(arm) for arm in _ARMS}
+    doubts = sorted({doubt for launches in arms.values() for launch in launches for doubt in launch.suspect})
+    return {
+        "id": rule.id,
+        "bench": question.point.bench,
+        "adapter": question.point.adapter,
+        "point": question.point.point,
+        "metric": rule.metric,
+        "unit": metric.unit if metric else "",
+        "better": metric.better if metric else "higher",
+        "against": rule.against,
+        "reference": judged.reference,
+        "outcome": judged.outcome,
+        "reason": judged.reason,
+        "candidate": judged.candidate,
+        "shift_percent": _percent(judged.shift),
+        "ci95_percent": [_percent(end) for end in judged.ci95] if judged.ci95 else None,
+        "margin_percent": _percent(judged.margin),
+        "indifference_percent": _percent(judged.indifference),
+        "detectable_percent": _percent(judged.detectable),
+        "samples": {arm: len(arms[arm]) for arm in _ARMS},
+        "sessions": {arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
+        "unit_of_inference": judged.unit,
+        "source": judged.source,
+        "required": rule.required,
+        "evidence": [*said, *doubts[:_MOST_DOUBTS]],
+        "waiver": None,
+    }
+
+
+def check_entry(check: Check, *, required: bool) -> dict[str, Any]:
+    """The outcome of a hand-written test as a criterion."""
+    return {
+        "id": check.id,
+        "bench": check.bench,
+        "adapter": check.adapter,
+        "point": check.point,
+        "metric": None,
+        "unit": "",
+        "better": "higher",
+        "against": "check",
+        "reference": None,
+        "outcome": check.outcome,
+        "reason": check.reason,
+        "candidate": None,
+        "shift_percent": None,
+        "ci95_percent": None,
+        "margin_percent": None,
+        "indifference_percent": None,
+        "detectable_percent": None,
+        "samples": dict.fromkeys(_ARMS, 0),
+        "sessions": dict.fromkeys(_ARMS, 0),
+        "unit_of_inference": "value",
+        "source": check.source,
+        "required": required,
+        "evidence": [],
+        "waiver": None,
+    }
+
+
+def with_evidence(judged: Judged, said: Sequence[str], stale: str) -> Judged:
+    """Evidence against a number that would pass: what the kernel log says, or a baseline that is too old."""
+    against = said[0] if said else stale
+    if against and judged.outcome in ("PASS", "MARGINAL", "INCONCLUSIVE"):
+        return replace(judged, outcome="ERROR", reason=against)
+    return judged
+
+
+def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | None) -> str:
+    """Why a baseline is too old to be compared with; empty when it is not."""
+    if days is None or not launches:
+        return ""
+    oldest = datetime.fromisoformat(min(launch.start for launch in launches))
+    if moment - oldest <= timedelta(days=days):
+        return ""
+    return f"the baseline was measured on {oldest.date().isoformat()}, the gate takes one of at most {days} days"
+
+
+def said_of(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
+    """What the kernel log says of a question's launches: by launch, or by block where none is named."""
+    if not findings:
+        return []
+    places = {
+        place
+        for arm in _ARMS
+        for launch in question.place.of(arm)
+        for place in (launch.id, launch.block)
+        if place in findings
+    }
+    return sorted({line for place in places for line in findings[place]})
+
+
+def _percent(fraction: float | None) -> float | None:
+    return None if fraction is None else round(100 * fraction, 4)

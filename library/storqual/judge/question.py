@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One criterion at one point, and its answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from storqual.judge.extract import Launch, Place
+from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
+from storqual.model.suite import EffectiveCriterion
+from storqual.store import PlannedPoint
+
+__all__ = ["Judged", "Question", "Unit", "finite", "missing", "units_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A criterion at a point, with the launches that can answer it. `by_session`: an arm change costs a session."""
+
+    point: PlannedPoint
+    criterion: EffectiveCriterion
+    place: Place
+    by_session: bool
+    peers: tuple[tuple[str, Place], ...] = ()
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric; None for a name that is none."""
+        return METRICS.get(self.criterion.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An outcome with its numbers; fractions, negative = worse; None where a number means nothing.
+
+    `loss_p` is the smallest alpha at which the loss would have been shown: corrections for many criteria need it.
+    """
+
+    outcome: str
+    reason: str
+    candidate: float | None = None
+    reference: float | None = None
+    shift: float | None = None
+    ci95: tuple[float, float] | None = None
+    margin: float | None = None
+    indifference: float | None = None
+    detectable: float | None = None
+    unit: str = "value"
+    source: str = ""
+    loss_p: float = 1.0
+    error: float | None = None
+    """Standard error of the log-ratio, for the shift of all points together."""
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One value that a criterion is judged by: a launch, or all launches of a session where one is too short."""
+
+    session: str
+    value: float
+    source: str
+    seconds: tuple[float, ...] = ()
+
+
+def missing(question: Question, reason: str) -> Judged:
+    """The answer when there is no data: an error where it is required, not answered where it is informative."""
+    return Judged("ERROR" if question.criterion.required else "SKIPPED", reason)
+
+
+def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
+    """The values of an arm, or why there are none: a metric that one launch lacks is lacking."""
+    found = []
+    for launch in launches:
+        value = launch.values.get(metric.name)
+        if not isinstance(value, Value):
+            pooled = _pooled(launches, metric)
+            if pooled:
+                return pooled
+            why = value.reason if isinstance(value, Unavailable) else "it was not extracted"
+            return f"{metric.label} is unavailable in launch {launch.id}: {why}"
+        seconds = launch.seconds if metric.series else ()
+        found.append(Unit(launch.session, value.value, value.source, seconds))
+    return found
+
+
+def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
+    """One value per session from the merged histograms of its launches; empty where even those do not do."""
+    sessions: dict[str, list[Launch]] = {}
+    for launch in launches:
+        sessions.setdefault(launch.session, []).append(launch)
+    units = []
+    for session, members in sessions.items():
+        parts = [launch.pooled for launch in members]
+        if any(part is None for part in parts):
+            return []
+        value = metric.value(merged([part for part in parts if part is not None]))
+        if not isinstance(value, Value):
+            return []
+        units.append(Unit(session, value.value, "launches of a session merged"))
+    return units
+
+
+def finite(number: float) -> float | None:
+    """`number`, or None where it is none."""
+    return number if math.isfinite(number) else None

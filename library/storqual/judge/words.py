@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as they stand in a reason: digits that a reader needs, and the metric's unit."""
+
+from __future__ import annotations
+
+import math
+
+from storqual.metrics import Metric
+
+__all__ = ["amount", "percent", "plural"]
+
+
+def amount(value: float, metric: Metric) -> str:
+    """`1234 IOPS`: four significant digits, no exponent for what people read."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {metric.unit}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 6)}f} {metric.unit}"
+
+
+def percent(fraction: float, *, signed: bool = False) -> str:
+    """`3 %`, `2.4 %`, `0.35 %`: enough digits to tell from nothing."""
+    value = 100.0 * fraction
+    if not math.isfinite(value):
+        return "any %"
+    digits = 1 if abs(value) >= 1 or value == 0 else 2
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{'0' if text in ('-0', '+0') else text} %"
+
+
+def plural(number: int, word: str) -> str:
+    """`1 pair`, `3 pairs`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
