@@ -12,7 +12,7 @@ from storqual.report.measures import measure
 from storqual.report.problems import problems_of
 from storqual.report.rows import Row, place_name
 from storqual.report.sentence import sentence_for
-from storqual.report.signers import signers_for
+from storqual.report.signers import roles_for, signers_for
 from storqual.report.view import AdapterIdentity, Decision, Extreme, KeyValue, Phrase
 from storqual.report.words import BENCH_KINDS, EXIT_CODES, outcome
 
@@ -77,6 +77,8 @@ def decision_for(
         sectors_note=_sectors_note(material),
         signers=signers,
         may_sign=may_sign,
+        roles=tuple(role.replace("-", " ") for role in roles_for(material)),
+        verdict_sha256=material.verdict_sha256,
         warnings=tuple(str(text) for text in verdict.get("warnings") or ()),
     )
 

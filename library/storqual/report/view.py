@@ -159,6 +159,8 @@ class Decision:
     sectors_note: str
     signers: tuple[str, ...]
     may_sign: bool
+    roles: tuple[str, ...]
+    verdict_sha256: str
     warnings: tuple[str, ...]
 
 

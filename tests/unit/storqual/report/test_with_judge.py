@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that the report reads what the judge writes: the two were built apart and meet in verdict.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.report import build_report
+from tests.make_run import make_run
+from tests.unit.storqual.report.pages import read_page
+from tests.unit.storqual.report.runs import QUICK
+
+CAMPAIGNS: dict[str, dict[str, Any]] = {
+    "no difference": {},
+    "a regression": {"effect": {"sym": -0.3}},
+    "a refused launch": {"statuses": {f"sym/{QUICK[0]}": "refused"}},
+    "noise": {"noise": 0.2, "session_effect": 0.1},
+    "missing": {"missing": QUICK},
+}
+
+
+@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=list(CAMPAIGNS))
+def test_a_judged_run_makes_a_report_of_the_same_outcome(campaign: dict[str, Any], tmp_path: Path) -> None:
+    """Whatever the judge says, the first screen says; each of its criteria has a row with its reason."""
+    run = make_run(tmp_path, points=QUICK[:3], **campaign)
+    verdict = judge_run(run)
+    page = read_page(build_report(run))
+    assert verdict["outcome"] in page.section("outcome").text()
+    assert f"Exit code {verdict['exit_code']}," in page.section("outcome").text()
+    for index, row in enumerate(verdict["criteria"]):
+        shown = page.find(f"c{index}").text()
+        assert row["outcome"] in shown
+        assert " ".join(row["reason"].split()) in shown
