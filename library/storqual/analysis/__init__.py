@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conclusions from measured curves: scaling and saturation, comparison of adapters, the ceiling of the rig."""
