@@ -85,12 +85,12 @@ stamped:
   sample: ["0x5000c50015ea0000"]
 environment:
   description: The bench's fingerprint under the inventory's names, for comparison before and after a run.
-  returned: always
+  returned: success
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
 facts:
   description: The fact set of M(bench_facts).
-  returned: when I(with_facts)
+  returned: success and I(with_facts)
   type: dict
   sample: {schema: storqual.facts/1}
 """
@@ -109,8 +109,11 @@ def result_of(found: Result, *, with_facts: bool) -> dict[str, Any]:
         "problems": found.problems,
         "refusals": found.refusals,
         "stamped": found.stamped,
-        "environment": found.environment,
     }
+    if found.exit_code:
+        # a person reads this on a terminal; pages of facts would bury the sentence
+        return result
+    result["environment"] = found.environment
     return {**result, "facts": found.facts} if with_facts else result
 
 

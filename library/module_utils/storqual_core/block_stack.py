@@ -49,13 +49,18 @@ def whole_disk(machine: Machine, name: str) -> str:
     """The disk that a partition is part of; the device itself when it is none."""
     if not is_partition(machine, name):
         return name
-    return machine.real(f"{_CLASS}/{name}").rsplit("/", 2)[-2]
+    # the link's text is the place in the device tree: .../block/sda/sda1
+    return machine.link(f"{_CLASS}/{name}").rsplit("/", 2)[-2]
 
 
 def partitions(machine: Machine, name: str) -> list[str]:
     """The partitions of a whole device."""
     place = f"{_CLASS}/{name}"
-    return [entry for entry in machine.names(place) if machine.exists(f"{place}/{entry}/partition")]
+    return [
+        entry
+        for entry in machine.names(place)
+        if entry.startswith(name) and machine.exists(f"{place}/{entry}/partition")
+    ]
 
 
 def backing(machine: Machine, name: str) -> str:

@@ -202,7 +202,8 @@ def _use(
         carried = next(snapshot.system[path] for path in paths if path in snapshot.system)
         yield Refusal(name, f"it is a system disk: it {carried}", "take the claim out of the inventory")
         return
-    if drive.state not in ("", "running", "live"):
+    well = drive.state in ("", "running", "live")
+    if not well:
         yield Refusal(name, f"its state is {visible(drive.state)}", "bring the drive back, then try again")
     if drive.read_only and rule.writes:
         yield Refusal(name, "it is read-only", "remove its write protection, " + _KEEP)
@@ -211,7 +212,7 @@ def _use(
     top = topmost(drive, snapshot)
     if not snapshot.nodes.get(top):
         yield Refusal(name, f"its device node /dev/{top} is missing or is another device", "repair /dev (udev)")
-    elif snapshot.busy.get(top) and not reasons and not _is_member(claim, volumes):
+    elif snapshot.busy.get(top) and well and not reasons and not _is_member(claim, volumes):
         loaded = f" (ZFS pools are loaded: {', '.join(map(visible, snapshot.pools))})" if snapshot.pools else ""
         yield Refusal(
             name, f"{snapshot.busy[top]}{loaded}", f"find out who has it (lsblk, fuser) and end that, {_KEEP}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Collection, Mapping, Sequence
 
@@ -117,14 +118,14 @@ def _look(
     tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
     tops |= {state.name for state in states.values() if state.name}
     nodes = {name: node_of(machine, name) for name in tops}
-    found = {}
-    for drive in drives:
-        claim = wanted.get(drive.name)
-        if contents and claim is not None and claim.id not in found:
+    jobs: dict[str, list[_Job]] = {}
+    for drive in drives if contents else ():
+        if drive.name in wanted:
             # through the multipath device where there is one: a path's own cache may be older than what is written
             top = next((layer.name for layer in layers[drive.name] if layer.multipath), drive.name)
             if nodes[top]:
-                found[claim.id] = read_content(machine.path(nodes[top]), claim.id, drive.identity.size, runner=runner)
+                job = _Job(wanted[drive.name].id, machine.path(nodes[top]), drive.identity.size)
+                jobs.setdefault(drive.adapter, []).append(job)
     return Snapshot(
         drives=drives,
         system=system_disks(machine, state_dir, mounts),
@@ -132,13 +133,42 @@ def _look(
         layers=layers,
         nodes=nodes,
         busy={name: machine.busy(node) for name, node in nodes.items() if node and name not in held},
-        contents=found,
+        contents=_read_contents(jobs, runner),
         files=files,
         volumes=states,
         made=ledger.made,
         restamping=ledger.restamping,
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
     )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One drive whose content is to be read: claim id, node, bytes."""
+
+    claim: str
+    path: str
+    size: int
+
+
+def _read_contents(jobs: Mapping[str, Sequence[_Job]], runner: Runner) -> dict[str, Content]:
+    """The contents by claim; adapters side by side, the drives of one adapter one after the other.
+
+    Waiting for drives is nearly all of it, and a preflight looks at every drive of a bench.
+    """
+    found: dict[str, Content] = {}
+
+    def read(of_adapter: Sequence[_Job]) -> None:
+        for job in of_adapter:
+            if job.claim not in found:
+                found[job.claim] = read_content(job.path, job.claim, job.size, runner=runner)
+
+    threads = [threading.Thread(target=read, args=(of_adapter,)) for of_adapter in jobs.values()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
 
 
 def _layer(machine: Machine, name: str) -> Layer:

@@ -93,9 +93,9 @@ def read_mounts(machine: Machine) -> list[Mount]:
 
 def device_of(machine: Machine, number: str, source: str) -> str:
     """The kernel name behind a mount; file systems over several devices have a number of no device, but a source."""
-    place = machine.real(f"/sys/dev/block/{number}")
-    if place:
-        return place.rsplit("/", 1)[-1]
+    name = machine.target(f"/sys/dev/block/{number}")
+    if name:
+        return name
     if source.startswith("/"):
         node = machine.node(source)
         if node is not None and node.kind == "block":
@@ -110,7 +110,8 @@ def find_uses(machine: Machine, mounts: Iterable[Mount] | None = None) -> Mappin
         name = device_of(machine, mount.number, mount.source)
         if name:
             where = f"is mounted on {visible(mount.point)} ({visible(mount.kind)})"
-            if mount.process:
+            # services have namespaces of their own, in which every mount of the machine appears again
+            if mount.process and where not in uses[name]:
                 program = visible(machine.text(f"/proc/{mount.process}/comm")) or "unknown"
                 where += f" in the mount namespace of process {mount.process} ({program})"
             if where not in uses[name]:
@@ -191,11 +192,12 @@ def open_writers(machine: Machine) -> Mapping[str, list[str]]:
 
 
 def _writes(machine: Machine, process: str, descriptor: str) -> bool:
-    """Whether an open file was opened for writing; what cannot be told counts as writing."""
+    """Whether an open file was opened for writing; what is open and cannot be told counts as writing."""
     for line in machine.lines(f"/proc/{process}/fdinfo/{descriptor}"):
         if line.startswith("flags:"):
             return bool(int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR))
-    return True
+    # closed meanwhile: the device manager opens and closes devices all the time
+    return bool(machine.link(f"/proc/{process}/fd/{descriptor}"))
 
 
 def system_disks(machine: Machine, state_dir: str, mounts: Iterable[Mount] | None = None) -> Mapping[str, str]:

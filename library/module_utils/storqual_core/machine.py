@@ -151,5 +151,4 @@ class Machine:
 
     def name_of(self, node: Node) -> str:
         """The kernel name of a block device by its number, `` when sysfs does not know it."""
-        place = self.real(f"/sys/dev/block/{node.number}")
-        return place.rsplit("/", 1)[-1] if place else ""
+        return self.target(f"/sys/dev/block/{node.number}")

@@ -39,7 +39,7 @@ _TOOLS = {
     "fwupdmgr": "fwupd",
 }
 _RPM = {"sg3-utils": "sg3_utils", "multipath-tools": "device-mapper-multipath"}
-_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/MegaRAID/storcli")
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/MegaRAID/storcli")
 _STATUS = "/var/lib/dpkg/status"
 
 
@@ -55,7 +55,7 @@ def parse_status(text: str) -> dict[str, str]:
 
 
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
-    """Each tool that is there: its path and version; fio is asked itself, because benches often build their own."""
+    """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
     found = {}
     for tool in _TOOLS:
         path = next((f"{folder}/{tool}" for folder in _FOLDERS if machine.exists(f"{folder}/{tool}")), "")
@@ -64,7 +64,7 @@ def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]
     wanted = {package for tool, package in _TOOLS.items() if tool in found and package}
     versions = _packages(machine, runner, wanted)
     tools = {tool: {"path": path, "version": versions.get(_TOOLS[tool], "")} for tool, path in found.items()}
-    if "fio" in tools:
+    if "fio" in tools and (not tools["fio"]["version"] or "/local/" in tools["fio"]["path"]):
         try:
             said = runner(["fio", "--version"], timeout=30.0).expect().stdout.strip()
         except ToolError as problem:

@@ -18,6 +18,8 @@ __all__ = ["END", "Content", "objection", "read_content"]
 END = 8 << 20
 """Bytes at each end in which anything that is not zero counts as data."""
 
+_CHUNK = 256 << 10
+
 
 @dataclass(frozen=True)
 class Content:
@@ -50,6 +52,8 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
     try:
         # what another host or an sg command wrote is not in this kernel's cache
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        # one command at a time: reading ahead gains nothing here, and old adapters take it badly
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         start, end, stamps = _ends(descriptor, drive, size)
         return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps)
     except OSError as problem:
@@ -95,7 +99,7 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
     """Exactly `length` bytes. Raises OSError when the device ends before."""
     chunks = []
     while length > 0:
-        chunk = os.pread(descriptor, length, offset)
+        chunk = os.pread(descriptor, min(length, _CHUNK), offset)
         if not chunk:
             raise OSError(5, "it ends before its stated size")
         chunks.append(chunk)

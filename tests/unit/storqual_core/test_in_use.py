@@ -53,10 +53,15 @@ def test_readers_do_no_harm_and_writers_are_named(tmp_path: Path) -> None:
     assert dict(open_writers(tree.machine)) == {"sda1": ["dd (process 102)"], "sda": ["sg_format (process 103)"]}
 
 
-def test_one_mount_seen_in_many_namespaces_is_told_once_each(tmp_path: Path) -> None:
-    """A container engine has a namespace per container."""
+def test_a_mount_of_the_machine_is_told_once_and_a_private_one_with_its_namespace(tmp_path: Path) -> None:
+    """Services have namespaces of their own, in which every mount of the machine appears again."""
     tree = BenchTree(tmp_path).adapter().scsi("sda").mount("8:16", "/data").mount("8:16", "/data", namespace="50")
-    assert len(find_uses(tree.machine)["sda"]) == 2
+    tree.mount("8:16", "/private", namespace="50").mount("8:16", "/private", namespace="51")
+    assert find_uses(tree.machine)["sda"] == [
+        "is mounted on /data (ext4)",
+        "is mounted on /private (ext4) in the mount namespace of process 50 (containerd)",
+        "is mounted on /private (ext4) in the mount namespace of process 51 (containerd)",
+    ]
 
 
 def test_the_machines_own_disks(tmp_path: Path) -> None:
@@ -69,6 +74,21 @@ def test_the_machines_own_disks(tmp_path: Path) -> None:
         "sda": "carries /boot",
         "sdb": "carries swap",
     }
+
+
+def test_a_node_that_was_closed_meanwhile_is_not_open(tmp_path: Path) -> None:
+    """The device manager opens and closes devices all the time; what is open and says nothing counts as writing."""
+    tree = BenchTree(tmp_path).adapter().scsi("sda").opened("/dev/sda", comm="mystery")
+    (tmp_path / "proc/101/fdinfo/7").unlink()
+    assert dict(open_writers(tree.machine)) == {"sda": ["mystery (process 101)"]}
+    asked = tree.machine.lines
+
+    def lines(path: str) -> list[str]:
+        (tmp_path / "proc/101/fd/7").unlink()
+        return asked(path)
+
+    tree.machine.lines = lines  # type: ignore[method-assign]
+    assert dict(open_writers(tree.machine)) == {}
 
 
 def test_without_a_mount_table_nothing_is_known(tmp_path: Path) -> None:
