@@ -27,7 +27,8 @@ options: {}
 """
 
 _FROM_TASK = "storqual_exit_code"
-_VERDICT = "storqual_verdict"
+_FROM_ROLE = "provision_exit_code"
+_VERDICT = "publish_verdict"
 _RUN = "plan_run"
 
 
@@ -106,7 +107,7 @@ class CallbackModule(CallbackBase):
         return code if isinstance(code, int) else 2
 
     def _note(self, body: Any) -> None:
-        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_TASK)
+        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_ROLE)
         if isinstance(code, int) and code:
             self._codes.append(code)
         facts = body.get("ansible_facts", {})
