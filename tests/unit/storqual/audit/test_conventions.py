@@ -18,9 +18,11 @@ MEGA, KILO = (10**6, 2**20), (1000, 1024)
 DEMAND = "service_demand_percent_thousandths(cpu, rate, MB, KB)"
 
 rows = st.lists(
-    st.tuples(st.fractions(20, 95, max_denominator=1000), st.fractions(200, 900, max_denominator=1000)),
+    st.tuples(st.integers(2000, 9500), st.integers(2000, 9000)).map(
+        lambda row: (Fraction(row[0], 100), Fraction(row[1], 10))
+    ),
     min_size=8,
-    max_size=12,
+    max_size=10,
 )
 
 
