@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.disk_write_ledger import Disk, Reading, end_line, outside_claims, read_disks, reading_of
@@ -68,6 +68,7 @@ def test_a_disk_stays_a_system_disk() -> None:
     assert outside_claims([was, now], set()).sectors == 0
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["b1", "b2"]), st.dictionaries(st.sampled_from("abr"), st.integers(0, 50))),

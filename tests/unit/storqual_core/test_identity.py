@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.identity import designators, normalise_wwn, same_text, unit_serial, wwn_of_page, wwn_of_wwid
@@ -89,6 +89,7 @@ def test_a_serial_keeps_its_bytes_and_loses_only_what_trails() -> None:
     assert unit_serial(b"") == ""
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_no_page_makes_the_parsers_fail(page: bytes) -> None:
     """A drive may answer anything."""
@@ -98,6 +99,7 @@ def test_no_page_makes_the_parsers_fail(page: bytes) -> None:
     assert isinstance(wwn_of_page(b"\x00\x83\x00\x40" + page), str)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=20))
 def test_text_is_the_same_when_its_bytes_are(data: bytes) -> None:
     """Whatever bytes a device says, an inventory can claim them."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.errors import ToolError
@@ -28,6 +28,7 @@ def test_a_line_of_mountinfo() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(blacklist_characters="\n"), min_size=1, max_size=80))
 def test_a_line_is_understood_or_refused(line: str) -> None:
     """Never passed over: it may be the mount that matters."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.scratch_stamp import AREA, STAMP, make_stamp, read_stamp, window, write_stamps
@@ -50,6 +50,7 @@ def test_a_new_run_may_stamp_over_an_old_stamp() -> None:
     assert read_stamp(new[:1024] + old[1024:], DRIVE, SIZE, end="start") == "stamp"
 
 
+@settings(deadline=None)
 @given(st.integers(0, 8))
 def test_a_stamp_cut_off_at_any_sector_is_a_stamp_or_nothing(sectors: int) -> None:
     """A drive writes whole sectors."""
@@ -57,6 +58,7 @@ def test_a_stamp_cut_off_at_any_sector_is_a_stamp_or_nothing(sectors: int) -> No
     assert read_stamp(cut, DRIVE, SIZE, end="start") == ("stamp" if sectors else "empty")
 
 
+@settings(deadline=None)
 @given(st.integers(0, 447), st.integers(1, 255))
 def test_any_changed_byte_of_a_record_is_noticed(place: int, change: int) -> None:
     """A record that is not as written is somebody's data."""
@@ -65,6 +67,7 @@ def test_any_changed_byte_of_a_record_is_noticed(place: int, change: int) -> Non
     assert read_stamp(bytes(block), DRIVE, SIZE, end="start") in ("data", "foreign")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=600), st.integers(0, STAMP - 600))
 def test_other_blocks_are_data(data: bytes, offset: int) -> None:
     """Or empty."""
