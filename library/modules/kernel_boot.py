@@ -15,10 +15,10 @@ options:
   state:
     description:
       - V(facts) reads. V(trial) prepares a one-shot boot. V(default) makes O(kernel) the default.
-      - V(keep) makes the running kernel the default.
+      - V(keep) makes the running kernel the default. V(remember) only keeps what boots now, for a later restore.
       - V(verify), after the boot, fails unless the trial of O(kernel) with O(mark) runs, with drivers as on disk.
     type: str
-    choices: [default, facts, keep, trial, verify]
+    choices: [default, facts, keep, remember, trial, verify]
     default: facts
   kernel:
     description: Release of the kernel, as C(uname -r) tells it. Not needed with V(keep).
@@ -81,7 +81,8 @@ facts:
   type: dict
   sample:
     running: 6.1.0-56-amd64
-    found: 6.1.0-47-amd64
+    found_running: 6.1.0-47-amd64
+    found_default: 6.1.0-47-amd64
     boot_id: 0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11
     trial: s02
     default: {release: 6.1.0-47-amd64, entry: gnulinux-simple}
@@ -119,7 +120,11 @@ def main() -> None:
     words = {"type": "list", "elements": "str", "default": []}
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["default", "facts", "keep", "trial", "verify"], "default": "facts"},
+            "state": {
+                "type": "str",
+                "choices": ["default", "facts", "keep", "remember", "trial", "verify"],
+                "default": "facts",
+            },
             "kernel": {"type": "str", "default": ""},
             "arguments": words,
             "mark": {"type": "str", "default": "trial"},

@@ -21,7 +21,7 @@ __all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package
 
 @dataclass(frozen=True)
 class BootRequest:
-    """What is asked: `facts`, a `trial` of `kernel`, to `verify` that it runs, or `kernel` as the `default`."""
+    """What is asked: `facts`, a `trial` of `kernel`, to `verify` it, `kernel` as the `default`, or to `remember`."""
 
     state: str
     kernel: str = ""
@@ -60,6 +60,11 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
         return _verify(request, system)
     if request.state == "facts":
         return {"changed": False, "settings": [], "steps": [], **_facts(request, system)}
+    if request.state == "remember":
+        with _lock(request, "boot loader") as lock:
+            if lock is not None:
+                _remember(lock, system)
+        return {"changed": False, "settings": [], "steps": []}
     kernel = request.kernel or (system.running if request.state == "default" else "")
     if not kernel:
         raise BadInputError(["a trial needs the release of the kernel to boot"])
@@ -74,7 +79,9 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
 def _facts(request: BootRequest, system: System) -> dict[str, Any]:
     facts = read_facts(system, request.modules, request.kernels)
     saved = read_saved(Path(request.state_dir))
-    facts["found"] = (saved.values.get("boot.running@bench") if saved else None) or facts["running"]
+    default = (facts["default"] or {}).get("release", "")
+    for name, now in (("running", facts["running"]), ("default", default)):
+        facts[f"found_{name}"] = (saved.values.get(f"boot.{name}@bench") if saved else None) or now
     return {"facts": facts}
 
 
@@ -129,10 +136,8 @@ def _driver_records(facts: Mapping[str, Any], kernel: str) -> list[dict[str, Any
     ]
     for name, builds in facts["modules"].items():
         loaded = builds["loaded"] or builds["disk"].get(kernel) or {}
-        build = (
-            " ".join(word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word)
-            or "no srcversion"
-        )
+        words = [word for word in (loaded.get("srcversion", ""), loaded.get("version", "")) if word]
+        build = " ".join(words) or "no srcversion"
         records.append(
             Provisioned(
                 f"driver.module.{name}", None, None, build, proven=True, proof="loaded build equals the one on disk"

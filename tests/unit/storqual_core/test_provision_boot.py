@@ -56,7 +56,7 @@ def test_a_trial_boots_once_and_the_default_stays(bench: FakeBench) -> None:
     bench.reboot()
     assert bench.running == OLD
     facts = boot(bench, "facts")["facts"]
-    assert (facts["added"], facts["trial"], facts["found"]) == ([], "", OLD)
+    assert (facts["added"], facts["trial"], facts["found_running"]) == ([], "", OLD)
 
 
 def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) -> None:
@@ -152,6 +152,7 @@ def test_installing_a_kernel_does_not_change_what_boots(tmp_path: Path) -> None:
     default = bench.system.loader.default()
     assert default is not None
     assert default.release == NEW
+    assert boot(bench, "facts")["facts"]["found_default"] == OLD
     boot(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
     bench.reboot()
     assert bench.running == NEW
