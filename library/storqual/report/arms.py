@@ -22,11 +22,11 @@ _NOTHING = (DASH, DASH, DASH, DASH)
 def settings_of(material: Material) -> tuple[SettingRow, ...]:
     """One row per setting; targets that agree in everything share it. What differs between the arms stands first."""
     found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
-    for entry in material.document.get("provisioned") or ():
+    for arm, entry in material.provisioned():
         for setting in entry.get("settings") or ():
             target = str(setting.get("drive") or setting.get("adapter") or setting.get("target") or "bench")
             arms = found.setdefault((str(setting.get("name")), target), {})
-            arms.setdefault(str(entry.get("arm")), []).append(setting)
+            arms.setdefault(arm, []).append(setting)
     groups: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
     for (name, target), arms in found.items():
         shown = [_shown(arms.get(arm, ())) for arm in ARMS]
@@ -118,8 +118,7 @@ def environment_of(material: Material) -> Environment:
     """What the arms ran on, what the drops declare, and each bench before and after."""
     seen: dict[str, dict[str, str]] = {arm: {} for arm in ARMS}
     several = len(material.run.benches) > 1
-    for entry in material.document.get("provisioned") or ():
-        arm = str(entry.get("arm"))
+    for arm, entry in material.provisioned():
         prefix = f"{entry.get('bench')}: " if several else ""
         told = {name: value for name, value in entry.items() if name not in _PROVISIONING}
         for name, text in flatten(told).items():

@@ -25,7 +25,7 @@ __all__ = [
     "value_axis",
 ]
 
-_MINUTE_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
+_MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
 _MOST_CLOCK_TICKS = 8
 
 
@@ -101,6 +101,6 @@ def clock_axis(start: float, end: float) -> Axis:
     first = math.ceil(start / step)
     times = [number * step for number in range(first, math.floor(end / step) + 1)]
     days = datetime.fromtimestamp(start, UTC).date() != datetime.fromtimestamp(end, UTC).date()
-    form = "%d %b %H:%M" if days else "%H:%M"
+    form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 else "%H:%M"
     ticks = tuple((at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in times)
     return Axis("UTC", start, end, ticks)

@@ -4,26 +4,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storqual.report.arms import environment_of
 from storqual.report.figures import DASH, NONE, Figure, count, percent
+from storqual.report.identity import identities, subject
 from storqual.report.measures import measure
 from storqual.report.problems import problems_of
 from storqual.report.rows import Row, place_name
 from storqual.report.sentence import sentence_for
 from storqual.report.signers import roles_for, signers_for
-from storqual.report.view import AdapterIdentity, Decision, Extreme, KeyValue, Phrase
-from storqual.report.words import BENCH_KINDS, EXIT_CODES, outcome
+from storqual.report.view import Decision, Extreme, KeyValue, Phrase
+from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from storqual.report.links import Links
     from storqual.report.material import Material
     from storqual.report.view import TimelineEvent
 
-__all__ = ["decision_for", "identities"]
+__all__ = ["decision_for"]
 
 _MOST_CHANGES = 5
 
@@ -49,7 +50,7 @@ def decision_for(
         notices=tuple(_notices(material)),
         baseline=arms.get("baseline", DASH),
         candidate=arms.get("candidate", DASH),
-        subject=tuple(_subject(material)),
+        subject=tuple(subject(material)),
         changes=_changes(material),
         outcome=outcome(str(verdict.get("outcome"))),
         sentence=sentence_for(verdict, rows, arms),
@@ -121,69 +122,6 @@ def _flat_text(value: object) -> str:
     return str(value)
 
 
-def identities(material: Material) -> tuple[AdapterIdentity, ...]:
-    """Each adapter under test with its driver in both arms, as it was read back from the bench."""
-    seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in material.document.get("provisioned") or ():
-        seen[(str(entry.get("bench")), str(entry.get("arm")))] = entry
-    found: list[AdapterIdentity] = []
-    tested = {(key[0], key[1]) for key in material.points}
-    for bench_name, bench in material.run.benches.items():
-        for alias, adapter in (bench.get("adapters") or {}).items():
-            if (bench_name, alias) not in tested:
-                continue
-            driver = str(adapter.get("driver") or DASH)
-            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
-            found.append(
-                AdapterIdentity(
-                    alias=alias,
-                    bench=bench_name,
-                    model=str(adapter.get("model") or DASH),
-                    place=str(adapter.get("pci") or ""),
-                    driver=driver,
-                    baseline=builds[0][0],
-                    candidate=builds[1][0],
-                    same=builds[0][1] is not None and builds[0][1] == builds[1][1],
-                )
-            )
-    return tuple(found)
-
-
-def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
-    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
-    if entry is None:
-        return "not provisioned", None
-    details = (entry.get("drivers") or {}).get(driver) or {}
-    parts = [f"kernel {entry['kernel']}"] if entry.get("kernel") else []
-    if details.get("version"):
-        parts.append(f"version {details['version']}")
-    srcversion = details.get("srcversion")
-    if srcversion:
-        parts.append(f"srcversion {srcversion}")
-    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None
-
-
-def _subject(material: Material) -> Iterable[str]:
-    """What was compared, in a line or two."""
-    run = material.run
-    names = list(dict.fromkeys(place_name(list(run.benches), key[0], key[1]) for key in material.points))
-    adapters = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "no adapter"
-    kinds = [f"{name} ({_kind(bench).lower()})" for name, bench in run.benches.items()]
-    yield f"{adapters} on {', '.join(kinds)}; suite {run.suite.name}, profile {run.suite.profile}"
-    kernels: dict[str, list[str]] = {}
-    for entry in material.document.get("provisioned") or ():
-        if entry.get("kernel"):
-            kernels.setdefault(str(entry.get("arm")), []).append(str(entry["kernel"]))
-    told = [" and ".join(dict.fromkeys(kernels.get(arm) or ["not provisioned"])) for arm in ("baseline", "candidate")]
-    if kernels:
-        yield f"Kernel {told[0]} in both arms" if told[0] == told[1] else f"Kernel {told[1]} against {told[0]}"
-
-
-def _kind(bench: Mapping[str, Any]) -> str:
-    kind = str(bench.get("kind") or "hardware")
-    return BENCH_KINDS.get(kind, (kind, ""))[0]
-
-
 def _changes(material: Material) -> tuple[KeyValue, ...]:
     """The first differences between the drops, baseline's value before candidate's."""
     differing = [row for row in environment_of(material).drops if row.differs and row.name != "name"]
@@ -192,24 +130,14 @@ def _changes(material: Material) -> tuple[KeyValue, ...]:
 
 def _facts(material: Material) -> Iterable[KeyValue]:
     run, verdict = material.run, material.verdict
-    yield KeyValue(
-        "Measured", (f"{_minute(run.document.get('created'))} to {_minute(run.document.get('finished'))}",)
-    )
-    yield KeyValue("Judged as of", (_minute(verdict.get("as_of")),))
+    yield KeyValue("Measured", (f"{minute(run.document.get('created'))} to {minute(run.document.get('finished'))}",))
+    yield KeyValue("Judged as of", (minute(verdict.get("as_of")),))
     yield KeyValue("Run", (run.name,))
-
-
-def _minute(value: object) -> str:
-    """An ISO time as a person reads it, in UTC; text that is none stays."""
-    text = str(value or DASH)
-    if len(text) >= 16 and text[10] == "T":
-        return f"{text[:10]} {text[11:16]} UTC"
-    return text
 
 
 def _informative(rows: Sequence[Row]) -> Phrase:
     """How many informative criteria did not pass; empty when all did or there are none."""
-    bad = [row for row in rows if not row.required and row.outcome not in ("PASS", "MARGINAL")]
+    bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
     total = [row for row in rows if not row.required]
     if not bad:
         return ()

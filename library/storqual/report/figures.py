@@ -35,6 +35,8 @@ TIED = "\u00a0"
 """Between a number and its unit: no line breaks there."""
 _DIGITS = 4
 _FEW = 10.0
+_MANY = 1000.0
+_HUGE = 1e6
 _LARGEST = 1e15
 
 # unit of a metric -> (smallest value, shown unit, divisor), the largest first
@@ -111,6 +113,11 @@ def plain(value: float) -> str:
     return (MINUS if value < 0 else "") + shown
 
 
+def _far(size: float) -> str:
+    """A percentage that nobody reads digit by digit."""
+    return f"{size:,.0f}" if size < _HUGE else f"{size:.2e}"
+
+
 def quantity(value: float | None, unit: str, source: str) -> Figure:
     """One number with its own unit: `1.23 MB/s`, `450 µs`."""
     if value is None or not math.isfinite(value):
@@ -123,9 +130,10 @@ def percent(value: float | None, source: str, *, signed: bool = True) -> Figure:
     """A percentage: two decimals below ten, one above; with its sign unless it is a size such as a margin."""
     if value is None or not math.isfinite(value):
         return NONE
-    digits = 2 if abs(value) < _FEW else 1
-    shown = f"{abs(value):.{digits}f}"
-    zero = float(shown) == 0
+    size = abs(value)
+    # an interval of next to no data may reach to any power of ten
+    shown = _far(size) if size >= _MANY else f"{size:.{2 if size < _FEW else 1}f}"
+    zero = size < _MANY and float(shown) == 0
     sign = "" if zero or (not signed and value > 0) else (MINUS if value < 0 else "+")
     if not signed:
         shown = shown.rstrip("0").rstrip(".") if "." in shown else shown

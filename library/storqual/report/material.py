@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -72,6 +72,14 @@ class Material:
     def document(self) -> Mapping[str, Any]:
         """run.json."""
         return self.run.document
+
+    def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What each session ran on, once for every arm that it measured: a session may hold both."""
+        arms = {(session.bench, session.id): session.arms for session in self.run.plan.sessions}
+        for entry in self.document.get("provisioned") or ():
+            own = (str(entry.get("arm")),)
+            for arm in arms.get((str(entry.get("bench")), str(entry.get("session"))), own):
+                yield arm, entry
 
 
 def clock(text: str) -> float:

@@ -26,8 +26,7 @@ def measure(name: str, unit: str = "", better: str = "") -> Measure:
     known = METRICS.get(name)
     if known is None:
         return Measure(name, name, unit, better or "higher")
-    label = known.label[:1].upper() + known.label[1:]
-    return Measure(name, label, known.unit, known.better)
+    return Measure(name, known.label, known.unit, known.better)
 
 
 CURVES = tuple(measure(name) for name in ("iops", "throughput_mb_s", "cpu_us_per_io"))

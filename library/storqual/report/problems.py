@@ -33,10 +33,21 @@ def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -
     for row in required:
         if row.outcome in _BAD:
             groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
-    ordered = sorted(groups.values(), key=_weight)
+    ordered = _merged(sorted(groups.values(), key=_weight))
     shown = ordered[:_MOST_GROUPS]
-    left = sum(len(group) for group in ordered[_MOST_GROUPS:])
-    return tuple(_problem(group, totals[_place(group[0])], benches, links) for group in shown), left
+    left = sum(len(group) for groups in ordered[_MOST_GROUPS:] for group in groups)
+    return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
+
+
+def _merged(groups: Sequence[Sequence[Row]]) -> list[list[Sequence[Row]]]:
+    """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
+    merged: dict[tuple[object, ...], list[Sequence[Row]]] = {}
+    for number, group in enumerate(groups):
+        first = group[0]
+        alike = first.outcome == "ERROR" and first.against != "check"
+        told = frozenset((row.key, row.text("reason")) for row in group) if alike else number
+        merged.setdefault((first.waived, first.outcome, told), []).append(group)
+    return list(merged.values())
 
 
 def _place(row: Row) -> tuple[str, ...]:
@@ -52,8 +63,8 @@ def _weight(group: Sequence[Row]) -> tuple[bool, int, float, int]:
     return first.waived, _BAD.index(first.outcome), worst, first.index
 
 
-def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Links) -> Problem:
-    first = group[0]
+def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], links: Links) -> Problem:
+    group, first = same[0], same[0][0]
     by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
     reasons = {row.text("reason") for row in group}
     common = reasons.pop() if len(reasons) == 1 else ""
@@ -75,7 +86,7 @@ def _problem(group: Sequence[Row], total: int, benches: Sequence[str], links: Li
     return Problem(
         outcome=outcome(first.outcome),
         where="Check" if check else place_name(benches, first.text("bench"), first.text("adapter")),
-        metric="" if check else measure(first.text("metric")).label,
+        metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
         worst=_shift(by_shift[0]) if judged else NONE,

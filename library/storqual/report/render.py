@@ -25,8 +25,8 @@ def _printed(value: object) -> object:
 
 
 def _breakable(text: str) -> Markup:
-    """A point's name that may break after a comma or bracket and nowhere else before that."""
-    parts = re.split(r"(?<=[\[,/])", visible_text(text))
+    """A point's name or a dotted name, with leave to break after a comma, bracket, slash or dot."""
+    parts = re.split(r"(?<=[\[,/.])", visible_text(text))
     return Markup("<wbr>").join(parts)
 
 

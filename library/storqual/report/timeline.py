@@ -17,7 +17,7 @@ from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
 from storqual.report.material import ARMS, clock
 from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
-from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS
+from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
 from storqual_core.kernel_findings import KINDS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Moment:
         """The row of the table of events."""
         lines = self.text.splitlines() or [""]
         gist = next((line for word in _GIST for line in reversed(lines) if word in line), lines[0])
-        return TimelineEvent(self.badge, self.time, self.bench, self.kind, gist, self.text, self.serious)
+        return TimelineEvent(self.badge, second(self.time), self.bench, self.kind, gist, self.text, self.serious)
 
 
 def moments_of(material: Material) -> tuple[Moment, ...]:
@@ -136,7 +136,9 @@ def _finding(finding: object, bench: str, event: store.Event) -> tuple[str, str,
 
 def findings_of(moments: Iterable[Moment]) -> tuple[LogFinding, ...]:
     """The kernel log's findings as rows."""
-    return tuple(LogFinding(one.badge, one.time, one.session, one.kind, one.text) for one in moments if one.finding)
+    return tuple(
+        LogFinding(one.badge, second(one.time), one.session, one.kind, one.text) for one in moments if one.finding
+    )
 
 
 def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident: str) -> Timeline:
@@ -267,7 +269,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
         rows.append(
             (
                 name,
-                str(entry.get("arm") or (session.arm if session else "")),
+                " and ".join(session.arms) if session else str(entry.get("arm") or ""),
                 str(session.change) if session else "",
                 str(entry.get("kernel") or ""),
                 str(entry.get("boot_id") or ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from storqual.report.view import Outcome
 
-__all__ = ["BENCH_KINDS", "EVENT_WORDS", "EXIT_CODES", "OUTCOMES", "SERIOUS_EVENTS", "outcome"]
+__all__ = ["BENCH_KINDS", "EVENT_WORDS", "EXIT_CODES", "OUTCOMES", "SERIOUS_EVENTS", "minute", "outcome", "second"]
 
 # symbol: its own shape for each, so that print without colour and colour-blind readers tell them apart
 OUTCOMES: dict[str, Outcome] = {
@@ -53,3 +53,18 @@ SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed"
 def outcome(word: str) -> Outcome:
     """The outcome called `word`; a word that is none is shown as it is and coloured as an error."""
     return OUTCOMES.get(word) or Outcome(word, "!", "error")
+
+
+def minute(value: object) -> str:
+    """An ISO time as a person reads it, to the minute, in UTC; what is none stays as it is."""
+    return _clock(value, 16)
+
+
+def second(value: object) -> str:
+    """The same to the second."""
+    return _clock(value, 19)
+
+
+def _clock(value: object, end: int) -> str:
+    text = str(value or "\u2013")
+    return f"{text[:10]} {text[11:end]} UTC" if len(text) >= 19 and text[10] == "T" else text

@@ -366,3 +366,28 @@ def test_the_table_of_criteria_shows_what_the_verdict_says(runs: dict[str, Path]
     assert shown[5].endswith(f"{MINUS}{low} % to {MINUS}{high} %")
     assert shown[6].startswith("3 %")
     assert shown[7] == "2 + 2 2 + 2"
+
+
+def test_a_session_that_holds_both_arms_provisions_both(tmp_path: Path) -> None:
+    """An interleaved design has one session; neither arm is called unprovisioned."""
+    run = judged(tmp_path, points=QUICK[:2], design="interleaved", launches=2)
+    text = read_page(build_report(run)).section("subject").text()
+    assert "not provisioned" not in text
+
+
+def test_a_crash_is_told_once_for_all_metrics_of_an_adapter(tmp_path: Path) -> None:
+    """Points that share one reason share one entry."""
+    run = judged(tmp_path, adapters=("sym",), points=QUICK[:3], missing=QUICK, required=("iops", "cpu_us_per_io"))
+    entries = read_page(build_report(run)).section("problems").all("ol")[0].children
+    assert len(entries) == 1
+    assert "ERROR sym, IOPS and CPU time per I/O: 3 of 3 points" in entries[0].text()
+
+
+def test_an_interval_without_bounds_keeps_the_table_readable(tmp_path: Path) -> None:
+    """Two launches may leave an interval to any power of ten; it is shown short and drawn with an arrow."""
+    run = judged(tmp_path, points=QUICK[:1])
+    verdict = json.loads((run / "verdict.json").read_text())
+    verdict["criteria"][0]["ci95_percent"] = [-595935145525.5, 100.0]
+    (run / "verdict.json").write_text(json.dumps(verdict))
+    shown = read_page(build_report(run)).find("c0").text()
+    assert f"{MINUS}5.96e+11 % to +100.0 %" in shown
