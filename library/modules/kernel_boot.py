@@ -47,6 +47,14 @@ options:
     type: list
     elements: str
     default: []
+  package:
+    description: With V(facts), a kernel package to look for; nothing when not given.
+    type: str
+    default: ""
+  version:
+    description: The version that O(package) must have; any when not given.
+    type: str
+    default: ""
   state_dir:
     description: Where the bench keeps its lock and what it was like before.
     type: path
@@ -88,6 +96,11 @@ facts:
     default: {release: 6.1.0-47-amd64, entry: gnulinux-simple}
     installed: {6.1.0-47-amd64: initrd.img-6.1.0-47-amd64, 6.1.0-56-amd64: initrd.img-6.1.0-56-amd64}
     modules: {sym53c8xx: {loaded: {srcversion: 1F2C, version: 2.2.3}}}
+package:
+  description: Whether the package is installed, and its kernel.
+  returned: when a package was asked for
+  type: dict
+  sample: {missing: false, kernel: 6.1.0-56-amd64, version: 6.1.147-1, settings: []}
 evidence:
   description: What a kernel that did not come up left in pstore.
   returned: when a trial failed
@@ -131,6 +144,8 @@ def main() -> None:
             "fallback": {"type": "str", "default": ""},
             "modules": words,
             "kernels": words,
+            "package": {"type": "str", "default": ""},
+            "version": {"type": "str", "default": ""},
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "run": {"type": "str", "default": "provision"},
         },

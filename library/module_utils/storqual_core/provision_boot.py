@@ -30,6 +30,8 @@ class BootRequest:
     fallback: str = ""
     modules: Sequence[str] = ()
     kernels: Sequence[str] = ()
+    package: str = ""
+    version: str = ""
     state_dir: str = "/var/lib/storqual"
     run: str = "provision"
     check: bool = False
@@ -59,7 +61,8 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
     if request.state == "verify":
         return _verify(request, system)
     if request.state == "facts":
-        return {"changed": False, "settings": [], "steps": [], **_facts(request, system)}
+        found = {"package": look_at_package(system, request.package, request.version)} if request.package else {}
+        return {"changed": False, "settings": [], "steps": [], **found, **_facts(request, system)}
     if request.state == "remember":
         with _lock(request, "boot loader") as lock:
             if lock is not None:
@@ -199,22 +202,39 @@ def _default(request: BootRequest, system: System, kernel: str, lock: BenchLock 
     }
 
 
+def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
+    """Whether a package is installed, in which version, and which kernel it carries. Raises ToolError.
+
+    A package that is installed in another version than declared is a failure, for one kernel release in two builds
+    cannot stay installed side by side, and the bench may be running it.
+    """
+    found = dpkg.installed(system.runner, package)
+    has = found.version if found and found.complete else ""
+    if has and version and has != version:
+        raise ToolError(
+            f"{package} is installed as {has}, the drop says {version}: the two share their file names and cannot be "
+            "installed side by side; use another release of the package"
+        )
+    if not has:
+        return {"missing": True, "kernel": "", "version": "", "settings": []}
+    record = _package_record(version, has, has).record()
+    return {"missing": False, "kernel": dpkg.kernel_of(system.runner, package), "version": has, "settings": [record]}
+
+
+def _package_record(declared: str, before: str, now: str) -> Provisioned:
+    proof = "dpkg's own record"
+    return Provisioned("driver.kernel.version", declared or None, before, now, changed=before != now, proof=proof)
+
+
 def provision_package(request: PackageRequest, system: System) -> dict[str, Any]:
     """Have the package installed; the module's result, with the kernel release that it carries.
 
-    `missing` is true when it is not installed and no files are given: fetch them, then ask again. A package that is
-    installed in another version than declared is a failure, for one kernel release in two builds cannot stay
-    installed side by side, and the bench may be running it.
+    `missing` is true when it is not installed and no files are given: fetch them, then ask again.
     """
-    found = dpkg.installed(system.runner, request.package)
-    before = found.version if found and found.complete else ""
-    if before and request.version and before != request.version:
-        raise ToolError(
-            f"{request.package} is installed as {before}, the drop says {request.version}: "
-            f"the two share their file names and cannot be installed side by side; use another release of the package"
-        )
-    if before:
-        return _package_result(request, system, before, before, [])
+    looked = look_at_package(system, request.package, request.version)
+    before = looked["version"]
+    if not looked["missing"]:
+        return {"changed": False, "steps": [], "diff": {}, **looked}
     if not request.files or request.check:
         return {
             "changed": request.check,
@@ -252,21 +272,13 @@ def provision_package(request: PackageRequest, system: System) -> dict[str, Any]
 def _package_result(
     request: PackageRequest, system: System, before: str, now: str, steps: list[str]
 ) -> dict[str, Any]:
-    setting = Provisioned(
-        "driver.kernel.version",
-        request.version or None,
-        before,
-        now,
-        changed=before != now,
-        proof="dpkg's own record",
-    )
     return {
         "changed": before != now,
         "missing": False,
         "kernel": dpkg.kernel_of(system.runner, request.package),
         "version": now,
         "steps": steps,
-        "settings": [setting.record()],
+        "settings": [_package_record(request.version, before, now).record()],
         "diff": {
             "before": f"{request.package}: {before or 'not installed'}\n",
             "after": f"{request.package}: {now}\n",
