@@ -13,7 +13,7 @@ from storqual.report.view import Appendix, Cell, Digest, KeyValue
 if TYPE_CHECKING:
     from storqual.report.material import Material
 
-__all__ = ["appendix_of"]
+__all__ = ["appendix_of", "commands_of"]
 
 
 def appendix_of(material: Material) -> Appendix:
@@ -32,12 +32,13 @@ def appendix_of(material: Material) -> Appendix:
         versions=tuple(
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
         ),
-        commands=_commands(material),
+        commands=commands_of(material),
         plan=_plan(material),
     )
 
 
-def _commands(material: Material) -> tuple[tuple[str, str], ...]:
+def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
+    """What to type, as (for what, command); the first measures again."""
     run = material.run
     inputs = material.document.get("inputs") or {}
     inventories = [str(name) for name in material.document.get("inventories") or ()]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ocp.jsonl`: a run in the lines of the OCP Test and Validation output specification, version 2.0.
+
+A point is a test step; a criterion is a measurement with its diagnosis; raw files are files. What the judge could not
+judge is UNKNOWN, never PASS. A shift is judged by an interval and not by a limit, so only limits become validators.
+Written here and not by the `ocptv` package: that one stamps lines with the time of writing, and two exports of one
+run must be equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual.report.appendix import commands_of
+from storqual.report.material import ARMS, Material, read_material
+from storqual.report.rows import Row, read_rows
+from storqual.store import write_bytes
+from storqual.text_safety import visible_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from storqual.report.links import Key
+
+__all__ = ["ocp_lines", "write_ocp"]
+
+_DIAGNOSES = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
+_RESULTS = {
+    "PASS": ("COMPLETE", "PASS"),
+    "MARGINAL": ("COMPLETE", "PASS"),
+    "FAIL": ("COMPLETE", "FAIL"),
+    "INCONCLUSIVE": ("COMPLETE", "NOT_APPLICABLE"),
+}
+_LIMITS = {"higher": "GREATER_THAN_OR_EQUAL", "lower": "LESS_THAN_OR_EQUAL"}
+
+
+def write_ocp(run_dir: Path) -> Path:
+    """Write `ocp.jsonl` of a judged run and return its path. Raises BadInputError when the run was not judged."""
+    path = Path(run_dir) / "ocp.jsonl"
+    write_bytes(path, "".join(f"{line}\n" for line in ocp_lines(read_material(Path(run_dir)))).encode())
+    return path
+
+
+def ocp_lines(material: Material) -> Iterator[str]:
+    """The lines of a run, numbered without a gap."""
+    for number, (time, artifact) in enumerate(_artifacts(material)):
+        line = {**artifact, "sequenceNumber": number, "timestamp": time}
+        yield json.dumps(_safe(line), ensure_ascii=False, separators=(",", ":"))
+
+
+def _safe(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The same with control characters written out: a log viewer is a terminal too."""
+    if isinstance(value, str):
+        return visible_text(value)
+    if isinstance(value, dict):
+        return {visible_text(str(key)): _safe(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_safe(inner) for inner in value]
+    return value
+
+
+def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
+    judged = str(material.verdict.get("as_of"))
+    created = str(material.document.get("created") or judged)
+    yield created, {"schemaVersion": {"major": 2, "minor": 0}}
+    yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
+    by_point: defaultdict[Key, list[Row]] = defaultdict(list)
+    for row in read_rows(material.verdict):
+        by_point[row.key].append(row)
+    for number, key in enumerate(material.points):
+        yield from _step(material, number, key, by_point.pop(key, []), judged)
+    # hand-written checks belong to no planned point
+    for number, rows in enumerate(by_point.values(), start=len(material.points)):
+        step = str(number)
+        yield judged, _of_step(step, {"testStepStart": {"name": "checks"}})
+        for row in rows:
+            yield judged, _of_step(step, {"diagnosis": _diagnosis(row)})
+        yield judged, _of_step(step, {"testStepEnd": {"status": "COMPLETE"}})
+    for warning in material.verdict.get("warnings") or ():
+        yield judged, {"testRunArtifact": {"log": {"severity": "WARNING", "message": str(warning)}}}
+    status, result = _RESULTS.get(str(material.verdict.get("outcome")), ("ERROR", "NOT_APPLICABLE"))
+    yield judged, {"testRunArtifact": {"testRunEnd": {"status": status, "result": result}}}
+
+
+def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
+    return {"testStepArtifact": {**artifact, "testStepId": step}}
+
+
+def _step(
+    material: Material, number: int, key: Key, rows: Sequence[Row], judged: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One point: its measurements and diagnoses, its errors, its raw files."""
+    data = material.points[key]
+    step = str(number)
+    launches = sorted((one for arm in data.launches.values() for one in arm), key=lambda one: one.start)
+    begun = launches[0].start_text if launches else judged
+    yield begun, _of_step(step, {"testStepStart": {"name": "/".join(key)}})
+    for launch in launches:
+        for raw in launch.raw:
+            file = {"displayName": f"{launch.ident} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
+            yield launch.start_text, _of_step(step, {"file": file})
+        for doubt in launch.suspect:
+            message = f"{launch.ident}: {doubt}"
+            yield launch.start_text, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
+    for row in rows:
+        value = row.number("candidate")
+        if value is not None:
+            yield judged, _of_step(step, {"measurement": _measurement(row, value)})
+        if row.outcome == "ERROR":
+            yield judged, _of_step(step, {"error": {"symptom": "not-judged", "message": row.text("reason")}})
+        yield judged, _of_step(step, {"diagnosis": _diagnosis(row)})
+    status = "SKIP" if data.planned.skipped else "COMPLETE" if launches else "ERROR"
+    yield judged, _of_step(step, {"testStepEnd": {"status": status}})
+
+
+def _measurement(row: Row, value: float) -> dict[str, Any]:
+    names = ("reference", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent", "against")
+    known = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
+    measured: dict[str, Any] = {
+        "name": row.text("metric"),
+        "value": value,
+        "unit": row.text("unit"),
+        "hardwareInfoId": "/".join(row.key[:2]),
+        "metadata": known,
+    }
+    limit = row.number("reference")
+    if row.against == "absolute" and limit is not None and row.text("better") in _LIMITS:
+        measured["validators"] = [{"name": row.text("id"), "type": _LIMITS[row.text("better")], "value": limit}]
+    return measured
+
+
+def _diagnosis(row: Row) -> dict[str, Any]:
+    diagnosis = {
+        "verdict": f"{row.text('id')}-{row.outcome.lower()}",
+        "type": _DIAGNOSES.get(row.outcome, "UNKNOWN"),
+        "message": row.text("reason"),
+    }
+    if row.text("adapter"):
+        diagnosis["hardwareInfoId"] = "/".join(row.key[:2])
+    return diagnosis
+
+
+def _start(material: Material) -> dict[str, Any]:
+    run = material.run
+    drops = {arm: drop.drop for arm, drop in run.arms.items()}
+    return {
+        "name": "storqual",
+        "version": str((material.document.get("versions") or {}).get("storqual") or "unknown"),
+        "commandLine": commands_of(material)[0][1],
+        "parameters": {
+            "run": run.name,
+            "suite": run.suite.name,
+            "profile": run.suite.profile,
+            "seed": run.plan.seed,
+            **drops,
+        },
+        "dutInfo": {
+            "dutInfoId": "+".join(run.benches),
+            "name": ", ".join(run.benches),
+            "platformInfos": [{"info": f"{name}: {bench.get('kind')}"} for name, bench in run.benches.items()],
+            "softwareInfos": list(_software(material)),
+            "hardwareInfos": list(_hardware(material)),
+        },
+    }
+
+
+def _software(material: Material) -> Iterator[dict[str, str]]:
+    """The kernel and the drivers of each arm, as they were read back."""
+    last = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
+    for (bench, arm), entry in sorted(last.items(), key=lambda item: (item[0][0], ARMS.index(item[0][1]))):
+        ident = f"{bench}/{arm}"
+        kernel = {"softwareInfoId": f"{ident}/kernel", "name": "kernel", "softwareType": "SYSTEM"}
+        yield {**kernel, "version": str(entry.get("kernel") or "")}
+        for name, details in (entry.get("drivers") or {}).items():
+            yield {
+                "softwareInfoId": f"{ident}/{name}",
+                "name": str(name),
+                "version": str((details or {}).get("version") or ""),
+                "revision": str((details or {}).get("srcversion") or ""),
+                "softwareType": "SYSTEM",
+            }
+
+
+def _hardware(material: Material) -> Iterator[dict[str, str]]:
+    """Adapters under test and the drives behind them."""
+    tested = {key[:2] for key in material.points}
+    for bench, description in material.run.benches.items():
+        for alias, adapter in (description.get("adapters") or {}).items():
+            if (bench, alias) not in tested:
+                continue
+            yield {
+                "hardwareInfoId": f"{bench}/{alias}",
+                "name": str(adapter.get("model") or alias),
+                "location": str(adapter.get("pci") or ""),
+                "partType": "storage adapter",
+            }
+            for drive in adapter.get("drives") or ():
+                yield {
+                    "hardwareInfoId": f"{bench}/{alias}/{drive.get('id')}",
+                    "name": str(drive.get("model") or drive.get("id")),
+                    "manufacturer": str(drive.get("vendor") or ""),
+                    "serialNumber": str(drive.get("serial") or ""),
+                    "revision": str(drive.get("revision") or ""),
+                    "partType": "drive",
+                }

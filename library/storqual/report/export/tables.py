@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Criteria and launches as CSV (RFC 4180, UTF-8): every cell is text or a number and no spreadsheet runs it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from storqual.report.factors import levels
+from storqual.report.rows import read_rows
+from storqual.text_safety import csv_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from storqual.report.material import Material
+
+__all__ = ["criteria_csv", "samples_csv"]
+
+_CRITERIA = (
+    "id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "reference",
+    "candidate", "shift_percent", "ci95_low_percent", "ci95_high_percent", "margin_percent", "detectable_percent",
+    "baseline_launches", "candidate_launches", "baseline_sessions", "candidate_sessions", "reason", "waiver_owner",
+    "waiver_expiry",
+)  # fmt: skip
+_LAUNCH = ("launch", "bench", "adapter", "point", "arm", "session", "n", "start", "runtime_s", "status")
+
+
+def criteria_csv(material: Material) -> str:
+    """One line per criterion and point."""
+    rows: list[list[object]] = []
+    for row in read_rows(material.verdict):
+        low, high = row.interval()
+        waiver = row.fields.get("waiver") or {}
+        counts = [
+            (row.fields.get(name) or {}).get(arm)
+            for name in ("samples", "sessions")
+            for arm in ("baseline", "candidate")
+        ]
+        rows.append(
+            [row.fields.get(name) for name in _CRITERIA[:8]]
+            + [row.required, row.outcome]
+            + [row.number(name) for name in ("reference", "candidate", "shift_percent")]
+            + [low, high, row.number("margin_percent"), row.number("detectable_percent")]
+            + [*counts, row.text("reason"), waiver.get("owner"), waiver.get("expiry")]
+        )
+    return _csv(_CRITERIA, rows)
+
+
+def samples_csv(material: Material) -> str:
+    """One line per launch: where, when, how it ended, its factors, and the metrics that this run was judged by."""
+    factors = list(dict.fromkeys(name for data in material.points.values() for name in levels(data.planned)))
+    launches = [
+        (data, launch) for data in material.points.values() for arm in data.launches.values() for launch in arm
+    ]
+    metrics = list(dict.fromkeys(name for _, launch in launches for name in launch.values))
+    rows: list[list[object]] = []
+    for data, launch in sorted(launches, key=lambda pair: (pair[1].start, pair[1].ident)):
+        own = levels(data.planned)
+        rows.append(
+            [launch.ident, *data.planned.key, launch.arm, launch.session, launch.n, launch.start_text]
+            + [launch.runtime_s, launch.status]
+            + [own.get(name) for name in factors]
+            + [launch.values.get(name) for name in metrics]
+            + ["; ".join(launch.suspect), " ".join(raw.sha256 for raw in launch.raw)]
+        )
+    return _csv([*_LAUNCH, *factors, *metrics, "suspect", "raw_sha256"], rows)
+
+
+def _csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([csv_cell(head) for head in heads])
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+    return out.getvalue()

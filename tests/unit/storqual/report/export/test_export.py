@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what machines read: OCP lines by their specification, OpenMetrics parsed back, CSV without formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.report.export import criteria_csv, ocp_lines, open_metrics, samples_csv, write_ocp
+from storqual.report.material import read_material
+from tests.unit.storqual.report.conftest import FINDING
+from tests.unit.storqual.report.hostile import chunks, infect
+from tests.unit.storqual.report.runs import QUICK, judged
+
+_PART = """version revision location serialNumber partNumber partType manufacturer manufacturerPartNumber odataId
+computerSystem manager"""
+
+# name -> (required keys, other keys) as in the JSON Schemas of the specification, version 2.0
+OBJECTS: dict[str, tuple[str, str]] = {
+    "schemaVersion": ("major minor", ""),
+    "testRunStart": ("name version commandLine parameters dutInfo", "metadata"),
+    "testRunEnd": ("status result", ""),
+    "log": ("severity message", ""),
+    "error": ("symptom", "message softwareInfoIds"),
+    "testStepStart": ("name", ""),
+    "testStepEnd": ("status", ""),
+    "measurement": ("name value", "unit validators hardwareInfoId subcomponent metadata"),
+    "diagnosis": ("verdict type", "message hardwareInfoId subcomponent"),
+    "file": ("displayName uri isSnapshot", "description contentType metadata"),
+    "dutInfo": ("dutInfoId", "name platformInfos softwareInfos hardwareInfos metadata"),
+    "platformInfos": ("info", ""),
+    "softwareInfos": ("name softwareInfoId", "version revision softwareType computerSystem"),
+    "hardwareInfos": ("name hardwareInfoId", _PART),
+    "validators": ("type value", "name metadata"),
+}
+ENUMS = {
+    "testRunEnd.status": "COMPLETE ERROR SKIP",
+    "testRunEnd.result": "PASS FAIL NOT_APPLICABLE",
+    "testStepEnd.status": "COMPLETE ERROR SKIP",
+    "diagnosis.type": "PASS FAIL UNKNOWN",
+    "log.severity": "INFO DEBUG WARNING ERROR FATAL",
+    "softwareInfos.softwareType": "UNSPECIFIED FIRMWARE SYSTEM APPLICATION",
+    "validators.type": "GREATER_THAN_OR_EQUAL LESS_THAN_OR_EQUAL",
+}
+
+
+def check(name: str, value: Mapping[str, Any]) -> None:
+    """One object of the specification: its keys, its enumerations, and the objects in it."""
+    required, other = (set(keys.split()) for keys in OBJECTS[name])
+    assert required <= set(value) <= required | other, (name, set(value))
+    for key, inner in value.items():
+        allowed = ENUMS.get(f"{name}.{key}")
+        assert allowed is None or inner in allowed.split(), (name, key, inner)
+        if key in OBJECTS:
+            for one in inner if isinstance(inner, list) else [inner]:
+                check(key, one)
+
+
+def lines_of(run: Path) -> list[dict[str, Any]]:
+    """The lines of `ocp.jsonl`, each checked by the specification."""
+    lines = [json.loads(line) for line in write_ocp(run).read_text(encoding="utf-8").splitlines()]
+    for number, line in enumerate(lines):
+        assert line["sequenceNumber"] == number
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", line["timestamp"])
+        (kind,) = set(line) - {"sequenceNumber", "timestamp"}
+        if kind == "schemaVersion":
+            assert line[kind] == {"major": 2, "minor": 0}
+            continue
+        artifact = dict(line[kind])
+        assert kind == "testRunArtifact" or isinstance(artifact.pop("testStepId"), str)
+        ((name, value),) = artifact.items()
+        check(name, value)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("pass", ("COMPLETE", "PASS")),
+        ("waived", ("COMPLETE", "PASS")),
+        ("fail", ("COMPLETE", "FAIL")),
+        ("inconclusive", ("COMPLETE", "NOT_APPLICABLE")),
+        ("error", ("ERROR", "NOT_APPLICABLE")),
+    ],
+)
+def test_every_line_is_valid_and_the_end_is_the_outcome(
+    name: str, end: tuple[str, str], runs: dict[str, Path]
+) -> None:
+    """Numbered without a gap, begun and ended once; what was not judged is not PASS."""
+    lines = lines_of(runs[name])
+    assert set(lines[0]) == {"schemaVersion", "sequenceNumber", "timestamp"}
+    assert "testRunStart" in lines[1]["testRunArtifact"]
+    assert lines[-1]["testRunArtifact"] == {"testRunEnd": {"status": end[0], "result": end[1]}}
+
+
+def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path]) -> None:
+    """A measurement leads to an adapter of the list."""
+    lines = lines_of(runs["fail"])
+    known = {one["hardwareInfoId"] for one in lines[1]["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]}
+    steps: dict[str, list[str]] = {}
+    for line in lines:
+        artifact = line.get("testStepArtifact")
+        if artifact:
+            (name,) = set(artifact) - {"testStepId"}
+            steps.setdefault(artifact["testStepId"], []).append(name)
+            if name == "measurement":
+                assert artifact[name]["hardwareInfoId"] in known
+    for names in steps.values():
+        assert (names[0], names[-1]) == ("testStepStart", "testStepEnd")
+        assert names.count("testStepStart") == names.count("testStepEnd") == 1
+
+
+def test_diagnoses_say_what_the_verdict_says(runs: dict[str, Path]) -> None:
+    """One per criterion; only PASS and MARGINAL are PASS."""
+    verdict = json.loads((runs["fail"] / "verdict.json").read_text())
+    artifacts = [line.get("testStepArtifact", {}) for line in lines_of(runs["fail"])]
+    found = [artifact["diagnosis"] for artifact in artifacts if "diagnosis" in artifact]
+    expected = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
+    assert sorted(one["type"] for one in found) == sorted(
+        expected.get(row["outcome"], "UNKNOWN") for row in verdict["criteria"]
+    )
+
+
+def test_two_exports_of_one_run_are_equal(runs: dict[str, Path]) -> None:
+    """Times are the run's, not the export's."""
+    material = read_material(runs["pass"])
+    assert list(ocp_lines(material)) == list(ocp_lines(material))
+
+
+SAMPLE = re.compile(r'^([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
+
+
+def parsed(text: str) -> list[tuple[str, dict[str, str], float]]:
+    """OpenMetrics text read back: every line is a comment of a family or a sample of the family before."""
+    assert text.endswith("\n# EOF\n")
+    family = ""
+    samples: list[tuple[str, dict[str, str], float]] = []
+    for line in text.splitlines()[:-1]:
+        if line.startswith("# TYPE "):
+            family = line.split()[2]
+        elif not line.startswith("# HELP "):
+            match = SAMPLE.match(line)
+            assert match, line
+            assert match.group(1).removesuffix("_info") == family
+            samples.append((match.group(1), dict(LABEL.findall(match.group(2))), float(match.group(3))))
+    return samples
+
+
+def test_open_metrics_are_read_back_as_the_verdict(runs: dict[str, Path]) -> None:
+    """Exit code, coverage, sectors, and one true state for each criterion."""
+    verdict = json.loads((runs["fail"] / "verdict.json").read_text())
+    samples = parsed(open_metrics(read_material(runs["fail"])))
+    plain = {name: value for name, labels, value in samples if len(labels) == 1}
+    assert plain == {"storqual_run_exit_code": 1.0, "storqual_sectors_written_outside_claims": 0.0}
+    states = [labels for name, labels, value in samples if name == "storqual_criterion_outcome" and value == 1.0]
+    assert [state["storqual_criterion_outcome"] for state in states] == [
+        row["outcome"] for row in verdict["criteria"]
+    ]
+    shifts = [value for name, _, value in samples if name == "storqual_criterion_shift_percent"]
+    assert shifts == [row["shift_percent"] for row in verdict["criteria"] if row["shift_percent"] is not None]
+
+
+def table(text: str) -> list[dict[str, str]]:
+    """A CSV file with its head."""
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_criteria_and_launches_are_tables(runs: dict[str, Path]) -> None:
+    """Numbers are the verdict's, unrounded; each launch has its factors, values and digests."""
+    material = read_material(runs["fail"])
+    verdict = json.loads((runs["fail"] / "verdict.json").read_text())
+    criteria = table(criteria_csv(material))
+    assert len(criteria) == len(verdict["criteria"])
+    assert float(criteria[0]["shift_percent"]) == verdict["criteria"][0]["shift_percent"]
+    assert float(criteria[0]["ci95_low_percent"]) == verdict["criteria"][0]["ci95_percent"][0]
+    launches = table(samples_csv(material))
+    samples = [json.loads(line) for line in (runs["fail"] / "samples.jsonl").read_text().splitlines()]
+    assert len(launches) == len(samples)
+    by_id = {sample["id"]: sample for sample in samples}
+    for launch in launches:
+        sample = by_id[launch["launch"]]
+        assert launch["raw_sha256"] == sample["raw"][0]["sha256"]
+        assert float(launch["iops"]) == pytest.approx(
+            (sample["primitives"].get("read_ios", 0) + sample["primitives"].get("write_ios", 0)) / sample["runtime_s"]
+        )
+        assert launch["bs"].isdigit()
+
+
+@pytest.mark.parametrize("payloads", chunks(4))
+def test_hostile_strings_stay_text_for_machines_too(payloads: tuple[str, ...], tmp_path: Path) -> None:
+    """No formula in a cell, no control byte on a line, no label that breaks out."""
+    run = judged(tmp_path, points=QUICK[:2], findings=[FINDING], suspect={QUICK[0]: "the clock jumped"})
+    infect(run, payloads)
+    lines_of(run)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", (run / "ocp.jsonl").read_text(encoding="utf-8"))
+    material = read_material(run)
+    parsed(open_metrics(material))
+    for text in (criteria_csv(material), samples_csv(material)):
+        for line in csv.reader(io.StringIO(text, newline="")):
+            for cell in line:
+                assert not re.match(r"[=@+\t\r]|-(?!\d+\.?\d*(e[+-]?\d+)?$)", cell), cell[:60]
+                assert not re.search("[\x00-\x1f\x7f-\x9f]", cell)
