@@ -8,14 +8,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from storqual.judge.decision import History, analyse, as_decision, limits_for
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
 from storqual.judge.words import percent, plural
 from storqual.metrics import Metric
 from storqual.statistics.analysis import Analysis, Limits, Looks
-from storqual.statistics.fixed_sessions import PointMeans, analyse_fixed_sessions
-from storqual.statistics.launches import FEWEST_SECONDS, pad, session_levels
+from storqual.statistics.fixed_sessions import analyse_fixed_sessions
+from storqual.statistics.launches import pad
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 from storqual.statistics.pairs import analyse_pairs
 from storqual.statistics.shared_noise import common_spread
@@ -26,6 +27,7 @@ Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""
 
 Arms = tuple[list[Unit], list[Unit]]
+Floats = NDArray[np.float64]
 
 
 def judge_against_baseline(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
@@ -160,40 +162,38 @@ def _session_analyses(
             candidate_sessions=[unit.session for unit in after],
             history=history,
         )
-    if fixed:
-        means = [_means(values[index], _sign(questions[index])) for index in fixed]
-        limits = [_limits(questions[index]) for index in fixed]
-        made = analyse_fixed_sessions(means, limits, sign=_sign(questions[fixed[0]]))
-        found.update(zip(fixed, made, strict=True))
+    layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
+    for index in fixed:
+        layouts[_sessions_of(values[index][0]), _sessions_of(values[index][1])].append(index)
+    for names, members in layouts.items():
+        arms = [_stacked([values[index][arm] for index in members], names[arm]) for arm in (0, 1)]
+        limits = [_limits(questions[index]) for index in members]
+        made = analyse_fixed_sessions(arms[0], arms[1], limits, sign=_sign(questions[members[0]]))
+        found.update(zip(members, made, strict=True))
     return [found[index] for index in range(len(questions))]
 
 
-def _means(values: Arms, sign: float) -> PointMeans:
-    """Logarithms of session means of both arms, and how much of their spread the launches explain."""
-    grouped: list[dict[str, list[Unit]]] = []
-    for arm in values:
-        sessions: defaultdict[str, list[Unit]] = defaultdict(list)
-        for unit in arm:
-            sessions[unit.session].append(unit)
-        grouped.append(sessions)
-    levels: list[list[list[float]]]
-    if sum(len(unit.seconds) for arm in values for unit in arm) >= FEWEST_SECONDS:
-        filled = [[pad(_seconds(units)) for units in arm.values()] for arm in grouped]
-        used, _, _ = session_levels(filled[0], filled[1], sign)
-        levels = [[session.tolist() for session in arm] for arm in used]
-    else:
-        levels = [[[math.log(unit.value) for unit in units] for units in arm.values()] for arm in grouped]
-    means = [[math.fsum(session) / len(session) for session in arm] for arm in levels]
-    launches = [pair for arm, mid in zip(levels, means, strict=True) for pair in zip(arm, mid, strict=True)]
-    df = sum(len(session) - 1 for session, _ in launches)
-    ss = math.fsum((level - mean) ** 2 for session, mean in launches for level in session)
-    inverse = math.fsum(1.0 / len(session) for session, _ in launches) / len(launches)
-    return PointMeans(
-        baseline=dict(zip(grouped[0], means[0], strict=True)),
-        candidate=dict(zip(grouped[1], means[1], strict=True)),
-        alone=ss / df * inverse if df else 0.0,
-        alone_df=float(df),
-    )
+def _sessions_of(units: Sequence[Unit]) -> tuple[str, ...]:
+    """The sessions of an arm, in the order they began."""
+    return tuple(dict.fromkeys(unit.session for unit in units))
+
+
+def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Floats:
+    """Units of several points as an array (point, session, launch, second), filled up with NaN."""
+    place = {session: number for number, session in enumerate(sessions)}
+    rows: list[tuple[int, int, int, list[float]]] = []
+    for number, units in enumerate(points):
+        inside = [0] * len(sessions)
+        for unit, seconds in zip(units, _seconds(units), strict=True):
+            session = place[unit.session]
+            rows.append((number, session, inside[session], seconds))
+            inside[session] += 1
+    filled = pad([seconds for _, _, _, seconds in rows])
+    launches = 1 + max(launch for _, _, launch, _ in rows)
+    array = np.full((len(points), len(sessions), launches, filled.shape[1]), np.nan)
+    where = tuple(np.array([row[axis] for row in rows]) for axis in range(3))
+    array[where] = filled
+    return array
 
 
 def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:

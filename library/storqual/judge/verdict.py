@@ -21,13 +21,14 @@ from storqual.judge.place import write_verdict
 from storqual.judge.point import answer
 from storqual.judge.question import Question
 from storqual.judge.rig import log_findings, rig_problems, sectors_outside, unfinished_blocks
+from storqual.judge.samples import stream
 from storqual.judge.waive import apply_waivers
 from storqual.metrics import METRICS
 from storqual.model import load_gate, load_suite, load_waivers
 from storqual.model.policy import Gate
 from storqual.model.suite import EffectiveCriterion, Suite
 from storqual.statistics.analysis import Looks
-from storqual.store import Check, Run, Sample, iter_samples, ledger, read_run, sha256_of
+from storqual.store import Check, Run, Sample, ledger, read_run, sha256_of
 from storqual_core.errors import BadInputError
 
 __all__ = ["judge_run", "questions_of"]
@@ -80,7 +81,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
     accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
     seen: set[tuple[Key, str]] = set()
-    questions = questions_of(run, rules, policy, _watched(iter_samples(run.path), seen))
+    questions = questions_of(run, rules, policy, _watched(stream(run.path), seen))
     judged = answer(questions, looks_of(run), read_histories(files.get("history")))
     judged = corrected(questions, judged)
     findings = log_findings(run)

@@ -77,17 +77,22 @@ class Metric:
     def value(self, measured: Measured) -> Value | Unavailable:
         """The value of a launch, or why there is none."""
         for need in self.needs:
-            if not any(name in measured.primitives or measured.series.get(name) for name in need.split("|")):
+            if need not in measured.primitives and not _any_of(need, measured):
                 return Unavailable(f"no {need.replace('|', ' or ')} was recorded")
         try:
             found = self.function(measured)
         except UnavailableError as problem:
             return Unavailable(str(problem))
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
             return Unavailable(f"the primitives do not fit together ({type(problem).__name__}: {problem})")
         if not math.isfinite(found.value):
             return Unavailable(f"{self.name} came out as {found.value}")
         return found
+
+
+def _any_of(need: str, measured: Measured) -> bool:
+    """Whether one of the alternatives of a need was recorded."""
+    return any(name in measured.primitives or measured.series.get(name) for name in need.split("|"))
 
 
 _LARGEST = frozenset({"read_lat_max_ns", "write_lat_max_ns", "trim_lat_max_ns"})

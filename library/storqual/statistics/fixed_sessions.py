@@ -7,73 +7,68 @@ The points are measured in the same sessions, so they share what they know of no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.analysis import Analysis, Limits, Outcome, nothing, spend
-from storqual.statistics.noise import LAUNCH_FLOOR, Prior
-from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN
+from storqual.statistics.launches import SessionLevels, session_levels
+from storqual.statistics.noise import LAUNCH_FLOOR
+from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESSION
 from storqual.statistics.shared_noise import session_mean_noise
 from storqual.statistics.wanted import POWER, further_units
 
-__all__ = ["PointMeans", "analyse_fixed_sessions"]
+__all__ = ["analyse_fixed_sessions"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class PointMeans:
-    """One point: logarithms of session means by session id, per arm, and what launches inside sessions say of noise.
-
-    `alone` is the part of a session mean's variance that comes from its launches, with its degrees of freedom.
-    """
-
-    baseline: dict[str, float]
-    candidate: dict[str, float]
-    alone: float
-    alone_df: float
-
-
 def analyse_fixed_sessions(
-    points: Sequence[PointMeans], limits: Sequence[Limits], *, sign: float = 1.0
+    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, sign: float = 1.0
 ) -> list[Analysis]:
-    """Test points of one bench and one metric; `sign` is +1 where higher is better."""
-    layouts: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
-    for index, point in enumerate(points):
-        layouts.setdefault((tuple(point.baseline), tuple(point.candidate)), []).append(index)
-    found: dict[int, Analysis] = {}
-    for (before, after), members in layouts.items():
-        fewest = min(len(before), len(after))
-        if fewest < 2:
-            for index in members:
-                found[index] = _one_session(points[index], sign, fewest)
-            continue
-        arms = [
-            np.array([[points[i].baseline[session] for session in before] for i in members]),
-            np.array([[points[i].candidate[session] for session in after] for i in members]),
-        ]
-        made = _decide(arms[0], arms[1], [points[i] for i in members], [limits[i] for i in members], sign)
-        found.update(zip(members, made, strict=True))
-    return [found[index] for index in range(len(points))]
+    """Test points of one bench and metric that were measured in the same sessions.
+
+    Axes (point, session, launch, second), NaN where there is none; `sign` is +1 where higher is better.
+    """
+    fewest = min(baseline.shape[1], candidate.shape[1])
+    levels = session_levels(baseline, candidate, sign)
+    before, after = (np.nanmean(arm, axis=2) for arm in levels.used)
+    if fewest < 2:
+        shifts = sign * (after.mean(axis=1) - before.mean(axis=1))
+        return [nothing("session", ONE_SESSION, shift=float(shift), units=fewest, wanted=1) for shift in shifts]
+    alone, alone_df = _alone(levels.used)
+    variance, df = _noise(before, after)
+    # a session mean cannot be steadier than the launches it is made of
+    variance = np.maximum(variance, np.where(alone_df >= FEWEST_WITHIN, alone, 0.0))
+    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, sign)
 
 
-def _one_session(point: PointMeans, sign: float, fewest: int) -> Analysis:
-    if fewest == 0:
-        return nothing("session", "an arm has no session")
-    shift = sign * (float(np.mean(list(point.candidate.values()))) - float(np.mean(list(point.baseline.values()))))
-    reason = "one session per arm: the effect of a boot cannot be told from the effect of the drop"
-    return nothing("session", reason, shift=shift, units=fewest, wanted=1)
+def _alone(levels: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """What the spread of launches inside sessions contributes to the variance of a session mean, and its df."""
+    ss, df, inverse, sessions = 0.0, 0.0, 0.0, 0
+    for arm in levels:
+        number = np.sum(~np.isnan(arm), axis=2)
+        ss = ss + np.nansum((arm - np.nanmean(arm, axis=2, keepdims=True)) ** 2, axis=(1, 2))
+        df = df + (number - 1).sum(axis=1)
+        inverse = inverse + (1.0 / number).sum(axis=1)
+        sessions += arm.shape[1]
+    freedom = np.asarray(df, dtype=np.float64)
+    return np.asarray(ss) / np.maximum(freedom, 1.0) * np.asarray(inverse) / sessions, freedom
 
 
 def _decide(
-    before: Floats, after: Floats, points: Sequence[PointMeans], limits: Sequence[Limits], sign: float
+    before: Floats,
+    after: Floats,
+    variance: Floats,
+    df: Floats,
+    levels: SessionLevels,
+    limits: Sequence[Limits],
+    sign: float,
 ) -> list[Analysis]:
-    """One look at points of one layout; axes (point, session)."""
-    variance, df = _noise(before, after, points)
+    """One look at session means, axes (point, session), with what is known of their noise."""
     shift = sign * (after.mean(axis=1) - before.mean(axis=1))
+    plain = sign * np.subtract(*(np.nanmean(np.nanmean(arm, axis=2), axis=1) for arm in levels.plain[::-1]))
     sd = np.sqrt(variance)
     error = sd * np.sqrt(1.0 / before.shape[1] + 1.0 / after.shape[1])
     margin, indifference, alpha = (
@@ -85,8 +80,8 @@ def _decide(
         for name in ("to_pass", "to_fail", "aside")
     )
     bound = shift - to_pass * error
-    passed = bound > margin
-    failed = shift + to_fail * error < indifference
+    passed = (bound > margin) & (plain > margin)
+    failed = (shift + to_fail * error < indifference) & (plain < indifference)
     level = special.stdtr(df, (shift - indifference) / error)
     power = special.stdtrit(df, POWER)
     units = min(before.shape[1], after.shape[1])
@@ -112,20 +107,18 @@ def _decide(
                 units=units,
                 sd=float(sd[i]),
                 df=float(df[i]),
-                robust=False,
+                robust=bool(levels.robust[i]),
             )
         )
     return made
 
 
-def _noise(before: Floats, after: Floats, points: Sequence[PointMeans]) -> tuple[Floats, Floats]:
+def _noise(before: Floats, after: Floats) -> tuple[Floats, Floats]:
     """Variance of a session mean and its degrees of freedom, of each point."""
     shared = session_mean_noise(before, after)
-    if shared is None:
-        freedom = before.shape[1] + after.shape[1] - 2
-        ss = sum(((arm - arm.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for arm in (before, after))
-        shared = [Prior(one, float(freedom)) for one in (np.asarray(ss) / freedom).tolist()]
-    # a session mean cannot be steadier than the launches it is made of
-    lowest = [max(point.alone if point.alone_df >= FEWEST_WITHIN else 0.0, LAUNCH_FLOOR**2) for point in points]
-    variance = np.maximum(np.array([one.variance for one in shared]), lowest)
-    return variance, np.array([one.df for one in shared])
+    if shared is not None:
+        return np.array([one.variance for one in shared]), np.array([one.df for one in shared])
+    freedom = before.shape[1] + after.shape[1] - 2
+    ss = ((before - before.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    ss = ss + ((after - after.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return ss / freedom, np.full(len(ss), float(freedom))

@@ -15,14 +15,13 @@ are used instead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["Levels", "launch_levels", "pad", "session_levels"]
+__all__ = ["FEWEST_SECONDS", "Levels", "SessionLevels", "launch_levels", "pad", "session_levels", "stack_sessions"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -53,10 +52,19 @@ def pad(launches: list[list[float]]) -> Floats:
     longest = max(len(launch) for launch in launches)
     group = -(-longest // LONGEST_SERIES)
     rows = [_grouped(launch, group) for launch in launches] if group > 1 else launches
-    width = max(len(row) for row in rows)
-    filled = np.full((len(rows), width), np.nan)
-    for row, values in zip(filled, rows, strict=True):
-        row[: len(values)] = values
+    lengths = np.array([len(row) for row in rows])
+    filled = np.full((len(rows), int(lengths.max())), np.nan)
+    filled[np.arange(filled.shape[1]) < lengths[:, None]] = [value for row in rows for value in row]
+    return filled
+
+
+def stack_sessions(sessions: list[Floats]) -> Floats:
+    """Sessions of different lengths as one array (session, launch, second), filled up with NaN."""
+    longest = max(len(session) for session in sessions)
+    widest = max(session.shape[1] for session in sessions)
+    filled = np.full((len(sessions), longest, widest), np.nan)
+    for place, session in zip(filled, sessions, strict=True):
+        place[: session.shape[0], : session.shape[1]] = session
     return filled
 
 
@@ -147,42 +155,49 @@ def _median(values: Floats) -> Floats:
     return median
 
 
-def session_levels(
-    baseline: Sequence[Floats], candidate: Sequence[Floats], sign: float = 1.0
-) -> tuple[tuple[list[Floats], list[Floats]], tuple[list[Floats], list[Floats]], bool]:
-    """Logarithms of launch levels, one array per session: (used, plain) of both arms, and whether used are robust.
+@dataclass(frozen=True, slots=True)
+class SessionLevels:
+    """Logarithms of launch levels of both arms; axes (point, session, launch), NaN where there is no launch."""
 
-    Each argument has one array (launch, second) per session. Seconds are bounded about the median of their session.
+    used: tuple[Floats, Floats]
+    plain: tuple[Floats, Floats]
+    robust: Flags
+
+
+def session_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> SessionLevels:
+    """Launch levels where launches lie in sessions; arguments have axes (point, session, launch, second).
+
+    Seconds are bounded about the median of their session. NaN stands where there is no second.
     """
     arms = (baseline, candidate)
-    plain = tuple([np.log(np.nanmean(session, axis=1)) for session in arm] for arm in arms)
-    centres = [[float(np.nanmedian(session)) for session in arm] for arm in arms]
-    if min(min(arm) for arm in centres) <= 0:
-        return (plain[0], plain[1]), (plain[0], plain[1]), False
-    relative = [
-        [session / centre - 1.0 for session, centre in zip(arm, around, strict=True)]
-        for arm, around in zip(arms, centres, strict=True)
-    ]
-    deviations = np.concatenate([np.abs(r).ravel() for arm in relative for r in arm])
-    spread = _MAD * float(np.nanmedian(deviations))
-    usable = int(np.sum(~np.isnan(deviations))) >= FEWEST_SECONDS and 0 < spread < LARGEST_SCALE
-    used: list[list[Floats]] = []
+    counts = [np.sum(~np.isnan(arm), axis=3) for arm in arms]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.nansum(arm, axis=3) / number for arm, number in zip(arms, counts, strict=True)]
+        plain = (np.log(means[0]), np.log(means[1]))
+    points = len(baseline)
+    total = sum(number.sum(axis=(1, 2)) for number in counts)
+    if baseline.shape[3] == 1 or not np.any(total >= FEWEST_SECONDS):
+        return SessionLevels(plain, plain, np.zeros(points, dtype=bool))
+    centres = [_median(arm.reshape(points, arm.shape[1], -1)) for arm in arms]
+    usable = (total >= FEWEST_SECONDS) & (centres[0].min(axis=1) > 0) & (centres[1].min(axis=1) > 0)
+    centres = [np.maximum(centre, 1e-9)[:, :, None] for centre in centres]
+    relative = [arm / centre[..., None] - 1.0 for arm, centre in zip(arms, centres, strict=True)]
+    spread = _MAD * _median(np.abs(np.concatenate([r.reshape(points, -1) for r in relative], axis=1)))
+    usable &= (spread > 0) & (spread < LARGEST_SCALE)
+    limit = BOUND * np.where(usable, spread, 1.0)[:, None, None, None]
+    levels: list[Floats] = []
     lost: list[Floats] = []
-    for arm, around in zip(relative, centres, strict=True):
-        if not usable:
-            break
-        limit = BOUND * spread
-        outside = [np.abs(r) > limit for r in arm]
-        number, total = sum(int(o.sum()) for o in outside), sum(int(np.sum(~np.isnan(r))) for r in arm)
-        share = number / total
-        usable = number <= max(r.shape[1] for r in arm) + MOST_BOUNDED * total
-        used.append(
-            [
-                np.log(centre * np.maximum(1.0 + np.nanmean(np.clip(r, -limit, limit), axis=1) / (1.0 - share), 1e-9))
-                for r, centre in zip(arm, around, strict=True)
-            ]
-        )
-        lost.append(np.concatenate([sign * np.nansum(r - np.clip(r, -limit, limit), axis=1) / spread for r in arm]))
-    if not usable or bool(_lopsided(lost[0][None, None], lost[1][None, None])[0, 0]):
-        return (plain[0], plain[1]), (plain[0], plain[1]), False
-    return (used[0], used[1]), (plain[0], plain[1]), True
+    for r, centre, number in zip(relative, centres, counts, strict=True):
+        clipped = np.clip(r, -limit, limit)
+        outside, whole = np.sum(np.abs(r) > limit, axis=(1, 2, 3)), number.sum(axis=(1, 2))
+        share = outside / whole
+        usable &= outside <= r.shape[3] + MOST_BOUNDED * whole
+        with np.errstate(invalid="ignore", divide="ignore"):
+            step = np.nansum(clipped, axis=3) / number / (1.0 - np.minimum(share, 0.5))[:, None, None]
+            levels.append(np.log(centre * np.maximum(1.0 + step, 1e-9)))
+        taken = np.nansum(r - clipped, axis=3) * BOUND / limit[..., 0]
+        lost.append(sign * taken.reshape(points, -1))
+    usable &= ~_lopsided(lost[0][:, None], lost[1][:, None])[:, 0]
+    chosen = usable[:, None, None]
+    used = (np.where(chosen, levels[0], plain[0]), np.where(chosen, levels[1], plain[1]))
+    return SessionLevels(used, plain, usable)

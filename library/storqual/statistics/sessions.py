@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.analysis import Analysis, Limits, Outcome, Spent, nothing, spend
-from storqual.statistics.launches import session_levels
+from storqual.statistics.launches import session_levels, stack_sessions
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
 from storqual.statistics.wanted import POWER, further_units
 
@@ -32,6 +32,7 @@ __all__ = ["Session", "analyse_sessions", "split_sessions"]
 Floats = NDArray[np.float64]
 
 DF_PER_SESSION = 2.0
+ONE_SESSION = "one session per arm: the effect of a boot cannot be told from the effect of the drop"
 FEWEST_WITHIN = 4
 """Degrees of freedom from which the spread of launches inside sessions is a lower limit for that of session means."""
 
@@ -140,7 +141,8 @@ def _first(arm: list[Session], count: int) -> list[Floats]:
 
 def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside: int) -> _Look:
     """The estimate with these sessions."""
-    used, plain, robust = session_levels(baseline, candidate, known.sign)
+    found = session_levels(stack_sessions(baseline)[None], stack_sessions(candidate)[None], known.sign)
+    used, plain = ([_sessions(arm[0]) for arm in both] for both in (found.used, found.plain))
     means = [np.array([values.mean() for values in arm]) for arm in used]
     raw = [float(np.mean([values.mean() for values in arm])) for arm in plain]
     df = np.array(float(sum(len(m) - 1 for m in means)))
@@ -167,8 +169,13 @@ def _look(baseline: list[Floats], candidate: list[Floats], known: _Known, inside
         error=sd * float(np.sqrt(1.0 / len(means[0]) + 1.0 / len(means[1]))),
         sd=sd,
         df=float(df),
-        robust=robust,
+        robust=bool(found.robust[0]),
     )
+
+
+def _sessions(levels: Floats) -> list[Floats]:
+    """The launches of each session, without the gaps of the array."""
+    return [session[~np.isnan(session)] for session in levels]
 
 
 def _within(launches: list[Floats], prior: Prior | None) -> tuple[float, float]:
@@ -219,12 +226,10 @@ def _analysis(look: _Look, spent: Spent, outcome: Outcome, limits: Limits, loss_
 
 def _undecidable(baseline: list[Session], candidate: list[Session], sign: float) -> Analysis:
     """An estimate without an error: fewer than two complete sessions in an arm say nothing about sessions."""
-    used, _, _ = session_levels([s.launches for s in baseline], [s.launches for s in candidate], sign)
-    means = [float(np.mean([values.mean() for values in arm])) for arm in used]
+    means = [
+        float(np.mean([np.log(np.nanmean(session.launches, axis=1)).mean() for session in arm]))
+        for arm in (baseline, candidate)
+    ]
     fewest = min(len(baseline), len(candidate))
-    reason = (
-        "one session per arm: the effect of a boot cannot be told from the effect of the drop"
-        if fewest < 2
-        else "the second session of an arm is not complete"
-    )
+    reason = ONE_SESSION if fewest < 2 else "the second session of an arm is not complete"
     return nothing("session", reason, shift=sign * (means[1] - means[0]), units=fewest, wanted=1)

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a run directory to verdict.json: nothing that is missing passes, nothing that is decided moves."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storqual.judge.verdict import judge_run
+from storqual.store import read_run
+from storqual_core.errors import BadInputError, StorqualError
+from tests.make_run import make_run
+from tests.synthetic_shape import POINTS, SUITE
+
+KEYS = {
+    "id",
+    "bench",
+    "adapter",
+    "point",
+    "metric",
+    "unit",
+    "better",
+    "against",
+    "reference",
+    "outcome",
+    "reason",
+    "candidate",
+    "shift_percent",
+    "ci95_percent",
+    "margin_percent",
+    "detectable_percent",
+    "samples",
+    "sessions",
+    "waiver",
+}
+POINT = POINTS[1]
+QUIET = {"noise": 0.003}
+
+
+def suite_with(*criteria: str) -> str:
+    """The synthetic suite with these criteria instead of its own."""
+    before, _, rest = SUITE.partition("criteria:\n")
+    return before + "criteria:\n" + "".join(f"  - {one}\n" for one in criteria) + rest[rest.index("profiles:") :]
+
+
+def judged(tmp_path: Path, **shape: Any) -> dict[str, Any]:
+    """The verdict on a synthetic run."""
+    return judge_run(make_run(tmp_path, **{**QUIET, **shape}))
+
+
+def test_a_verdict_has_the_keys_that_others_rely_on(tmp_path: Path) -> None:
+    """Every criterion has all of them, and the file holds what was returned."""
+    verdict = judged(tmp_path)
+    assert verdict["schema"] == "storqual.verdict/1"
+    assert {"run", "outcome", "exit_code", "as_of", "inputs", "criteria", "coverage", "warnings"} <= set(verdict)
+    assert verdict["sectors_written_outside_claims"] == 0
+    assert all(set(entry) >= KEYS for entry in verdict["criteria"])
+    written = json.loads(next(tmp_path.glob("*/verdict.json")).read_text(encoding="utf-8"))
+    assert written == verdict
+
+
+def test_numbers_are_percent_and_negative_is_worse(tmp_path: Path) -> None:
+    """For a rate and for a cost alike."""
+    verdict = judged(tmp_path, effect=-0.05, cpu_effect=0.10)
+    by_metric = {
+        metric: [entry for entry in verdict["criteria"] if entry["metric"] == metric]
+        for metric in ("iops", "cpu_us_per_io")
+    }
+    for entry in by_metric["iops"]:
+        assert -7 < entry["shift_percent"] < -3
+        assert entry["ci95_percent"][0] < entry["shift_percent"] < entry["ci95_percent"][1]
+        assert entry["candidate"] < entry["reference"]
+    for entry in by_metric["cpu_us_per_io"]:
+        assert -12 < entry["shift_percent"] < -3
+        assert entry["candidate"] > entry["reference"]
+        assert entry["source"] == "cpuidle residency"
+
+
+def test_the_unit_is_the_session_where_an_arm_has_its_own(tmp_path: Path) -> None:
+    """And the pair where arms alternate."""
+    sessions = judged(tmp_path / "a", launches=2)["criteria"][0]
+    assert sessions["unit_of_inference"] == "session"
+    assert sessions["sessions"] == {"candidate": 2, "baseline": 2}
+    assert sessions["samples"] == {"candidate": 4, "baseline": 4}
+    pairs = judged(tmp_path / "b", design="interleaved", launches=3)["criteria"][0]
+    assert pairs["unit_of_inference"] == "pair"
+    assert pairs["outcome"] == "PASS"
+
+
+@pytest.mark.parametrize("design", ["sessions", "interleaved"])
+def test_a_campaign_that_stops_when_it_sees_enough_is_judged_by_the_sequential_rule(
+    tmp_path: Path, design: str
+) -> None:
+    """Its looks cost error, so its intervals are wider than those of one planned look."""
+    path = make_run(tmp_path, design=design, launches=4, sessions=8, **QUIET)
+    once = judge_run(path)
+    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    document["plan"]["looks"] = "every"
+    (path / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    often = judge_run(path)
+
+    def width(verdict: dict[str, Any]) -> float:
+        return sum(entry["ci95_percent"][1] - entry["ci95_percent"][0] for entry in verdict["criteria"])
+
+    assert {entry["outcome"] for entry in often["criteria"]} == {"PASS"}
+    assert width(often) > width(once)
+
+
+BROKEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "statuses": st.dictionaries(
+            st.sampled_from(POINTS), st.sampled_from(["refused", "killed", "short", "io_error"])
+        ),
+        "missing": st.lists(st.sampled_from(POINTS), max_size=4),
+        "sectors_outside": st.integers(0, 3),
+        "findings": st.lists(st.just({"kind": "timeout", "lines": ["sd 0:0:0:0: timing out command"]}), max_size=1),
+        "events": st.lists(
+            st.sampled_from(
+                [
+                    {"kind": "kernel_panic", "bench": "vbench", "text": "Kernel panic - not syncing"},
+                    {"kind": "unplugged", "bench": "vbench", "drive": "0x5000c50000000001"},
+                    {"kind": "restore_failed", "bench": "vbench", "reason": "WCE reads 0"},
+                ]
+            ),
+            max_size=2,
+        ),
+        "sessions": st.sampled_from([2, 4]),
+        "effect": st.sampled_from([0.0, -0.2]),
+    },
+)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(shape=BROKEN)
+def test_no_set_of_troubles_ever_passes(tmp_path_factory: pytest.TempPathFactory, shape: dict[str, Any]) -> None:
+    """Whatever is broken, alone or together: PASS only when nothing is."""
+    verdict = judged(tmp_path_factory.mktemp("run"), **shape)
+    broken = any(bool(value) for name, value in shape.items() if name != "sessions") or shape.get("sessions") == 2
+    assert (verdict["exit_code"] == 0) == (not broken)
+    for entry in verdict["criteria"]:
+        assert entry["reason"]
+        hurt = entry["point"] in (*shape.get("statuses", {}), *shape.get("missing", ()))
+        assert not hurt or entry["outcome"] == "ERROR"
+
+
+@pytest.mark.parametrize("arm", ["baseline", "candidate"])
+@pytest.mark.parametrize("primitive", ["read_bytes", "runtime_ns"])
+def test_one_sample_without_a_primitive_is_an_error_at_its_point(tmp_path: Path, arm: str, primitive: str) -> None:
+    """Three good launches do not make up for one that cannot be read."""
+    path = make_run(tmp_path, suite=suite_with("{metric: throughput_mb_s}"), **QUIET)
+    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    hurt = next(line for line in lines if line["arm"] == arm and line["point"] == POINT)
+    hurt["primitives"].pop(primitive)
+    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    verdict = judge_run(path)
+    wrong = [entry for entry in verdict["criteria"] if entry["outcome"] == "ERROR"]
+    assert [(entry["adapter"], entry["point"]) for entry in wrong] == [(hurt["adapter"], POINT)]
+    assert hurt["id"] in wrong[0]["reason"] or primitive in wrong[0]["reason"]
+    assert verdict["exit_code"] == 2
+
+
+def test_the_panic_text_is_quoted_and_the_drive_named(tmp_path: Path) -> None:
+    """A reader of the verdict knows what happened without opening a log."""
+    panic = {"kind": "kernel_panic", "bench": "vbench", "text": "[1.0] x\nKernel panic - not syncing: VFS: no root"}
+    assert "Kernel panic - not syncing: VFS: no root" in judged(tmp_path / "a", events=[panic])["reason"]
+    pulled = {"kind": "unplugged", "bench": "vbench", "drive": "0x5000c50015ea71a0"}
+    assert "0x5000c50015ea71a0" in judged(tmp_path / "b", events=[pulled])["reason"]
+
+
+def test_a_finding_that_names_its_launch_spoils_that_point_only(tmp_path: Path) -> None:
+    """A reset of one adapter says nothing about another."""
+    finding = {"kind": "adapter_reset", "lines": ["sym0: SCSI BUS reset"], "launch": 0}
+    verdict = judged(tmp_path, findings=[finding])
+    wrong = {(entry["adapter"], entry["point"]) for entry in verdict["criteria"] if entry["outcome"] == "ERROR"}
+    assert len(wrong) == 1
+    assert verdict["exit_code"] == 2
+
+
+def test_an_unknown_metric_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
+    """The plan refuses it; an old suite may still hold it."""
+    path = make_run(tmp_path, **QUIET)
+    suite = path / "inputs" / "suite.yml"
+    suite.write_text(SUITE.replace("metric: iops", "metric: latency_p99.9999_us"), encoding="utf-8")
+    verdict = judge_run(path)
+    entries = [entry for entry in verdict["criteria"] if entry["metric"] == "latency_p99.9999_us"]
+    assert {entry["outcome"] for entry in entries} == {"ERROR"}
+    assert "10 are needed" in entries[0]["reason"]
+
+
+def test_an_informative_metric_that_is_not_there_decides_nothing(tmp_path: Path) -> None:
+    """It is shown as not answered, with the reason."""
+    criteria = ("{metric: iops}", "{metric: latency_p99.99_us, required: false, margin: 20%}")
+    verdict = judged(tmp_path, suite=suite_with(*criteria))
+    skipped = [entry for entry in verdict["criteria"] if entry["outcome"] == "SKIPPED"]
+    assert {entry["metric"] for entry in skipped} == {"latency_p99.99_us"}
+    assert verdict["exit_code"] == 0
+
+
+def test_a_percentile_is_found_in_a_sessions_launches_together(tmp_path: Path) -> None:
+    """Each launch of 2 s is too short for p99, four of them are not."""
+    criteria = ("{metric: iops}", "{metric: latency_p99_us, margin: 30%, indifference: 5%}")
+    verdict = judged(tmp_path, suite=suite_with(*criteria), launches=4, points=(POINTS[0],))
+    entry = next(entry for entry in verdict["criteria"] if entry["metric"] == "latency_p99_us")
+    assert entry["source"] == "launches of a session merged"
+    assert entry["outcome"] == "PASS"
+
+
+def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
+    """At least, at most, and what lies across the limit."""
+    levels = {
+        entry["point"]: entry["candidate"] for entry in judged(tmp_path / "a")["criteria"] if entry["id"] == "iops"
+    }
+    level = levels[POINTS[0]]
+
+    def outcome(limit: str, **shape: Any) -> str:
+        at = "workloads: [rand_read], at: {bs: [4k], drives: [1], iodepth: [1]}"
+        suite = suite_with("{metric: iops}", f"{{id: limit, metric: iops, against: absolute, {limit}, {at}}}")
+        folder = tmp_path / str(abs(hash((limit, str(shape)))))
+        found = [entry for entry in judged(folder, suite=suite, **shape)["criteria"] if entry["id"] == "limit"]
+        assert found[0]["reference"] is not None
+        return str(found[0]["outcome"])
+
+    assert outcome(f"min: {0.9 * level:.0f} IOPS") == "PASS"
+    assert outcome(f"max: {0.9 * level:.0f} IOPS") == "FAIL"
+    assert outcome(f"min: {level:.0f} IOPS", noise=0.05) == "INCONCLUSIVE"
+    assert outcome(f"min: {0.97 * level:.0f} IOPS, marginal: 10%") == "MARGINAL"
+
+
+def test_an_adapter_is_compared_with_its_peers(tmp_path: Path) -> None:
+    """The slow one of three fails, its faster peers do not."""
+    suite = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
+    slow = {"sym": 0.0, "mpt": 0.0, "mega": 0.0}
+    path = make_run(tmp_path, suite=suite, adapters=tuple(slow), sessions=8, **QUIET)
+    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line["adapter"] == "sym":
+            line["primitives"]["read_ios"] = int(0.8 * line["primitives"].get("read_ios", 0))
+            if "write_ios" in line["primitives"]:
+                line["primitives"]["write_ios"] = int(0.8 * line["primitives"]["write_ios"])
+    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
+    assert {entry["outcome"] for entry in found if entry["adapter"] == "sym"} == {"FAIL"}
+    assert {entry["outcome"] for entry in found if entry["adapter"] != "sym"} == {"PASS"}
+
+
+def test_counts_have_their_own_rule(tmp_path: Path) -> None:
+    """No errors in either arm is a pass, though nothing can be divided."""
+    suite = suite_with("{metric: iops}", "{metric: io_errors_per_tb, margin: 10%}")
+    verdict = judged(tmp_path, suite=suite)
+    entries = [entry for entry in verdict["criteria"] if entry["metric"] == "io_errors_per_tb"]
+    assert {entry["outcome"] for entry in entries} == {"PASS"}
+    assert "none was seen" in entries[0]["reason"]
+
+
+def test_a_loss_everywhere_is_a_finding_beside_the_verdicts(tmp_path: Path) -> None:
+    """Two percent everywhere is within the margin at each point and visible over all of them."""
+    verdict = judged(tmp_path, effect=-0.02)
+    assert verdict["exit_code"] == 0
+    shifts = [one for one in verdict["overall"] if one["metric"] == "iops"]
+    assert {one["adapter"] for one in shifts} == {"sym", "mpt"}
+    assert all(one["ci95_percent"][1] < 0 for one in shifts)
+
+
+@pytest.mark.parametrize("points", [60])
+def test_one_bad_point_in_a_large_matrix_is_found_and_no_other_blamed(tmp_path: Path, points: int) -> None:
+    """Holm does not hide a loss of 12 % among many unchanged points."""
+    names = tuple(f"rand_read[bs=4k,drives=1,iodepth={number}]" for number in range(1, points + 1))
+    verdict = judged(tmp_path, points=names, effect={f"sym/{names[7]}": -0.12}, noise=0.005)
+    failed = [(entry["adapter"], entry["point"]) for entry in verdict["criteria"] if entry["outcome"] == "FAIL"]
+    assert failed == [("sym", names[7])]
+    assert verdict["exit_code"] == 1
+
+
+def test_a_damaged_sample_stops_the_judge(tmp_path: Path) -> None:
+    """Half a line in the middle of the file is not skipped."""
+    path = make_run(tmp_path, **QUIET)
+    data = (path / "samples.jsonl").read_bytes()
+    (path / "samples.jsonl").write_bytes(b'{"schema": "storqual.sample/1"}\n' + data)
+    with pytest.raises(StorqualError, match=r"samples\.jsonl:1"):
+        judge_run(path)
+
+
+def test_a_sample_seen_twice_stops_the_judge(tmp_path: Path) -> None:
+    """One launch must not count as two."""
+    path = make_run(tmp_path, **QUIET)
+    data = (path / "samples.jsonl").read_bytes()
+    (path / "samples.jsonl").write_bytes(data + data.splitlines(keepends=True)[0])
+    with pytest.raises(StorqualError, match="second time"):
+        judge_run(path)
+
+
+def test_no_run_directory_is_bad_input(tmp_path: Path) -> None:
+    """Exit code 3, not a traceback."""
+    with pytest.raises(BadInputError):
+        judge_run(tmp_path)
+
+
+# where a verdict goes
+
+
+def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:
+    """Byte by byte, at the same time of judging."""
+    path = make_run(tmp_path, **QUIET)
+    judge_run(path)
+    first = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+    judge_run(path)
+    second = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+    assert {**first, "as_of": ""} == {**second, "as_of": ""}
+    assert not (path / "judgements").exists()
+
+
+def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None:
+    """A campaign that was interrupted, published and resumed ends with the verdict on all of it."""
+    path = make_run(tmp_path, **QUIET)
+    lines = (path / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "samples.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    assert judge_run(path)["exit_code"] == 2
+    (path / "samples.jsonl").write_bytes(b"".join(lines))
+    assert judge_run(path)["exit_code"] == 0
+    assert json.loads((path / "verdict.json").read_text(encoding="utf-8"))["exit_code"] == 0
+
+
+def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
+    """What somebody put a name under stays."""
+    path = make_run(tmp_path, **QUIET)
+    judge_run(path)
+    (path / "signoff.json").write_text("{}", encoding="utf-8")
+    before = (path / "verdict.json").read_bytes()
+    judge_run(path)
+    assert (path / "verdict.json").read_bytes() == before
+    assert len(list((path / "judgements").glob("*/verdict.json"))) == 1
+
+
+def test_another_time_of_judging_does_not_overwrite(tmp_path: Path) -> None:
+    """Judging as of last spring is a question, not the run's verdict."""
+    path = make_run(tmp_path, **QUIET)
+    judge_run(path)
+    before = (path / "verdict.json").read_bytes()
+    judge_run(path, as_of=datetime(2026, 12, 1, tzinfo=UTC))
+    assert (path / "verdict.json").read_bytes() == before
+
+
+def test_inputs_are_named_by_their_digests(tmp_path: Path) -> None:
+    """Rules and data both."""
+    path = make_run(tmp_path, **QUIET)
+    inputs = judge_run(path)["inputs"]
+    assert {"suite", "baseline", "candidate", "samples.jsonl"} <= set(inputs)
+    assert inputs["suite"] == read_run(path).suite.sha256

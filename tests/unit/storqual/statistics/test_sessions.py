@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each arm has its own boots, the boot is the unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from storqual.judge.decision import Decision, History, decide, limits_for
+from storqual.statistics.sessions import analyse_sessions, split_sessions
+
+LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
+
+
+def campaign(
+    seed: int, sessions: int, launches: int, *, effect: float = 0.0, boot: float = 0.01, spread: float = 0.02
+) -> tuple[list[float], list[float], list[str], list[str]]:
+    """Launch means of both arms and their session ids."""
+    rng = np.random.default_rng(seed)
+    levels = rng.normal(0, boot, (2, sessions, 1)) + rng.normal(0, spread, (2, sessions, launches))
+    values = 1000.0 * np.exp(levels)
+    values[1] *= 1.0 + effect
+    ids = [[f"{arm}{number}" for number in range(sessions) for _ in range(launches)] for arm in "bc"]
+    return values[0].ravel().tolist(), values[1].ravel().tolist(), ids[0], ids[1]
+
+
+def judged(seed: int, sessions: int, launches: int, **shape: float) -> Decision:
+    """The decision on a simulated campaign."""
+    baseline, candidate, before, after = campaign(seed, sessions, launches, **shape)
+    return decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
+
+
+@pytest.mark.parametrize("sessions", [3, 6])
+def test_a_session_effect_does_not_pass_a_loss_of_the_margin(sessions: int) -> None:
+    """Wrong passes stay below 5 % (two standard errors allowed) though boots differ by 1 %."""
+    outcomes = [judged(seed, sessions, 6, effect=-0.03).outcome for seed in range(400)]
+    assert outcomes.count("pass") / 4 <= 5.0 + 2.2
+
+
+def test_a_session_effect_does_not_fail_an_unchanged_candidate() -> None:
+    """Nor are there false alarms."""
+    outcomes = [judged(seed, 6, 6).outcome for seed in range(400)]
+    assert outcomes.count("fail") <= 2
+    assert outcomes.count("pass") >= 280
+
+
+def test_launches_treated_as_pairs_would_be_wrong_here() -> None:
+    """The reason for all this: the same data without session ids pass a loss of the margin far too often."""
+    passes = 0
+    for seed in range(200):
+        baseline, candidate, _, _ = campaign(seed, 1, 30, effect=-0.03, boot=0.012)
+        passes += decide(baseline, candidate).outcome == "pass"
+    assert passes / 2 > 10
+
+
+def test_one_session_per_arm_is_never_decided() -> None:
+    """Not with a thousand launches."""
+    found = judged(1, 1, 1000, effect=-0.2)
+    assert found.outcome == "inconclusive"
+    assert found.ci95 == (-1.0, np.inf)
+    assert found.pairs_wanted >= 1
+
+
+def test_history_that_bounds_the_session_effect_decides_one_session() -> None:
+    """A bench whose boots are known to repeat within a thousandth needs one boot of each."""
+    baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
+    known = History(sd_session=0.001, df_session=20)
+    found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
+    assert found.outcome == "pass"
+
+
+def test_history_with_a_large_session_effect_does_not() -> None:
+    """Known to be bad is known, and does not help."""
+    baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
+    known = History(sd_session=0.03, df_session=20)
+    found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
+    assert found.outcome == "inconclusive"
+
+
+def test_two_quiet_sessions_per_arm_decide_a_wide_margin() -> None:
+    """What the quick profile rests on: one launch in each of 2 + 2 boots."""
+    found = decide(
+        [1000.0, 1003.0],
+        [1001.0, 999.0],
+        margin=0.08,
+        indifference=0.02,
+        baseline_sessions=["s1", "s4"],
+        candidate_sessions=["s2", "s3"],
+    )
+    assert found.outcome == "pass"
+    slow = decide(
+        [1000.0, 1003.0],
+        [801.0, 799.0],
+        margin=0.08,
+        indifference=0.02,
+        baseline_sessions=["s1", "s4"],
+        candidate_sessions=["s2", "s3"],
+    )
+    assert slow.outcome == "fail"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_decision_taken_launch_by_launch_is_the_one_at_the_end(seed: int) -> None:
+    """Looks come at complete sessions, which can be told without knowing the future."""
+    effect = (0.0, -0.06)[seed % 2]
+    baseline, candidate, before, after = campaign(seed, 8, 4, effect=effect, boot=0.004, spread=0.008)
+    at_the_end = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
+    first = None
+    for count in range(1, len(baseline) + 1):
+        found = decide(
+            baseline[:count],
+            candidate[:count],
+            baseline_sessions=before[:count],
+            candidate_sessions=after[:count],
+        )
+        if found.outcome != "inconclusive":
+            first = found
+            break
+    assert first is not None
+    assert first == at_the_end
+
+
+def test_a_session_that_lost_launches_is_complete_when_the_next_one_began() -> None:
+    """A reset that cost two launches does not make the session's boot worthless."""
+    launches = np.ones((9, 1))
+    split = split_sessions(launches, ["a"] * 4 + ["b"] * 2 + ["c"] * 3)
+    assert [(len(session.launches), session.open) for session in split] == [(4, False), (2, False), (3, False)]
+    split = split_sessions(launches[:5], ["a"] * 4 + ["b"])
+    assert [session.open for session in split] == [False, True]
+
+
+def test_the_first_session_is_open_until_another_begins() -> None:
+    """Nobody knows how long it will be."""
+    only = split_sessions(np.ones((5, 1)), ["a"] * 5)
+    assert [session.open for session in only] == [True]
+    found = analyse_sessions(only, only, LIMITS)
+    assert found.missing

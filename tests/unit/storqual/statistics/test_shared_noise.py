@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points lend each other their noise, except what a boot does to all of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from storqual.statistics.shared_noise import common_spread, session_mean_noise
+
+
+def wrong_passes(common: float, *, points: int = 15, sessions: int = 2, trials: int = 400) -> float:
+    """Percent of points at the margin that a single look passes."""
+    rng = np.random.default_rng(11)
+    passed = 0.0
+    for _ in range(trials):
+        own = 0.005 * np.exp(0.3 * rng.standard_normal((points, 1)))
+        arms = [
+            own * rng.standard_normal((points, sessions)) + common * rng.standard_normal((1, sessions))
+            for _ in range(2)
+        ]
+        noise = session_mean_noise(arms[0], arms[1])
+        assert noise is not None
+        error = np.sqrt([2 * one.variance / sessions for one in noise])
+        reach = -special.stdtrit([one.df for one in noise], 0.05)
+        passed += float(np.mean(arms[1].mean(axis=1) - arms[0].mean(axis=1) > reach * error))
+    return 100 * passed / trials
+
+
+@pytest.mark.parametrize("common", [0.0, 0.005, 0.01])
+def test_error_rates_hold_when_a_boot_shifts_all_points(common: float) -> None:
+    """More points must not make up for too few boots (two standard errors and a little are allowed for)."""
+    assert wrong_passes(common) <= 7.0
+
+
+def test_points_that_are_alike_share_their_degrees_of_freedom() -> None:
+    """Fifteen points of two degrees each know their noise far better than one."""
+    rng = np.random.default_rng(1)
+    arms = 0.005 * rng.standard_normal((2, 15, 2))
+    noise = session_mean_noise(arms[0], arms[1])
+    assert noise is not None
+    assert np.median([one.df for one in noise]) > 8
+    assert np.median([one.variance for one in noise]) == pytest.approx(0.005**2, rel=0.6)
+
+
+def test_points_that_differ_keep_to_themselves() -> None:
+    """Variances over four orders of magnitude say little about each other."""
+    rng = np.random.default_rng(2)
+    variances = 10.0 ** rng.uniform(-8, -2, 30)
+    shared = common_spread(variances, 10.0)
+    assert shared is not None
+    assert shared.df < 3
+
+
+def test_a_shift_of_all_points_keeps_the_degrees_of_freedom_of_sessions() -> None:
+    """What all points share is known from as many boots as there were, however many points."""
+    rng = np.random.default_rng(3)
+    arms = 0.0005 * rng.standard_normal((2, 40, 2)) + 0.01 * rng.standard_normal((2, 1, 2))
+    noise = session_mean_noise(arms[0], arms[1])
+    assert noise is not None
+    assert max(one.df for one in noise) < 2.6
+
+
+@pytest.mark.parametrize("points", [1, 4])
+def test_few_points_share_nothing(points: int) -> None:
+    """Four variances are no distribution."""
+    arms = np.random.default_rng(4).standard_normal((2, points, 2))
+    assert session_mean_noise(arms[0], arms[1]) is None
+
+
+def test_equal_points_have_a_finite_weight() -> None:
+    """No spread at all between variances: their weight is that of all of them together."""
+    shared = common_spread(np.full(10, 0.0004), 4.0)
+    assert shared is not None
+    assert shared.df == 36.0
+    assert np.isfinite(shared.variance)
