@@ -27,6 +27,8 @@ def settings_of(material: Material) -> tuple[SettingRow, ...]:
             target = str(setting.get("drive") or setting.get("adapter") or setting.get("target") or "bench")
             arms = found.setdefault((str(setting.get("name")), target), {})
             arms.setdefault(arm, []).append(setting)
+    # an arm that never got so far differs in nothing: the first screen says that it was not provisioned
+    both = len({arm for arm, _ in material.provisioned()}) > 1
     groups: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
     for (name, target), arms in found.items():
         shown = [_shown(arms.get(arm, ())) for arm in ARMS]
@@ -39,7 +41,7 @@ def settings_of(material: Material) -> tuple[SettingRow, ...]:
             name,
             baseline,
             candidate,
-            _differs(baseline, candidate),
+            both and _differs(baseline, candidate),
             wrong,
         )
         for (name, baseline, candidate, wrong), targets in groups.items()
@@ -89,25 +91,27 @@ def _text(value: object) -> str:
 
 
 def flatten(value: object, prefix: str = "") -> dict[str, str]:
-    """Nested mappings as dotted names with texts; a list of mappings is numbered, a list of values is one text."""
+    """Nested mappings as dotted names with texts; several mappings of a list are numbered, values are one text."""
     if isinstance(value, dict):
         items: list[tuple[object, object]] = list(value.items())
     elif isinstance(value, (list, tuple)) and any(isinstance(one, (dict, list)) for one in value):
-        items = list(enumerate(value))
+        # a drop's section is a list of one nearly always: a number then tells nothing
+        items = list(enumerate(value)) if len(value) > 1 else [("", value[0])]
     else:
         return {prefix: _text(value)} if prefix else {}
     found: dict[str, str] = {}
     for key, inner in items:
-        found.update(flatten(inner, f"{prefix}.{key}" if prefix else str(key)))
+        found.update(flatten(inner, ".".join(filter(None, (prefix, str(key))))))
     return found
 
 
 def _compare(columns: Iterable[Mapping[str, str]]) -> tuple[KeyValue, ...]:
-    """Names with a value per column, those that differ first."""
+    """Names with a value per column, those that differ first; with an empty column there is nothing to compare."""
     listed = list(columns)
+    comparable = all(listed)
     names = dict.fromkeys(name for column in listed for name in column)
     rows = [
-        KeyValue(name, values, len(set(values)) > 1)
+        KeyValue(name, values, comparable and len(set(values)) > 1)
         for name in names
         for values in [tuple(c.get(name, DASH) for c in listed)]
     ]

@@ -69,9 +69,12 @@ def subject(material: Material) -> Iterable[str]:
     for arm, entry in material.provisioned():
         if entry.get("kernel"):
             kernels.setdefault(arm, []).append(str(entry["kernel"]))
-    told = [" and ".join(dict.fromkeys(kernels.get(arm) or ["not provisioned"])) for arm in ("baseline", "candidate")]
-    if kernels:
-        yield f"Kernel {told[0]} in both arms" if told[0] == told[1] else f"Kernel {told[1]} against {told[0]}"
+    told = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
+    first, second = told.get("baseline"), told.get("candidate")
+    if first and second:
+        yield f"Kernel {first} in both arms" if first == second else f"Kernel {second} against {first}"
+    elif first or second:
+        yield f"Kernel {first or second}; the {'candidate' if first else 'baseline'} was not provisioned"
 
 
 def _kind(bench: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping
         shown = count(sectors, "verdict:/sectors_written_outside_claims")
         return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
     if reason and reason in (verdict.get("warnings") or ()):
-        return (f"The rig was not valid: {reason.rstrip('.')}.",)
+        return (f"The run is not valid; {reason.rstrip('.')}.",)
     told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
     if told:
         return told

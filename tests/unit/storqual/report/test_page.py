@@ -391,3 +391,29 @@ def test_an_interval_without_bounds_keeps_the_table_readable(tmp_path: Path) -> 
     (run / "verdict.json").write_text(json.dumps(verdict))
     shown = read_page(build_report(run)).find("c0").text()
     assert f"{MINUS}5.96e+11 % to +100.0 %" in shown
+
+
+def test_an_arm_that_was_never_provisioned_differs_in_nothing(tmp_path: Path) -> None:
+    """It is said to be missing, and not compared line by line with the arm that ran."""
+    setting = {"drive": "0x5", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": None}
+    run = judged(tmp_path, points=QUICK[:1], settings={"baseline": [setting]})
+    document = json.loads((run / "run.json").read_text())
+    document["provisioned"] = [one for one in document["provisioned"] if one["arm"] == "baseline"]
+    (run / "run.json").write_text(json.dumps(document))
+    page = read_page(build_report(run))
+    assert "Kernel 6.1.0-47-amd64; the candidate was not provisioned" in header(page)
+    tables = {table.all("caption")[0].text(): table for table in page.section("arms").all("table")}
+    for caption in ("Settings of both arms; differences first", "What the arms ran on"):
+        assert "differs" not in tables[caption].all("tbody")[0].text()
+
+
+def test_a_section_of_a_drop_that_is_a_list_of_one_has_a_plain_name(tmp_path: Path) -> None:
+    """`driver.kernel.package`, not `driver.0.kernel.package`."""
+    manifests = {
+        arm: {"driver": [{"kernel": {"package": f"linux-image-{arm}"}}], "firmware": [{"file": "a"}, {"file": arm}]}
+        for arm in ("baseline", "candidate")
+    }
+    run = judged(tmp_path, points=QUICK[:1], manifests=manifests)
+    text = read_page(build_report(run)).section("subject").text()
+    assert "driver.kernel.package linux-image-baseline" in text
+    assert "firmware.1.file baseline" in text
