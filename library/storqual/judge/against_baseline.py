@@ -237,6 +237,8 @@ def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
         source=values[0][0].source,
         loss_p=analysis.loss_p,
         error=finite(spread) if analysis.df > 0 else None,
+        units=analysis.units,
+        wanted=decision.pairs_wanted,
     )
 
 

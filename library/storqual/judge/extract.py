@@ -7,7 +7,7 @@ A campaign has a hundred thousand samples with histograms in each; they are read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Metric, Unavailable, Value
@@ -45,26 +45,42 @@ class Launch:
 
 @dataclass(slots=True)
 class Place:
-    """The launches of one point by arm, in the order they were measured."""
+    """The launches of one point by arm, in the order they were measured; `fresh` are those that confirm a fail."""
 
     arms: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+    fresh: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
 
     def of(self, arm: str) -> Sequence[Launch]:
         """The launches of `arm`."""
         return self.arms.get(arm, ())
 
+    def confirming(self) -> Place | None:
+        """The fresh launches as a place of their own; None unless both arms have some."""
+        if all(self.fresh.get(arm) for arm in ("baseline", "candidate")):
+            return Place(self.fresh)
+        return None
 
-def extract(samples: Iterable[Sample], wanted: Mapping[Key, Sequence[str]]) -> dict[Key, Place]:
-    """Values by place; `wanted` says which metrics are judged at which point. Other points are passed by."""
+
+def extract(
+    samples: Iterable[Sample],
+    wanted: Mapping[Key, Sequence[str]],
+    confirming: Collection[tuple[str, str]] = frozenset(),
+) -> dict[Key, Place]:
+    """Values by place; `wanted` says which metrics are judged at which point. Other points are passed by.
+
+    `confirming` are the sessions (bench, session) that were measured to confirm a fail.
+    """
     places: dict[Key, Place] = {}
     for sample in samples:
         key = (sample.bench, sample.adapter, sample.point)
         names = wanted.get(key)
         if names is None:
             continue
-        places.setdefault(key, Place()).arms[sample.arm].append(_launch(sample, names))
+        place = places.setdefault(key, Place())
+        arms = place.fresh if (sample.bench, sample.session) in confirming else place.arms
+        arms[sample.arm].append(_launch(sample, names))
     for place in places.values():
-        for launches in place.arms.values():
+        for launches in (*place.arms.values(), *place.fresh.values()):
             launches.sort(key=lambda launch: launch.start)
     return places
 

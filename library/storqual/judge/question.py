@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from storqual.judge.extract import Launch, Place
 from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
@@ -52,7 +52,9 @@ class Judged:
     loss_p: float = 1.0
     error: float | None = None
     """Standard error of the log-ratio, for the shift of all points together."""
-    notes: tuple[str, ...] = field(default=())
+    units: int = 0
+    wanted: int = 0
+    """Pairs (sessions per arm) that were used, and how many more would decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from storqual.judge.confirmation import confirm, confirming_sessions
 from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
 from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
@@ -31,7 +32,7 @@ from storqual.statistics.analysis import Looks
 from storqual.store import Check, Run, Sample, ledger, read_run, sha256_of
 from storqual_core.errors import BadInputError
 
-__all__ = ["judge_run", "questions_of"]
+__all__ = ["judge_run", "looks_of", "questions_of"]
 
 SCHEMA = "storqual.verdict/1"
 _ARMS = ("baseline", "candidate")
@@ -82,7 +83,8 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
     seen: set[tuple[Key, str]] = set()
     questions = questions_of(run, rules, policy, _watched(stream(run.path), seen))
-    judged = answer(questions, looks_of(run), read_histories(files.get("history")))
+    looks, histories = looks_of(run), read_histories(files.get("history"))
+    judged = confirm(questions, answer(questions, looks, histories), looks, histories)
     judged = corrected(questions, judged)
     findings = log_findings(run)
     said = [said_of(question, findings) for question in questions]
@@ -128,7 +130,7 @@ def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]
         point.key: [one.metric for one in criteria if one.metric in METRICS]
         for point, criteria in zip(points, asked, strict=True)
     }
-    places = extract(samples, wanted)
+    places = extract(samples, wanted, confirming_sessions(run))
     peers: defaultdict[tuple[str, str], list[tuple[str, Place]]] = defaultdict(list)
     if any(one.against == "peers" for criteria in asked for one in criteria):
         for (bench, adapter, name), place in places.items():

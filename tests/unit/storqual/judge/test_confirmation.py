@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign that goes on: what it still needs, and what fresh launches make of a fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.judge.interim import needs
+from storqual.judge.verdict import judge_run
+from storqual.store import read_run
+from tests.make_run import make_run
+from tests.synthetic_shape import POINTS
+
+POINT = POINTS[1]
+
+
+def sequential(tmp_path: Path, *, fresh: int = 0, **shape: Any) -> Path:
+    """A run that may stop at any look; its last `fresh` sessions confirm a fail."""
+    path = make_run(tmp_path, **{"noise": 0.004, "sessions": 12, "launches": 1, **shape})
+    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    document["plan"]["looks"] = "every"
+    for session in document["plan"]["sessions"][len(document["plan"]["sessions"]) - fresh :]:
+        session["purpose"] = "confirm"
+    (path / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def change(path: Path, factor: float, sessions: set[str]) -> None:
+    """Make the candidate's reads at POINT faster or slower in some sessions."""
+    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line["arm"] == "candidate" and line["point"] == POINT and line["session"] in sessions:
+            line["primitives"]["read_ios"] = int(factor * line["primitives"]["read_ios"])
+            line["series"]["iops"] = [factor * value for value in line["series"]["iops"]]
+    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def outcome_at(path: Path, adapter: str) -> tuple[str, str]:
+    """Outcome and reason of IOPS at POINT."""
+    entries = judge_run(path)["criteria"]
+    found = next(e for e in entries if (e["id"], e["adapter"], e["point"]) == ("iops", adapter, POINT))
+    return found["outcome"], found["reason"]
+
+
+LATE = {f"s{number:02d}" for number in range(7, 13)}
+EARLY = {f"s{number:02d}" for number in range(1, 7)}
+
+
+def test_two_fails_make_a_fail(tmp_path: Path) -> None:
+    """The loss is there in the fresh sessions too."""
+    path = sequential(tmp_path, fresh=6)
+    change(path, 0.8, EARLY | LATE)
+    outcome, reason = outcome_at(path, "sym")
+    assert outcome == "FAIL"
+    assert "confirmed on fresh launches" in reason
+
+
+def test_a_fail_and_a_pass_decide_nothing(tmp_path: Path) -> None:
+    """A pass never overturns a fail, and a fail that does not come again is none."""
+    path = sequential(tmp_path, fresh=6)
+    change(path, 0.8, EARLY)
+    outcome, reason = outcome_at(path, "sym")
+    assert outcome == "INCONCLUSIVE"
+    assert "passes" in reason
+
+
+def test_fresh_launches_do_not_dilute_the_first_ones(tmp_path: Path) -> None:
+    """A loss that shows only when measured afresh was no fail: the first decision was a pass."""
+    path = sequential(tmp_path, fresh=6)
+    change(path, 0.8, LATE)
+    assert outcome_at(path, "sym")[0] == "PASS"
+
+
+def test_a_quiet_unchanged_campaign_needs_nothing(tmp_path: Path) -> None:
+    """It may stop."""
+    assert needs(read_run(sequential(tmp_path))) == []
+
+
+def test_a_fail_needs_confirmation_and_a_noisy_point_more(tmp_path: Path) -> None:
+    """What is decided soonest comes first."""
+    path = sequential(tmp_path / "a", effect={f"sym/{POINT}": -0.2})
+    confirm = needs(read_run(path))
+    assert [(need.what, need.point.adapter, need.point.point) for need in confirm] == [("confirm", "sym", POINT)]
+    noisy = needs(read_run(sequential(tmp_path / "b", noise=0.12)))
+    assert {need.what for need in noisy} == {"more"}
+    assert all(need.units >= 1 and need.unit == "session" for need in noisy)
+    assert [need.units for need in noisy] == sorted(need.units for need in noisy)
+
+
+def test_a_confirmed_fail_needs_nothing_more(tmp_path: Path) -> None:
+    """It was measured afresh."""
+    path = sequential(tmp_path, fresh=6)
+    change(path, 0.8, EARLY | LATE)
+    assert [need for need in needs(read_run(path)) if need.what == "confirm"] == []
+
+
+@pytest.mark.parametrize("status", ["refused", "io_error"])
+def test_what_is_broken_is_not_measured_again(tmp_path: Path, status: str) -> None:
+    """More of the same would not help."""
+    path = sequential(tmp_path, statuses={f"sym/{POINT}": status})
+    assert (f"sym/{POINT}") not in {f"{need.point.adapter}/{need.point.point}" for need in needs(read_run(path))}
