@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Iterable, Pattern
 
 __all__ = ["KINDS", "MARKER", "Finding", "classify", "find_all"]
@@ -32,12 +33,12 @@ class Finding:
         )
 
 
-def _any(*patterns: str) -> Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+def _any(*patterns: str) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
 # kind -> what it is in words, its patterns; order is rank
-KINDS: dict[str, tuple[str, Pattern[str]]] = {
+KINDS: dict[str, tuple[str, str]] = {
     # the kernel core: BUG, WARN, traps, sanitisers, lockdep, watchdogs and RCU
     "kernel_bug": (
         "the kernel found a fault in itself",
@@ -169,11 +170,17 @@ KINDS: dict[str, tuple[str, Pattern[str]]] = {
 }
 
 
+@lru_cache(maxsize=None)
+def _compiled() -> dict[str, Pattern[str]]:
+    """The patterns, compiled when the kernel first says something: a quiet block never needs them."""
+    return {kind: re.compile(pattern, re.IGNORECASE) for kind, (_, pattern) in KINDS.items()}
+
+
 def classify(text: str) -> str | None:
     """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers."""
     if text.startswith(MARKER):
         return None
-    for kind, (_, pattern) in KINDS.items():
+    for kind, pattern in _compiled().items():
         if pattern.search(text):
             return kind
     return None
