@@ -11,6 +11,7 @@ from typing import Any, ContextManager, Mapping, Sequence
 from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved, remember
 from .errors import BadInputError, StorqualError, ToolError
+from .initramfs import builds_in
 from .kernel_boot import System, check_trial, keep, last_words, read_facts, saved_boot, trial
 from .provision_drives import LOCK_WAIT_S
 from .provisioned import PartialError, Provisioned, TrialFailedError
@@ -108,15 +109,17 @@ def _verify(request: BootRequest, system: System) -> dict[str, Any]:
             evidence=last_words(),
         )
     problems = [
-        problem for name, builds in facts["modules"].items() for problem in _stale(name, builds, request.kernel)
+        problem
+        for name, builds in facts["modules"].items()
+        for problem in _stale(name, builds, request.kernel, system, facts["installed"].get(request.kernel, ""))
     ]
     if problems:
         raise ToolError("\n".join(problems))
     return {"changed": False, "settings": _driver_records(facts, request.kernel), "steps": [], "facts": facts}
 
 
-def _stale(name: str, found: Mapping[str, Any], kernel: str) -> list[str]:
-    """A loaded driver that is not the one on disk came from an initramfs that was not rebuilt."""
+def _stale(name: str, found: Mapping[str, Any], kernel: str, system: System, initrd: str) -> list[str]:
+    """A loaded driver that is not the one on disk: most often the initramfs was not rebuilt, which is looked up."""
     loaded, disk = found["loaded"], found["disk"].get(kernel)
     if loaded is None:
         if disk is None:
@@ -128,7 +131,13 @@ def _stale(name: str, found: Mapping[str, Any], kernel: str) -> list[str]:
         )
     if disk is not None and loaded["srcversion"] and loaded["srcversion"] != disk["srcversion"]:
         builds = f"build {loaded['srcversion']} is loaded, build {disk['srcversion']} is on disk"
-        return [f"driver {name}: {builds} for kernel {kernel}; its initramfs is stale (update-initramfs -u)"]
+        packed = builds_in(f"{system.boot}/{initrd}", [name])[name] if initrd else None
+        why = "its initramfs does not carry the driver, so something else loaded it"
+        if packed is not None:
+            why = f"its initramfs carries build {packed.srcversion}"
+            if packed.srcversion == loaded["srcversion"]:
+                why += ", which is stale (update-initramfs -u)"
+        return [f"driver {name}: {builds} for kernel {kernel}; {why}"]
     return []
 
 

@@ -13,8 +13,10 @@ from storqual_core.provision_boot import BootRequest, PackageRequest, provision_
 from storqual_core.provisioned import PartialError, TrialFailedError
 from storqual_core.restore import Tools, restore
 from tests.unit.storqual_core.fake_boot import FakeBench
+from tests.unit.storqual_core.test_initramfs import archive
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
+STALE = b"\x7fELF\0srcversion=AAAA\0"
 DEB = f"/p/linux-image-new_6.1.2_{NEW}.deb"
 
 
@@ -84,6 +86,7 @@ def test_a_driver_from_a_stale_initramfs_is_found(bench: FakeBench) -> None:
     boot(bench, "trial", kernel=NEW, mark="abc")
     bench.reboot()
     (bench.folder / "sys" / "module" / "sym53c8xx" / "srcversion").write_text("AAAA\n")
+    (bench.folder / "boot" / f"initrd.img-{NEW}").write_bytes(archive({"lib/sym53c8xx.ko": STALE}))
     with pytest.raises(
         ToolError, match=r"sym53c8xx: build AAAA is loaded, build BBBB is on disk .* initramfs is stale"
     ):
@@ -226,3 +229,14 @@ def test_an_installation_that_fails_is_told_with_the_state_after_it(tmp_path: Pa
     with pytest.raises(PartialError, match="dpkg could not install") as caught:
         provision_package(request, bench.system)
     assert caught.value.settings[0].read_back == ""
+
+
+def test_a_driver_that_neither_disk_nor_initramfs_has_is_told_apart(bench: FakeBench) -> None:
+    """Somebody loaded it by hand."""
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    (bench.folder / "sys" / "module" / "sym53c8xx" / "srcversion").write_text("CCCC\n")
+    for image, words in (({}, "does not carry the driver"), ({"sym53c8xx.ko": STALE}, "carries build AAAA$")):
+        (bench.folder / "boot" / f"initrd.img-{NEW}").write_bytes(archive(image))
+        with pytest.raises(ToolError, match=words):
+            boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])
