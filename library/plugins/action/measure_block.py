@@ -26,10 +26,11 @@ class ActionModule(ActionBase):
     """Upload the bench program and the block file, start or attach, collect, and say how the block ended.
 
     Arguments: `run` (run directory), `block` (its name), `state_dir` (on the bench), `poll_s`, `python` (the bench's
-    interpreter), `disturb` (what the candidate drop of a virtual bench asks to happen meanwhile).
+    interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
+    state folder on the control node).
     """
 
-    _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "state_dir"})
+    _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "state_dir", "virtual_state"})
     _supports_check_mode = True
     TRANSFERS_FILES = True
 
@@ -47,7 +48,7 @@ class ActionModule(ActionBase):
             lambda text, end: display.display(text, newline=end == "\n"),
             live=os.environ.get("STORQUAL_LIVE") == "1",
         )
-        disturb = self._disturbance(run, bench, arguments.get("disturb"), task_vars or {})
+        disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
 
         def show(progress: Progress | None, trouble: str) -> None:
             if trouble:
@@ -106,10 +107,10 @@ class ActionModule(ActionBase):
             raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
 
     @staticmethod
-    def _disturbance(run: Path, bench: str, disturb: Any, variables: dict[str, Any]) -> Any:
+    def _disturbance(run: Path, bench: str, disturb: Any, virtual_state: str) -> Any:
         """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
         if not disturb:
             return lambda: None
         from storqual.disturbance import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
 
-        return unplug_later(run, bench, disturb, str(variables["campaign_virtual_state"]), time.monotonic)
+        return unplug_later(run, bench, disturb, virtual_state, time.monotonic)
