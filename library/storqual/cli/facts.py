@@ -55,7 +55,7 @@ def facts_command(inventories: tuple[str, ...], limit: str | None, write_invento
         for name, facts in found.items():
             click.echo(terminal_text(f"{name}  kernel {facts['kernel']['release']}  boot {facts['boot_id']}"))
             for adapter in facts["adapters"]:
-                click.echo(terminal_text(f"  {adapter.get('address')}  {adapter.get('driver')}"))
+                click.echo(terminal_text(f"  {adapter.get('pci')}  {adapter.get('driver')}"))
             for drive in facts["drives"]:
                 click.echo(
                     terminal_text(
