@@ -1,7 +1,7 @@
 # Every target sets up what it needs first; any of them works on a fresh machine, in any order.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help qualify test test-fast lint benchmark bench-up bench-down clean setup setup-bench
+.PHONY: help qualify test test-fast test-long lint benchmark bench-up bench-down clean setup setup-bench
 
 BASELINE ?= stable
 CANDIDATE ?= backport
@@ -22,10 +22,13 @@ qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; ze
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
 
 test: setup-bench ## all tests, the virtual bench included
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests -m 'not long'
+
+test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
+	@$(BIN)/python -m pytest tests -m long
 
 test-fast: setup ## tests that need no virtual bench
-	@$(BIN)/python -m pytest tests -m 'not bench'
+	@$(BIN)/python -m pytest tests -m 'not bench and not long'
 
 lint: setup ## all linters
 	@ci/lint
