@@ -34,6 +34,12 @@ class Collector:
         if not any(e.kind == "block_started" and e.fields.get("block") == block for e in iter_events(run)):
             append_event(run, "block_started", fields)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the run holds any sample yet."""
+        path = self._run / "samples.jsonl"
+        return path.is_file() and path.stat().st_size > 0
+
     def take(self, text: str) -> int:
         """Store the samples in complete spool lines; returns how many were new.
 

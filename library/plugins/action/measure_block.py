@@ -75,7 +75,10 @@ class ActionModule(ActionBase):
         if end.outcome == "died":
             collector.lose(end.message)
         if end.outcome == "refused":
-            result.update(failed=True, storqual_exit_code=4)
+            result["failed"] = True
+            if not collector.measured:
+                # later on it is the rig that changed, such as a drive that was pulled: the verdict says so
+                result["storqual_exit_code"] = 4
         return result
 
     def _shell(self, command: str) -> tuple[int, str, str]:
