@@ -88,7 +88,8 @@ def test_a_driver_from_a_stale_initramfs_is_found(bench: FakeBench) -> None:
     (bench.folder / "sys" / "module" / "sym53c8xx" / "srcversion").write_text("AAAA\n")
     (bench.folder / "boot" / f"initrd.img-{NEW}").write_bytes(archive({"lib/sym53c8xx.ko": STALE}))
     with pytest.raises(
-        ToolError, match=r"sym53c8xx: build AAAA is loaded, build BBBB is on disk .* initramfs is stale"
+        ToolError,
+        match=r"sym53c8xx: build AAAA is loaded, build BBBB is on disk .* carries build AAAA, which is stale",
     ):
         boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])
 
