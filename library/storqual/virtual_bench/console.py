@@ -16,6 +16,7 @@ _PANIC_END = re.compile(r"---\[ end Kernel panic")
 _TROUBLE = re.compile(
     r"BUG:|Oops|general protection fault|Unable to handle kernel|VFS: Cannot open root|sysrq: |Call Trace:"
 )
+_BOOT = re.compile(r"---\[ end Kernel panic|\] Linux version \d")
 _BEFORE, _AFTER = 60, 80
 
 
@@ -49,6 +50,8 @@ def panic_text(text: str) -> str:
     at = panics[-1]
     first = at
     for number in range(at, max(-1, at - _BEFORE), -1):
+        if number < at and _BOOT.search(lines[number]):
+            break  # trouble of the boot before
         if _TROUBLE.search(lines[number]):
             first = number
     last = next(

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual bench is described completely, or every problem of its inventory entry is told at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from storqual.virtual_bench.description import describe, from_plain
+from storqual_core.errors import BadInputError
+
+
+def _drive(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "wwn": f"0x5000c50015ea{number:04x}",
+        "serial": f"SYM{number:07d}",
+        "vendor": "SEAGATE",
+        "model": "ST336607LW",
+        "revision": "0007",
+        "size": "1GiB",
+        "rotation_rate": 10000,
+        "virtual": {"iops": 200, "bandwidth": "12MiB"},
+        **changes,
+    }
+
+
+def _bench(*drives: dict[str, Any], pci: str = "0000:00:05.0", device: str = "lsi53c895a") -> tuple[Any, Any]:
+    return {"sym": {"pci": pci, "drives": list(drives)}}, {"adapters": {"sym": {"device": device}}}
+
+
+def _problems(adapters: Any, virtual: Any) -> list[str]:
+    with pytest.raises(BadInputError) as raised:
+        describe("vbench", adapters, virtual)
+    return raised.value.problems
+
+
+def test_sizes_and_limits_become_numbers() -> None:
+    """Bytes and bytes per second."""
+    bench = describe("vbench", *_bench(_drive(1)))
+    drive = bench.drives[0]
+    assert (drive.size, drive.iops, drive.bandwidth) == (2**30, 200, 12 * 2**20)
+    assert (drive.identity, drive.device) == ("0x5000c50015ea0001", "sym-0")
+
+
+def test_a_drive_without_a_wwn_is_known_by_its_serial_in_lower_case() -> None:
+    """Identities are compared in lower case everywhere."""
+    assert describe("vbench", *_bench(_drive(1, wwn=None))).drives[0].identity == "sym0000001"
+
+
+def test_a_drive_is_found_by_wwn_and_by_serial_whatever_the_case() -> None:
+    """People copy either from a label."""
+    bench = describe("vbench", *_bench(_drive(1)))
+    assert bench.drive("0x5000C50015EA0001") == bench.drive("sym0000001") == bench.drives[0]
+
+
+def test_a_drive_that_is_not_there_is_named() -> None:
+    """A wrong key in a drop says which."""
+    with pytest.raises(BadInputError, match="0x5000c50015eaffff"):
+        describe("vbench", *_bench(_drive(1))).drive("0x5000c50015eaffff")
+
+
+def test_the_order_of_adapters_in_the_inventory_means_nothing() -> None:
+    """A running bench equals the inventory it was started from, however that was passed on."""
+    adapters = {"a": {"pci": "0000:00:06.0", "drives": []}, "b": {"pci": "0000:00:05.0", "drives": []}}
+    virtual = {"adapters": {"a": {"device": "mptsas1068"}, "b": {"device": "lsi53c895a"}}}
+    turned = {"b": adapters["b"], "a": adapters["a"]}
+    assert describe("vbench", adapters, virtual) == describe("vbench", turned, virtual)
+
+
+def test_a_description_survives_json() -> None:
+    """It is kept beside the running bench."""
+    bench = describe("vbench", *_bench(_drive(1), _drive(2)))
+    assert from_plain(bench.plain()) == bench
+
+
+def test_every_problem_is_told_at_once() -> None:
+    """One look at the message is enough to mend the inventory."""
+    problems = _problems(
+        *_bench(
+            _drive(1, size="1 furlong"),
+            _drive(2, wwn="0x12"),
+            _drive(3, model="a model name that is too long for INQUIRY"),
+            _drive(4, virtual={"iops": -1, "speed": 3}),
+            _drive(5, serial="SYM0000006"),
+            _drive(6),
+        )
+    )
+    for part in ("furlong", "0x12", "too long for INQUIRY", "virtual.iops", "virtual.speed", "SYM0000006 is used 2"):
+        assert any(part in problem for problem in problems), part
+
+
+@pytest.mark.parametrize("size", [0, -4096, 1000, "511"])
+def test_a_size_that_is_no_whole_number_of_blocks_is_refused(size: object) -> None:
+    """A drive of half a block does not exist."""
+    assert any(".size" in problem for problem in _problems(*_bench(_drive(1, size=size))))
+
+
+def test_more_drives_than_the_emulated_bus_has_ids_are_refused() -> None:
+    """QEMU itself would say it later and less clearly."""
+    problems = _problems(*_bench(*(_drive(number) for number in range(8))))
+    assert any("room for 7 drives, found 8" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("pci", ["", "0000:00:02.0", "0000:01:05.0", "5", "0000:00:25.0"])
+def test_a_slot_that_is_taken_or_absent_is_refused(pci: str) -> None:
+    """Slots up to 4 belong to the machine, its root disk and its network."""
+    assert any(".pci" in problem for problem in _problems(*_bench(_drive(1), pci=pci)))
+
+
+def test_a_device_that_is_not_emulated_is_refused_with_those_that_are() -> None:
+    """There is no mpt3sas card in QEMU, and the message says what there is."""
+    assert any("megasas-gen2" in problem for problem in _problems(*_bench(device="mpt3sas")))
+
+
+def test_an_adapter_needs_both_its_hardware_and_its_device() -> None:
+    """One half alone is a spelling mistake."""
+    adapters, virtual = _bench(_drive(1))
+    assert _problems(adapters, {"adapters": {}})
+    assert _problems({}, virtual)
+
+
+def test_two_drives_with_one_wwn_are_refused() -> None:
+    """A claim must name one drive."""
+    assert any("WWN" in problem for problem in _problems(*_bench(_drive(1), _drive(1, serial="X"))))
+
+
+def test_a_host_name_that_could_be_an_option_is_refused() -> None:
+    """The name is a word of ssh's command line."""
+    adapters, virtual = _bench(_drive(1))
+    with pytest.raises(BadInputError):
+        describe("-oProxyCommand=x", adapters, virtual)
