@@ -12,6 +12,7 @@ import os
 import time
 
 from storqual.judge import History
+from tests.benchmark.large_run import judging_cost
 from tests.benchmark.simulator import NOISES, Bench
 from tests.benchmark.trials import Cell, run_pairs, run_sessions
 
@@ -19,6 +20,7 @@ SEED = 4
 EFFECTS = (0.0, -0.01, -0.03, -0.05, -0.08)
 DESIGNS = ((2, 15), (3, 10), (4, 8), (6, 6), (8, 4), (12, 4))
 SESSION_EFFECT = 0.01
+FULL = 1000
 HEADER = (
     f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}"
     f"{'bench s':>9}{'once s':>8}{'wanted':>8}"
@@ -30,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=int(os.environ.get("STORQUAL_BENCHMARK_TRIALS", "1000")))
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", choices=("pairs", "history", "short", "sessions", "dips"), default=None)
+    parser.add_argument("--only", choices=PARTS, default=None)
     options = parser.parse_args()
     began = time.monotonic()
     print(
@@ -38,8 +40,7 @@ def main() -> None:
     )
     print("pass and FAIL: after confirmation of fails on fresh data; fail once: the first decision alone; open: not")
     print("decided within the launches; wanted: median of further pairs (sessions per arm) that those ask for.")
-    parts = {"pairs": _pairs, "history": _history, "short": _short, "dips": _dips, "sessions": _sessions}
-    for name, part in parts.items():
+    for name, part in PARTS.items():
         if options.only in (None, name):
             part(options.trials, options.seed)
     print(f"\n{time.monotonic() - began:.0f} s of this machine")
@@ -82,6 +83,25 @@ def _sessions(trials: int, seed: int) -> None:
     _row("1 session x 30", 0.0, run_sessions(bench, trials, seed))
 
 
+def _matrix(trials: int, seed: int) -> None:
+    count = max(1, trials // 50)
+    print(f"\nmatrices of 200 points, mixed noise, fails confirmed on fresh data; {count} matrices")
+    cells = [run_pairs(Bench(NOISES["mixed"]), 200, seed + number) for number in range(count)]
+    print(f"  with any FAIL, all unchanged: {sum(cell.fail > 0 for cell in cells)} of {count}")
+    lost = run_pairs(Bench(NOISES["mixed"], -0.05), count, seed)
+    print(f"  the one point that lost 5 % is found in {lost.fail:.0f} %, passed in {lost.passed:.0f} %")
+
+
+def _cost(trials: int, seed: int) -> None:
+    del seed
+    print("\njudging large runs, one launch in each of two sessions")
+    print(f"{'samples':>10}{'processor s':>13}{'clock s':>9}{'MB':>7}{'us / sample':>13}")
+    for benches, points in ((2, 250), (20, 250), (200, 250))[: 3 if trials >= FULL else 2]:
+        cost = judging_cost(benches, points)
+        each = 1e6 * cost.processor_s / cost.samples
+        print(f"{cost.samples:>10}{cost.processor_s:>13.1f}{cost.clock_s:>9.1f}{cost.megabytes:>7.0f}{each:>13.0f}")
+
+
 def _head(title: str) -> None:
     print(f"\n{title}\n{HEADER}", flush=True)
 
@@ -93,6 +113,16 @@ def _row(name: str, effect: float, cell: Cell) -> None:
         flush=True,
     )
 
+
+PARTS = {
+    "pairs": _pairs,
+    "history": _history,
+    "short": _short,
+    "dips": _dips,
+    "sessions": _sessions,
+    "matrix": _matrix,
+    "cost": _cost,
+}
 
 if __name__ == "__main__":
     main()
