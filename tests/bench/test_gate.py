@@ -178,6 +178,7 @@ def test_no_matching_host_is_never_a_pass(tmp_path: Path) -> None:
     assert qualify(tmp_path, *drops("even", "same"), "--limit", "nosuch").code == 2
 
 
+@pytest.mark.long
 def test_a_killed_controller_is_resumed_without_losing_or_repeating_a_sample(tmp_path: Path) -> None:
     """A kill -9 in the middle of a block, then --resume: each launch has one sample, and the gate passes."""
     log = tmp_path / "output.log"
