@@ -211,14 +211,12 @@ def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
     elif decision.outcome == "pass" and rule.marginal is not None and low + rule.margin < rule.marginal:
         outcome = "MARGINAL"
         reason = (
-            f"shown to lose less than {percent(rule.margin)}, but barely: "
-            f"shift {percent(decision.shift, signed=True)} "
-            f"({percent(low, signed=True)} to {percent(high, signed=True)})"
+            f"a loss of {percent(rule.margin)} is excluded, but the interval reaches to {percent(low, signed=True)}"
         )
     elif decision.outcome == "pass":
         outcome = "PASS"
         reason = (
-            f"shown to lose less than {percent(rule.margin)}: shift {percent(decision.shift, signed=True)} "
+            f"a loss of {percent(rule.margin)} is excluded: shift {percent(decision.shift, signed=True)} "
             f"({percent(low, signed=True)} to {percent(high, signed=True)})"
         )
     else:

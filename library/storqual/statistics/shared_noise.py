@@ -26,29 +26,16 @@ Floats = NDArray[np.float64]
 FEWEST_POINTS = 5
 """Points from which their variances say something about each other."""
 _NOISIER = 0.05
-_OUTLYING = 0.01
 
 
 def common_spread(variances: Floats, df: float, floor: float = LAUNCH_FLOOR**2) -> Prior | None:
     """The distribution that variances of `df` degrees of freedom each are drawn from: its scale and weight.
 
-    A point far noisier than the others can explain is left out: a stall in one launch must not cost all points their
-    decision. None for too few points. The weight is at most that of all points together.
+    None for too few points. The weight is at most that of all points together.
     """
-    s2 = np.sort(np.maximum(np.asarray(variances, dtype=np.float64), floor))
+    s2 = np.maximum(np.asarray(variances, dtype=np.float64), floor)
     if len(s2) < FEWEST_POINTS or df <= 0:
         return None
-    while len(s2) > FEWEST_POINTS:
-        rest = _fit(s2[:-1], df)
-        # one in a hundred sets of equal points loses its noisiest by chance
-        if s2[-1] <= special.fdtri(df, rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
-            break
-        s2 = s2[:-1]
-    return _fit(s2, df)
-
-
-def _fit(s2: Floats, df: float) -> Prior:
-    """Scale and weight of a scaled F from the mean and the variance of the logarithms (Smyth 2004, section 6.2)."""
     logs = np.log(s2) - special.digamma(df / 2) + np.log(df / 2)
     middle = float(logs.mean())
     excess = float(logs.var(ddof=1)) - float(special.polygamma(1, df / 2))
@@ -69,8 +56,7 @@ def session_mean_noise(baseline: Floats, candidate: Floats) -> list[Prior] | Non
     if points < FEWEST_POINTS or df < 1:
         return None
     residuals = np.concatenate([arm - arm.mean(axis=1, keepdims=True) for arm in (baseline, candidate)], axis=1)
-    # what a boot does to all points; the median, because a stall of some points is not a boot's doing
-    together = np.median(residuals, axis=0)
+    together = residuals.mean(axis=0)
     shared = max(float((together**2).sum()) / df, 0.0)
     own = ((residuals - together) ** 2).sum(axis=1) / (df * (1.0 - 1.0 / points))
     common = common_spread(own, df)

@@ -75,15 +75,3 @@ def test_equal_points_have_a_finite_weight() -> None:
     assert shared is not None
     assert shared.df == 36.0
     assert np.isfinite(shared.variance)
-
-
-def test_a_stall_at_some_points_does_not_cost_the_others_their_decision() -> None:
-    """Three of twelve points lost a third in the first boot; the other nine keep their own small noise."""
-    rng = np.random.default_rng(5)
-    arms = 0.003 * rng.standard_normal((2, 12, 2))
-    arms[0, :3, 0] -= 0.4
-    noise = session_mean_noise(arms[0], arms[1])
-    assert noise is not None
-    assert max(one.variance for one in noise[3:]) < 0.01**2
-    assert min(one.variance for one in noise[:3]) > 0.1**2
-    assert np.median([one.df for one in noise[3:]]) > 4
