@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Mapping
 
+from .json_text import find_spans
+
 __all__ = ["FioDocument", "find_document"]
 
-_OPENING = re.compile(r"^\{", re.MULTILINE)
 _VERSION = re.compile(r"fio-(\d+)\.")
-_TRIES = 16
 
 
 @dataclass(frozen=True)
@@ -29,24 +28,16 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
 
     A result is a JSON object that begins on a line of its own and has at least one job. Raises nothing.
     """
-    decoder = json.JSONDecoder()
-    found: FioDocument | None = None
-    rest = []
-    end = 0
-    for match in list(_OPENING.finditer(output))[:_TRIES]:
-        if match.start() < end:
-            continue
-        try:
-            body, after = decoder.raw_decode(output, match.start())
-        except (ValueError, RecursionError):
-            continue
+    found = None
+    notes, end = [], 0
+    for body, start, after in find_spans(output):
         document = _document(body)
         if document is not None:
             found = document
-            rest.append(output[end : match.start()])
+            notes.append(output[end:start])
             end = after
-    rest.append(output[end:])
-    return found, "\n".join(rest)
+    notes.append(output[end:])
+    return found, "\n".join(notes)
 
 
 def _document(body: object) -> FioDocument | None:
