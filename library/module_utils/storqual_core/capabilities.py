@@ -7,6 +7,9 @@ adapter's `index` is the tool's own word for it (`0`, a slot, a WWN), as `read_f
 runs a command takes the runner first and raises ToolError with a sentence: what failed, what the tool said, which
 command it was, and, where a person can do something, what.
 
+A tool that offers facts names the commands it stands for in `PROGRAMS`, the preferred one first: facts are asked of
+tools of which one is installed, and `command.run_first` runs the first that is.
+
 Sizes are bytes; what a tool does not say is None or empty, never guessed.
 """
 
@@ -191,6 +194,8 @@ class Event:
 
 class Facts(Protocol):
     """What is there."""
+
+    PROGRAMS: tuple[str, ...]
 
     def read_facts(self, runner: Runner) -> ToolFacts:
         """All adapters the tool sees; none found is no error."""

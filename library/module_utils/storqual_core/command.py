@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
-from .errors import ToolError
+from .errors import MissingToolError, ToolError
 
-__all__ = ["Completed", "Runner", "run"]
+__all__ = ["Completed", "Runner", "run", "run_first"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ Runner = Callable[..., Completed]
 def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | None = None) -> Completed:
     """Run `argv` with LC_ALL=C, stdin at /dev/null and a limit of `timeout` seconds.
 
-    Raises ToolError when the tool is missing or does not end in time. A non-zero exit status is no error here:
-    the caller knows which statuses mean what (`Completed.expect`).
+    Raises MissingToolError when the tool is not installed, ToolError when it does not end in time. A non-zero exit
+    status is no error here: the caller knows which statuses mean what (`Completed.expect`).
     """
     began = time.monotonic()
     try:
@@ -59,7 +59,7 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
             env={**os.environ, **(env or {}), "LC_ALL": "C", "LANG": "C"},
         )
     except FileNotFoundError as problem:
-        raise ToolError(f"`{argv[0]}` is not installed on this machine") from problem
+        raise MissingToolError(f"`{argv[0]}` is not installed on this machine") from problem
     except subprocess.TimeoutExpired as problem:
         raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
     return Completed(
@@ -69,3 +69,16 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
         stderr=ended.stderr.decode("utf-8", "replace"),
         seconds=time.monotonic() - began,
     )
+
+
+def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, timeout: float = 60.0) -> Completed:
+    """Run the first of `programs` that is installed: one tool under several names.
+
+    Raises MissingToolError that names them all when none is.
+    """
+    for program in programs:
+        try:
+            return runner([program, *words], timeout=timeout)
+        except MissingToolError:
+            continue
+    raise MissingToolError(f"none of {', '.join(programs)} is installed on this machine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-__all__ = ["BadInputError", "GuardRefusalError", "StorqualError", "ToolError"]
+__all__ = ["BadInputError", "GuardRefusalError", "MissingToolError", "StorqualError", "ToolError"]
 
 
 class StorqualError(Exception):
@@ -36,3 +36,7 @@ class GuardRefusalError(StorqualError):
 
 class ToolError(StorqualError):
     """A tool on the bench failed, timed out, or said something that is not understood."""
+
+
+class MissingToolError(ToolError):
+    """A tool is not installed on the bench."""

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running one tool."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from storqual_core.command import Completed, run, run_first
+from storqual_core.errors import MissingToolError, ToolError
+
+
+def test_a_tool_speaks_the_c_locale_has_no_input_and_keeps_its_outputs_apart() -> None:
+    """Whatever the technician's session has."""
+    program = (
+        "import os, sys; print(os.environ['LC_ALL'], sys.stdin.read() == ''); sys.stderr.write('note'); sys.exit(3)"
+    )
+    ended = run([sys.executable, "-c", program])
+    assert (ended.rc, ended.stdout, ended.stderr) == (3, "C True\n", "note")
+    with pytest.raises(ToolError, match="ended with status 3: note"):
+        ended.expect(0, 1)
+
+
+def test_a_tool_that_hangs_is_ended() -> None:
+    """A hung adapter must not hang the bench."""
+    with pytest.raises(ToolError, match=r"did not end within 0\.2 s"):
+        run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)
+
+
+def test_a_missing_tool_is_told_from_a_failing_one() -> None:
+    """The one can be installed."""
+    with pytest.raises(MissingToolError, match="`storcli-of-nobody` is not installed"):
+        run(["storcli-of-nobody", "show"])
+
+
+def test_the_first_name_that_is_installed_is_run() -> None:
+    """One tool under several names; a failure of the one that is there is not hidden by asking the next."""
+    seen = []
+
+    def runner(argv: list[str], **options: Any) -> Completed:
+        seen.append(argv[0])
+        if argv[0] != "storcli":
+            raise MissingToolError(argv[0])
+        return Completed(tuple(argv), 1, "", "it broke", 0.0)
+
+    ended = run_first(runner, ("storcli64", "storcli", "perccli"), ["show", "J"], timeout=5)
+    assert ended.argv == ("storcli", "show", "J")
+    assert seen == ["storcli64", "storcli"]
+    with pytest.raises(MissingToolError, match="none of a, b is installed"):
+        run_first(runner, ("a", "b"), ["show"])
