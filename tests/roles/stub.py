@@ -9,7 +9,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Played", "play"]
 
@@ -63,15 +66,19 @@ def play(
     *,
     check: bool = False,
     report: str = "",
+    plugins: Sequence[str] = (),
 ) -> Played:
-    """Play `role` with `variables`; the modules named in `answers` give those, in order, the last one for ever."""
-    library, plugins = folder / "library", folder / "plugins"
+    """Play `role` with `variables`; the modules named in `answers` give those, in order, the last one for ever.
+
+    `plugins`: action plugins of the project beside those that every role uses.
+    """
+    library, actions = folder / "library", folder / "plugins"
     library.mkdir(parents=True, exist_ok=True)
-    plugins.mkdir(exist_ok=True)
+    actions.mkdir(exist_ok=True)
     for name in answers:
         (library / f"{name}.py").write_text(_STUB.format(name=name, folder=str(folder)), encoding="utf-8")
-    for name in _PLUGINS:
-        (plugins / f"{name}.py").write_bytes((REPOSITORY / f"library/plugins/action/{name}.py").read_bytes())
+    for name in (*_PLUGINS, *plugins):
+        (actions / f"{name}.py").write_bytes((REPOSITORY / f"library/plugins/action/{name}.py").read_bytes())
     (folder / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
     (folder / "calls.jsonl").write_text("", encoding="utf-8")
     facts = folder / "facts.json"
@@ -98,7 +105,7 @@ def play(
             **os.environ,
             "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
             "ANSIBLE_LIBRARY": str(library),
-            "ANSIBLE_ACTION_PLUGINS": str(plugins),
+            "ANSIBLE_ACTION_PLUGINS": str(actions),
             "ANSIBLE_ROLES_PATH": str(REPOSITORY / "roles"),
             "ANSIBLE_INVENTORY_ENABLED": "host_list",
         },

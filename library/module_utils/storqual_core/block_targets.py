@@ -12,6 +12,7 @@ from typing import Callable, ContextManager, Iterator, Mapping
 from . import guard
 from .block_file import Block
 from .block_stack import physical
+from .errors import BadInputError
 from .fio_job import FioTarget
 from .guard_claims import read_claims, read_volumes
 from .machine import Machine
@@ -33,9 +34,17 @@ class Place:
 
 @contextmanager
 def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
-    """The guard's hold over all targets of the block. Raises GuardRefusalError, BadInputError."""
+    """The guard's hold over all targets of the block. Raises GuardRefusalError, BadInputError.
+
+    Members of a volume are told beside it, so that their settings can be switched; no launch is pointed at them.
+    """
     claims = read_claims({name: target for name, target in block.targets.items() if "volume" not in target})
     volumes = read_volumes(block.targets)
+    members = {member for volume in volumes for member in volume.members}
+    aimed = sorted(members & {drive for launch in block.launches for drive in launch.drives})
+    if aimed:
+        told = "is a target and a member of a volume, which is one too"
+        raise BadInputError([f"block {block.block}: {drive} {told}" for drive in aimed])
     files = {claim.id for claim in claims if claim.file}
     purpose = "write" if block.writes else "read"
     with guard.hold(claims, purpose=purpose, state_dir=block.state_dir, run=block.run, volumes=volumes) as held:
@@ -43,6 +52,8 @@ def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
         for name in held:
             window = held.window(name)
             targets[name] = FioTarget(name, held[name], window.offset, window.size, name in files)
+        for name in sorted(members):
+            targets[name] = FioTarget(name, held.member(name))
         yield targets
 
 

@@ -94,7 +94,8 @@ class VolumeFacts:
     """One volume: `id` as commands name it, `level` as in a drop (`5`), sizes in bytes, members by position.
 
     `policies` has canonical names of the section `raid` where the tool's word is known; `progress` is percent by
-    task (`initialise`, `rebuild`, `reshape`, `check`), empty when nothing is under way; `device` the block device.
+    task (`initialise`, `rebuild`, `reshape`, `check`), empty when nothing is under way; `device` the block device,
+    `uuid` for volumes that have one in place of a WWN. `settings` is what else the tool printed of it.
     """
 
     id: str
@@ -108,8 +109,11 @@ class VolumeFacts:
     spares: tuple[str, ...] = ()
     policies: Mapping[str, Value] = field(default_factory=dict)
     progress: Mapping[str, float] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
     device: str = ""
+    uuid: str = ""
     healthy: bool | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,9 @@ class Raid(Protocol):
     def read_volumes(self, runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
         """All volumes of an adapter."""
 
+    def objections(self, request: VolumeRequest) -> tuple[str, ...]:
+        """What this tool cannot make of a request, a sentence each; asked before anything is written."""
+
     def create(self, runner: Runner, index: str, request: VolumeRequest) -> None:
         """Make a volume; the caller finds it by reading back."""
 
@@ -280,7 +287,7 @@ CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
     "settings": Capability(Settings, ("write_setting",)),
     "firmware": Capability(Firmware, ("download", "activation")),
-    "raid": Capability(Raid, ("create", "delete", "set_policy", "initialise", "progress")),
+    "raid": Capability(Raid, ("objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
     "resolve": Capability(Resolve),
 }

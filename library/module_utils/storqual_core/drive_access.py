@@ -13,6 +13,8 @@ from .drive_settings import DriveTarget
 from .drive_step import target_of
 from .errors import BadInputError
 from .guard_claims import Claim, claims_of_adapters
+from .machine import Machine
+from .own_volumes import own_volumes
 
 __all__ = ["claim_record", "claims_for", "usable_drives"]
 
@@ -28,7 +30,7 @@ def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Clai
         if drive not in by_id
     ]
     problems += [
-        f"{drive}: is a file; only a real drive has mode pages and a queue"
+        f"{drive}: is a file; only a real drive has mode pages, a queue, or a place in a volume"
         for drive in wanted
         if drive in by_id and by_id[drive].file
     ]
@@ -44,6 +46,14 @@ def claim_record(claim: Claim) -> dict[str, Any]:
 
 @contextmanager
 def usable_drives(claims: tuple[Claim, ...], state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
-    """The claimed drives as targets, once the guard lets their settings be changed. Raises GuardRefusalError."""
-    with guard.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run) as held:
-        yield {claim.id: target_of(claim.id, held[claim.id]) for claim in claims}
+    """The claimed drives as targets, once the guard lets their settings be changed. Raises GuardRefusalError.
+
+    A drive in a volume that storqual made is reached beside the volume, which is held in its place.
+    """
+    volumes = own_volumes(Machine(), state_dir, claims)
+    members = {member for volume in volumes for member in volume.members}
+    with guard.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run, volumes=volumes) as held:
+        yield {
+            claim.id: target_of(claim.id, held.member(claim.id) if claim.id in members else held[claim.id])
+            for claim in claims
+        }

@@ -16,6 +16,7 @@ from .guard_claims import Claim, claims_of_adapters
 from .guard_files import look_at_file, make_file
 from .identity_check import compare
 from .machine import Machine
+from .own_volumes import own_volumes
 
 __all__ = ["Request", "Result", "examine"]
 
@@ -61,8 +62,13 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     except BadInputError as problem:
         return Result(facts, environment, [*problems, *problem.problems])
     made = [] if problems else _make_files(claims, request)
+    looked_at = [claim for claim in claims if claim.id not in made or not request.check]
+    # a bench may be set up to keep volumes that storqual made: they are its own, not somebody's data
+    volumes = own_volumes(machine, request.state_dir, looked_at)
+    members = {member for volume in volumes for member in volume.members}
     found = guard.survey(
-        [claim for claim in claims if claim.id not in made or not request.check],
+        looked_at,
+        volumes=volumes,
         purpose=request.purpose,
         consent=request.consent,
         state_dir=request.state_dir,
@@ -72,7 +78,8 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     refusals = [str(refusal) for refusal in found.refusals]
     stamped = made
     if request.stamp and request.purpose == "write" and not problems and not refusals:
-        stamped = made + _stamp([claim for claim in claims if claim.id in found.bare], request, machine, runner)
+        bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
+        stamped = made + _stamp(bare, request, machine, runner)
     return Result(facts, environment, problems, refusals, stamped)
 
 

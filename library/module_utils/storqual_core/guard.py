@@ -127,6 +127,7 @@ class Hold(Mapping[str, str]):
         self._machine, self._runner = machine, runner
         self._nodes: dict[str, str] = {}
         self._names: dict[str, str] = {}
+        self._members: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._open: dict[str, int] = {}
         self.stamped: tuple[str, ...] = ()
@@ -147,9 +148,26 @@ class Hold(Mapping[str, str]):
             return Window(0, self._sizes[drive])
         return window(self._sizes[drive])
 
-    def announce(self, drive: str) -> str:
-        """The UUID for what a tool is about to make on a drive or volume; it is on disk before this returns."""
-        return self._ledger.announce(self._known(drive))[1]
+    def announce(self, *drives: str, name: str = "") -> str:
+        """The UUID (`name`, or a new one) of what a tool is about to make on drives or volumes that are held.
+
+        It is on disk before this returns.
+        """
+        return self._ledger.announce(*map(self._known, drives), name=name)[1]
+
+    def adopt(self, volume: str) -> None:
+        """Take a held volume that is about to be deleted by consent for storqual's own, so that it can be cleared.
+
+        Its UUID is on disk before this returns: after a power cut in the middle its remains are known.
+        """
+        claim = next(claim for claim in self._volumes if claim.id == self._known(volume))
+        if self._purpose != "delete_volume":
+            raise StorqualError(f"{volume} cannot be taken over: it is not held for being deleted")
+        self._ledger.announce(*claim.members, name=claim.uuid)
+
+    def member(self, drive: str) -> str:
+        """The node of a drive that is a member of a held volume; members are not held themselves."""
+        return self._members[drive]
 
     def release(self, drive: str) -> str:
         """Let go of a drive for a tool that must open it exclusively itself; its node."""
@@ -163,15 +181,17 @@ class Hold(Mapping[str, str]):
         refuse(self._decide(self._look(contents=self._contents)))
         return self._nodes[drive]
 
-    def stamp(self, drive: str) -> None:
-        """Clear what storqual made on a held drive and stamp it as scratch. Raises GuardRefusalError."""
-        claim = next(claim for claim in self._claims if claim.id == self._known(drive))
-        if claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
-            raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
+    def stamp(self, *drives: str) -> None:
+        """Clear what storqual made on held drives and stamp them as scratch. Raises GuardRefusalError."""
+        for drive in drives:
+            claim = next(claim for claim in self._claims if claim.id == self._known(drive))
+            if claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
+                raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
         refuse(self._decide(self._look(contents=True)))
-        ledger = self._ledger.clearing(drive)
-        self._write_stamps(drive, clear=True)
-        ledger.cleared(drive)
+        for drive in drives:
+            ledger = self._ledger.clearing(drive)
+            self._write_stamps(drive, clear=True)
+            ledger.cleared(drive)
 
     def _known(self, drive: str) -> str:
         if drive not in self._nodes:
@@ -238,7 +258,9 @@ class Hold(Mapping[str, str]):
             drive = None if claim.file else chosen(claim, snapshot)
             if claim.file:
                 self._nodes[claim.id], self._sizes[claim.id] = snapshot.files[claim.id].path, claim.size
-            elif drive is not None and claim.id not in members:
+            elif drive is not None and claim.id in members:
+                self._members[claim.id] = snapshot.nodes[topmost(drive, snapshot)]
+            elif drive is not None:
                 self._names[claim.id] = topmost(drive, snapshot)
                 self._nodes[claim.id] = snapshot.nodes[self._names[claim.id]]
                 self._sizes[claim.id] = drive.identity.size

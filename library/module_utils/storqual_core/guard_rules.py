@@ -29,15 +29,17 @@ class Rule:
     writes: bool
     contents: bool
     consent: bool
+    any_volume: bool = False
+    """The volume need not be storqual's: nothing on it is changed, or it goes and every member is consented to."""
 
 
 PURPOSES = {
     "read": Rule(writes=False, contents=False, consent=False),
-    "settings": Rule(writes=False, contents=False, consent=False),
+    "settings": Rule(writes=False, contents=False, consent=False, any_volume=True),
     "write": Rule(writes=True, contents=True, consent=False),
     "firmware": Rule(writes=True, contents=True, consent=True),
     "format": Rule(writes=True, contents=True, consent=True),
-    "delete_volume": Rule(writes=True, contents=True, consent=True),
+    "delete_volume": Rule(writes=True, contents=True, consent=True, any_volume=True),
 }
 
 
@@ -98,7 +100,8 @@ def decide(
         refusals.extend(_identity(claim, drive))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
         if rule.contents:
-            refusals.extend(_content(claim, drive, snapshot))
+            going = {volume.uuid for volume in volumes if rule.any_volume and claim.id in volume.members}
+            refusals.extend(_content(claim, drive, snapshot, going))
         if rule.consent:
             refusals.extend(_consent(claim, drive, snapshot, consent))
     for volume in volumes:
@@ -270,8 +273,9 @@ def _remedy(use: str) -> str:
 # layer 4: what is on it
 
 
-def _content(claim: Claim, drive: Drive, snapshot: Snapshot) -> Iterator[Refusal]:
-    content, made = snapshot.contents.get(claim.id), snapshot.made.get(claim.id, ())
+def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[str]) -> Iterator[Refusal]:
+    """`going` are the UUIDs of volumes that are deleted by consent: being their member is no reason against it."""
+    content, made = snapshot.contents.get(claim.id), {*snapshot.made.get(claim.id, ()), *going}
     if content is None:
         yield Refusal(_named(claim, drive), "what is on it could not be read", "repair that first")
         return
@@ -334,14 +338,14 @@ def _volume(volume: VolumeClaim, claims: Sequence[Claim], snapshot: Snapshot, ru
         else:
             members.add(drive.name)
     foreign = sorted(set(state.disks) - members)
-    if foreign:
+    if foreign and rule.writes:
         reason = f"it also lies on {', '.join(foreign)}, which the claim does not name"
         yield Refusal(name, reason, "name all members of the volume, or leave it alone")
-    for member in volume.members:
+    for member in volume.members if not rule.any_volume else ():
         if volume.uuid not in snapshot.made.get(member, ()):
             yield Refusal(name, "storqual did not make it", "delete it yourself if nobody wants it")
             break
-    if rule.contents and state.content is not None:
+    if rule.contents and not rule.any_volume and state.content is not None:
         known = [
             signature
             for signature in state.content.signatures

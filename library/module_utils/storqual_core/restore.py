@@ -25,6 +25,9 @@ from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
 from .provision_drives import LOCK_WAIT_S, Access
 from .provisioned import PartialError, Provisioned
+from .raid_backends import volumes_of
+from .raid_layout import Backends
+from .raid_restore import restore_volume
 
 __all__ = ["Memory", "Tools", "accept", "read_memory", "restore", "take_up"]
 
@@ -41,6 +44,7 @@ class Memory:
     saved_pages: dict[str, dict[str, Any]] = field(default_factory=dict)
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     boot: dict[str, Any] = field(default_factory=dict)
+    volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -52,6 +56,7 @@ class Tools:
     system: System
     access: Access = usable_drives
     sysfs: str = "/sys"
+    volumes: Callable[[str, str], Backends] = volumes_of
 
 
 def read_memory(values: Mapping[str, Any]) -> Memory:
@@ -68,6 +73,8 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
             memory.saved_pages.setdefault(owner, {})[name[: -len(_SAVED_PAGE)]] = value
         elif section == "drive" and name:
             memory.pages.setdefault(owner, {})[name] = value
+        elif section == "raid" and name and owner and isinstance(value, dict):
+            memory.volumes[key] = value
         elif section == "boot" and owner == "bench":
             memory.boot[name] = value
         else:
@@ -97,6 +104,8 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
     with nullcontext() if check else hold_lock(Path(state_dir), saved.run, "restore", wait_s=LOCK_WAIT_S) as lock:
         reboot = _boot(memory, tools, report, check=check)
         if not reboot:
+            # first: while a drive is a member of a volume, nobody may have it
+            _volumes(memory, saved, state_dir, tools, report, check=check)
             _drives(memory, saved, state_dir, tools, report, check=check)
             if lock is not None and not report.failures:
                 _attempt(report, lambda: remove_after_proof(lock, report.read_back))
@@ -180,6 +189,23 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
         if name != "custom"
     ]
     return bool(now["running"] != wanted["running"])
+
+
+def _volumes(
+    memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool
+) -> None:
+    """Take away the volumes that the run made, each for itself: one that cannot go does not keep the others."""
+    backends = tools.volumes(state_dir, saved.run)
+    for key, value in memory.volumes.items():
+        try:
+            record, steps = restore_volume(key, value, memory.claims, backends, check=check)
+        except StorqualError as problem:
+            _keep(report, problem)
+            continue
+        report.settings.append(record)
+        report.steps += steps
+        if record.as_declared:
+            report.read_back[key] = value
 
 
 def _drives(memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:

@@ -45,11 +45,14 @@ class Ledger:
                 f"the list of what storqual made on drives, {path}, cannot be read: {problem}"
             ) from problem
 
-    def announce(self, drive: str) -> tuple[Ledger, str]:
-        """A new UUID for something that is about to be made on `drive`, on disk before this returns."""
-        name = str(uuid.uuid4())
-        changed = Ledger(self.path, {**self.made, drive: self.made.get(drive, frozenset()) | {name}}, self.restamping)
-        return changed.written(), name
+    def announce(self, *drives: str, name: str = "") -> tuple[Ledger, str]:
+        """The UUID of something that is about to be made on `drives`, a new one or `name`.
+
+        It is on disk before this returns.
+        """
+        name = name or str(uuid.uuid4())
+        added = {drive: self.made.get(drive, frozenset()) | {name} for drive in drives}
+        return Ledger(self.path, {**self.made, **added}, self.restamping).written(), name
 
     def clearing(self, drive: str) -> Ledger:
         """`drive` is about to be cleared and stamped."""

@@ -293,6 +293,7 @@ raid.initialisation choice none,fast,full rebuild : how much of a new volume is 
 raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
 raid.bitmap choice none,internal : md write-intent bitmap
+raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
 os.governor text : CPU frequency governor, where the bench has one
 os.irq_affinity mapping : adapter alias to the list of CPUs that take its interrupts
 os.nr_requests integer 1..65535 : drive.nr_requests for every drive under test

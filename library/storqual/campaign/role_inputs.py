@@ -17,6 +17,9 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     virtual = spec.get("virtual") or {}
     return {
         "drives": spec.get("drive") or {},
+        "volumes": spec.get("raid") or [],
+        # volumes of another configuration of this bench may be there and must not stay
+        "only_volumes": bool(spec.get("raid") or (spec.get("as_found") or {}).get("raid")),
         "kernel": driver.get("kernel") or {},
         "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
         "cmdline": (spec.get("os") or {}).get("cmdline") or [],

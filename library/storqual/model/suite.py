@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
-Target = Literal["raw", "xfs", "ext4"]
+Target = Literal["raw", "volume", "xfs", "ext4"]
 Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
 
 
@@ -77,7 +77,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor("rate_iops", "integer"),
         Factor("rw", "word", words=("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")),
         Factor("rwmixread", "integer", 0, 100),
-        Factor("target", "word", words=("raw", "xfs", "ext4")),
+        Factor("target", "word", words=("raw", "volume", "xfs", "ext4")),
     )
 }
 

@@ -28,6 +28,7 @@ from storqual.plan.sessions import (
     plan_sessions,
     split,
 )
+from storqual.plan.volumes import Layout, layouts_of, volumes_of
 from storqual.store.records import PlannedPoint, PlannedSession
 from storqual_core.setting_values import check_value
 from storqual_core.settings import SETTINGS
@@ -61,7 +62,9 @@ class BenchPlan:
     launches: int
 
 
-def adapters_under_test(bench: Bench, profile: Profile, suite: Suite, asked: Sequence[str] | None) -> list[str]:
+def adapters_under_test(
+    bench: Bench, profile: Profile, suite: Suite, asked: Sequence[str] | None, drops: Sequence[Drop] = ()
+) -> list[str]:
     """The aliases under test: those asked for, else the inventory's choice, else adapters with claimed drives.
 
     A profile that names a number takes so many of the last kind, those first that can serve the whole suite.
@@ -73,12 +76,23 @@ def adapters_under_test(bench: Bench, profile: Profile, suite: Suite, asked: Seq
     if profile.adapters is None:
         return claimed
     matrix = cells(suite)
-    lacks = {alias: sum(bool(shortage(bench.adapters[alias], cell.pattern)) for cell in matrix) for alias in claimed}
+    layouts = layouts_of(bench, claimed, drops)
+    lacks = {
+        alias: sum(bool(shortage(bench.adapters[alias], cell.pattern, layouts[alias])) for cell in matrix)
+        for alias in claimed
+    }
     best = sorted(claimed, key=lambda alias: lacks[alias])[: profile.adapters]
     return [alias for alias in claimed if alias in best]
 
 
-def choose_cells(bench: Bench, under_test: Sequence[str], suite: Suite, profile: Profile, seed: str) -> Choice:
+def choose_cells(
+    bench: Bench,
+    under_test: Sequence[str],
+    suite: Suite,
+    profile: Profile,
+    seed: str,
+    layouts: Mapping[str, Layout],
+) -> Choice:
     """The whole matrix, or the balanced fraction that the profile asks for."""
     every = [
         Placed(
@@ -93,7 +107,10 @@ def choose_cells(bench: Bench, under_test: Sequence[str], suite: Suite, profile:
         for alias in under_test
         for cell in cells(suite, _varied(suite))
     ]
-    reasons = [(placed, shortage(bench.adapters[placed.adapter], placed.cell.pattern)) for placed in every]
+    reasons = [
+        (placed, shortage(bench.adapters[placed.adapter], placed.cell.pattern, layouts[placed.adapter]))
+        for placed in every
+    ]
     able = [placed for placed, reason in reasons if not reason]
     count = _cell_count(profile, len(under_test))
     if count is None:
@@ -130,6 +147,7 @@ def plan_bench(
         for combination in (tuple(sorted((*one, *two))) for one in slow for two in quick)
     }
     first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in ARMS}
+    layouts = layouts_of(bench, under_test, drops)
     design = design_of(first["baseline"].resolved, first["candidate"].resolved, by_sessions=by_sessions)
     costs = costs_of(bench.kind, profile)
     sessions, blocks = [], []
@@ -144,7 +162,7 @@ def plan_bench(
         parts = list(cut(launches, profile, costs.launch))
         names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
         blocks += [
-            block_file(run, name, session.id, bench, part, profile, configurations=configurations)
+            block_file(run, name, session.id, bench, part, profile, configurations=configurations, layouts=layouts)
             for name, part in zip(names, parts, strict=True)
         ]
         sessions.append(
@@ -166,7 +184,7 @@ def plan_bench(
         bench=bench,
         under_test=tuple(under_test),
         design=design,
-        points=_points(bench, choice),
+        points=_points(bench, choice, first["baseline"], layouts),
         sessions=tuple(sessions),
         blocks=tuple(blocks),
         specs={name: _spec(c, first, bench, under_test, design) for name, c in configurations.items()},
@@ -200,7 +218,17 @@ def _start_of(arm: str, slow: Varied, quick: Sequence[Varied]) -> str:
     return configuration_name(arm, tuple(sorted((*slow, *quick[0]))))
 
 
-def _points(bench: Bench, choice: Choice) -> tuple[PlannedPoint, ...]:
+def _points(
+    bench: Bench, choice: Choice, first: Configuration, layouts: Mapping[str, Layout]
+) -> tuple[PlannedPoint, ...]:
+    def drives(placed: Placed) -> tuple[str, ...]:
+        pattern = placed.cell.pattern
+        if pattern.on_volumes:
+            volumes = volumes_of(first.resolved, placed.adapter)[: pattern.drives]
+            return tuple(drive for volume in volumes for drive in volume.members)
+        chosen = drives_for(bench.adapters[placed.adapter], pattern, layouts[placed.adapter])
+        return tuple(drive.id for drive in chosen)
+
     listed = [(placed, "") for placed in choice.placed] + list(choice.skipped)
     return tuple(
         PlannedPoint(
@@ -209,7 +237,7 @@ def _points(bench: Bench, choice: Choice) -> tuple[PlannedPoint, ...]:
             point=placed.cell.name,
             workload=placed.cell.workload,
             factors=dict(placed.cell.factors),
-            drives=tuple(drive.id for drive in drives_for(bench.adapters[placed.adapter], placed.cell.pattern)),
+            drives=drives(placed),
             varied=dict(placed.cell.varied),
             skipped=reason,
         )

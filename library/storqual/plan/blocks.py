@@ -14,6 +14,7 @@ from storqual.plan.arms import switch_steps
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
+from storqual.plan.volumes import Layout, TargetVolume, volumes_of
 
 __all__ = ["BLOCK_SCHEMA", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
 
@@ -100,6 +101,7 @@ def block_file(
     profile: Profile,
     *,
     configurations: Mapping[str, Configuration],
+    layouts: Mapping[str, Layout],
 ) -> dict[str, Any]:
     """The block file: claims of every target, every launch, and the switches between configurations.
 
@@ -107,13 +109,14 @@ def block_file(
     configurations of this session differ, later ones what the drive's last launch left otherwise.
     """
     state: dict[str, str] = {}
-    targets: dict[str, Drive] = {}
+    targets: dict[str, dict[str, Any]] = {}
     listed = []
     peers = list(dict.fromkeys(launch.configuration for launch in launches))
     for index, launch in enumerate(launches):
-        adapter = bench.adapters[launch.placed.adapter]
-        drives = drives_for(adapter, launch.placed.cell.pattern)
-        targets |= {drive.id: drive for drive in drives}
+        volumes = _volumes(launch, configurations)
+        drives = _drives(launch, bench, volumes, layouts)
+        targets |= {drive.id: {"claim": claim(drive)} for drive in drives}
+        targets |= {volume.id: {"volume": volume.claim()} for volume in volumes}
         steps: dict[tuple[str, ...], dict[str, Any]] = {}
         for drive in drives:
             for was in [state[drive.id]] if drive.id in state else peers:
@@ -130,7 +133,7 @@ def block_file(
                 "configuration": launch.configuration,
                 "point": launch.point,
                 "n": launch.n,
-                "drives": [drive.id for drive in drives],
+                "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
                 "switch": list(steps.values()),
             }
@@ -142,10 +145,29 @@ def block_file(
         "bench": bench.name,
         "session": session,
         "state_dir": bench.state_dir,
-        "targets": {name: {"claim": claim(drive)} for name, drive in sorted(targets.items())},
+        "targets": dict(sorted(targets.items())),
         "idle_s": profile.idle,
         "launches": listed,
     }
+
+
+def _volumes(launch: Launch, configurations: Mapping[str, Configuration]) -> tuple[TargetVolume, ...]:
+    """The volumes that a launch is pointed at; none when it is pointed at drives."""
+    pattern = launch.placed.cell.pattern
+    if not pattern.on_volumes:
+        return ()
+    return volumes_of(configurations[launch.configuration].resolved, launch.placed.adapter)[: pattern.drives]
+
+
+def _drives(
+    launch: Launch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
+) -> tuple[Drive, ...]:
+    """The drives that a launch works on, as targets or behind its volumes."""
+    if volumes:
+        behind = {drive for volume in volumes for drive in volume.drives}
+        return tuple(d for adapter in bench.adapters.values() for d in adapter.claimed if d.id in behind)
+    alias = launch.placed.adapter
+    return drives_for(bench.adapters[alias], launch.placed.cell.pattern, layouts[alias])
 
 
 def claim(drive: Drive) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from storqual.model.yaml_file import Document, read_yaml
 from storqual.plan.fraction import Placed
 from storqual.plan.points import cells, shortage
 from storqual.plan.resolve import drives_of, find_drive, unmatched
+from storqual.plan.volumes import layouts_of
 
 __all__ = ["DropFile", "criterion_problems", "drop_problems", "level_problems", "peer_problems"]
 
@@ -57,16 +58,19 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
         yield from _on_problems(document, place, image.on, benches)
 
 
-def level_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
+def level_problems(
+    suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
+) -> Iterator[str]:
     """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere."""
     document = read_yaml(path)
+    layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
     told: set[tuple[str, str]] = set()
     for cell in cells(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
             for alias in aliases
-            if (reason := shortage(bench.adapters[alias], cell.pattern))
+            if (reason := shortage(bench.adapters[alias], cell.pattern, layouts[bench.name][alias]))
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue

@@ -21,6 +21,7 @@ from storqual.plan.bench_plan import BenchPlan, adapters_under_test, choose_cell
 from storqual.plan.budget import detectable_loss
 from storqual.plan.checks import DropFile, criterion_problems, drop_problems, level_problems, peer_problems
 from storqual.plan.sessions import ARMS
+from storqual.plan.volumes import layouts_of, vary_problems
 from storqual.store import InputFile, new_run_id
 from storqual_core.errors import BadInputError
 
@@ -81,10 +82,14 @@ def make_plan(request: PlanRequest) -> Campaign:
     suite, benches = read.suite, list(read.inventory.benches.values())
     profile_name = suite.profile_name(request.profile)
     profile = suite.profiles[profile_name]
-    chosen = [(bench, adapters_under_test(bench, profile, suite, request.adapters)) for bench in benches]
+    drops = (read.drops["baseline"].drop, read.drops["candidate"].drop)
+    chosen = [(bench, adapters_under_test(bench, profile, suite, request.adapters, drops)) for bench in benches]
     raise_all(_cross_problems(read, chosen))
     choices = [
-        choose_cells(bench, aliases, suite, profile, f"{suite.name}/{profile_name}") for bench, aliases in chosen
+        choose_cells(
+            bench, aliases, suite, profile, f"{suite.name}/{profile_name}", layouts_of(bench, aliases, drops)
+        )
+        for bench, aliases in chosen
     ]
     placed = [cell for choice in choices for cell in choice.placed]
     problems = list(criterion_problems(suite, read.suite_path, placed))
@@ -96,7 +101,6 @@ def make_plan(request: PlanRequest) -> Campaign:
     raise_all(problems)
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
-    drops = (read.drops["baseline"].drop, read.drops["candidate"].drop)
     plans = tuple(
         plan_bench(
             run,
@@ -189,7 +193,9 @@ def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) 
         if not aliases:
             problems.append(f"{bench.name}: found no adapter with a claimed drive, expected one to put under test")
     if not problems:
-        problems += level_problems(read.suite, read.suite_path, chosen)
+        drops = [file.drop for file in read.drops.values()]
+        problems += level_problems(read.suite, read.suite_path, chosen, drops)
+        problems += vary_problems(read.suite, read.suite_path, drops)
         problems += peer_problems(read.suite, read.suite_path, chosen)
     return problems
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from storqual.model.inventory import Adapter, Drive
 from storqual.model.suite import FACTORS, Suite, format_level
+from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
 
 __all__ = ["Cell", "Pattern", "cells", "drives_for", "point_name", "shortage"]
 
@@ -43,6 +44,11 @@ class Pattern:
     def drives(self) -> int:
         """How many drives of the adapter it works on at once."""
         return int(self.values["drives"])
+
+    @property
+    def on_volumes(self) -> bool:
+        """Whether its targets are volumes; `drives` then counts them."""
+        return bool(self.values["target"] == VOLUME)
 
     @property
     def ports(self) -> int | None:
@@ -96,22 +102,30 @@ def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cel
     return listed
 
 
-def drives_for(adapter: Adapter, pattern: Pattern) -> tuple[Drive, ...]:
-    """The first n claimed drives in inventory order, round-robin over ports; fewer when there are not enough."""
+def drives_for(adapter: Adapter, pattern: Pattern, layout: Layout = NO_VOLUMES) -> tuple[Drive, ...]:
+    """The first n claimed drives in inventory order, round-robin over ports; fewer when there are not enough.
+
+    Drives that a volume of the drops takes are no targets of their own.
+    """
     by_port: defaultdict[int, list[Drive]] = defaultdict(list)
     for drive in adapter.claimed:
-        by_port[drive.port].append(drive)
+        if drive.id not in layout.drives:
+            by_port[drive.port].append(drive)
     ports = list(by_port.values())[: pattern.ports]
     dealt = [drive for round_ in itertools.zip_longest(*ports) for drive in round_ if drive is not None]
     return tuple(dealt[: pattern.drives])
 
 
-def shortage(adapter: Adapter, pattern: Pattern) -> str:
+def shortage(adapter: Adapter, pattern: Pattern, layout: Layout = NO_VOLUMES) -> str:
     """Why an adapter cannot serve a pattern; empty when it can."""
+    if pattern.on_volumes:
+        lacks = layout.volumes < pattern.drives
+        return f"needs {pattern.drives} volumes of the drops, there are {layout.volumes}" if lacks else ""
     ports = len({drive.port for drive in adapter.claimed})
     if pattern.ports is not None and ports < pattern.ports:
         return f"needs drives on {pattern.ports} ports, the claimed ones are on {ports}"
-    have = len(drives_for(adapter, pattern))
+    have = len(drives_for(adapter, pattern, layout))
     if have < pattern.drives:
-        return f"needs {pattern.drives} drives, {have} {'is' if have == 1 else 'are'} claimed"
+        free = " and in no volume" if layout.drives else ""
+        return f"needs {pattern.drives} drives, {have} {'is' if have == 1 else 'are'} claimed{free}"
     return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storqual.model.drop import Drop, On
+from storqual.model.drop import Drop, On, Section
 from storqual.model.identity import normal_wwn
 from storqual.model.inventory import Adapter, Bench, Drive
 
@@ -36,10 +36,11 @@ class Resolved:
             for owner, values in owners.items():
                 for name, value in values.items():
                     yield (section, owner, name), value
-        for volume in self.raid:
-            owner = f"{volume['adapter']}/{volume.get('name', len(volume))}"
+        for number, volume in enumerate(self.raid, start=1):
+            owner = f"{volume['adapter']}/{volume.get('name', number)}"
             for name, value in volume.items():
-                yield ("raid", owner, name), value
+                if name != "adapter":
+                    yield ("raid", owner, name), value
         for section, values in (("os", self.os), ("virtual", self.virtual)):
             for name, value in values.items():
                 if value not in (False, 0, None) or section == "os":
@@ -80,7 +81,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
             found.drive.setdefault(drive.id, {}).update(entry.settings)
     for entry in drop.sections["raid"]:
         for alias in adapters_of(entry.on, bench, under_test):
-            found.raid.append({"adapter": alias, **_with_members(entry.settings, bench)})
+            found.raid.append({"adapter": alias, **_with_members(entry, bench, alias)})
     for entry in drop.sections["virtual"]:
         _merge(found.virtual, _virtual(entry.settings, entry.on, bench, under_test))
     found.firmware = [image for entry in drop.firmware for image in _firmware(entry, bench, under_test)]
@@ -187,14 +188,17 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
             into[name] = value
 
 
-def _with_members(settings: Mapping[str, Any], bench: Bench) -> dict[str, Any]:
-    """The settings of a volume with its members as drive ids."""
-    named = dict(settings)
+def _with_members(entry: Section, bench: Bench, alias: str) -> dict[str, Any]:
+    """The settings of a volume with its members as drive ids: by default all claimed drives that are no spares."""
+    named = dict(entry.settings)
     for name in ("members", "hot_spares"):
         if name in named:
             named[name] = [
                 drive.id if (drive := find_drive(bench, text)) is not None else text for text in named[name]
             ]
+    if "members" not in named:
+        spares = named.get("hot_spares", ())
+        named["members"] = [drive.id for drive in drives_of(entry.on, bench, [alias]) if drive.id not in spares]
     return named
 
 

@@ -207,7 +207,7 @@ def test_a_file_has_no_mode_pages(tmp_path: Path, sysfs: str) -> None:
     """The local bench measures files."""
     adapters = {"disk": {"drives": [{"file": "/tmp/x", "size": "64MiB", "claim": True}]}}
     request = DriveRequest({"/tmp/x": {"WCE": 0}}, adapters, str(tmp_path / "state"), "r1")
-    with pytest.raises(BadInputError, match="is a file; only a real drive has mode pages and a queue"):
+    with pytest.raises(BadInputError, match="is a file; only a real drive has mode pages, a queue"):
         provision_drives(request, ModePages(Replay([])), queue=False, access=access)
 
 

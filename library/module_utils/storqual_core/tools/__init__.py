@@ -31,6 +31,12 @@ def _kmod() -> ModuleType:
     return kmod
 
 
+def _mdadm() -> ModuleType:
+    from . import mdadm  # noqa: PLC0415
+
+    return mdadm
+
+
 def _nvme() -> ModuleType:
     from . import nvme  # noqa: PLC0415
 
@@ -47,6 +53,7 @@ TOOLS: Mapping[str, Callable[[], ModuleType]] = {
     "dpkg": _dpkg,
     "grub": _grub,
     "kmod": _kmod,
+    "mdadm": _mdadm,
     "nvme": _nvme,
     "sg3": _sg3,
 }

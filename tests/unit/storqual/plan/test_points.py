@@ -26,7 +26,7 @@ def suite(**workload: object) -> Suite:
 
 def pattern(drives: int, ports: int | None = None) -> Pattern:
     """A pattern of which only the drives matter."""
-    return Pattern({"drives": drives, "ports": ports}, {})
+    return Pattern({"drives": drives, "ports": ports, "target": "raw"}, {})
 
 
 def test_a_name_has_all_factors_in_alphabetical_order() -> None:

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mdadm: Linux software RAID. Its volumes are md arrays, its positions are device nodes, it has one index, `md`.
+
+`--detail` is read as text: `--export` leaves out chunk size, state and progress. Sizes there are KiB. An array is
+made with metadata 1.2, whose superblock lies 4 KiB behind the start of each member, and with a UUID that the caller
+chose, so that what an interrupted run made is known again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+
+from ..capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from ..command import Completed, Runner
+from ..errors import ToolError
+from ..quantities import parse_size
+
+__all__ = [
+    "INDEX",
+    "PROGRAMS",
+    "create",
+    "delete",
+    "objections",
+    "parse_detail",
+    "parse_scan",
+    "progress",
+    "read_facts",
+    "read_volumes",
+    "set_policy",
+]
+
+PROGRAMS = ("mdadm",)
+INDEX = "md"
+"""The one index: the kernel's md driver."""
+
+_TIMEOUT = 60.0
+_MAKE_TIMEOUT = 600.0
+_KEY = re.compile(r"\A\s*([A-Z][A-Za-z /-]*?) : ?(.*)\Z")
+_ROW = re.compile(r"\A\s+(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s+(\S.*?)\s*\Z")
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
+_HEADING = re.compile(r"\A\s*Number\s+Major\s+Minor\s+RaidDevice(?:\s+State)?\s*\Z")
+_SCAN = re.compile(r"\A(?:INACTIVE-)?ARRAY (\S+)(?: |\Z)")
+_TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "Check": "check"}
+_STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
+_ILL = {"degraded", "FAILED", "broken", "inactive", "Not Started"}
+_READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
+_NO_STRIP = "1"
+_NO_REDUNDANCY = "0"
+_LEVELS = {"0": 2, "1": 2, "5": 3, "6": 4, "10": 2}
+
+
+def parse_scan(text: str) -> tuple[str, ...]:
+    """The nodes in `mdadm --detail --scan`, inactive arrays too. Raises ToolError for a line that is not known."""
+    nodes = []
+    for line in text.splitlines():
+        match = _SCAN.match(line)
+        if match:
+            nodes.append(match.group(1))
+        elif line.strip() and not line.startswith((" ", "\t")):
+            raise ToolError(f"mdadm printed {line.strip()[:120]!r} where an ARRAY line was expected")
+    return tuple(nodes)
+
+
+def parse_detail(text: str) -> VolumeFacts:
+    """One array of `mdadm --detail`. What has no field of its own is in `settings`, as printed.
+
+    Raises ToolError when it is no such text, or when a line belongs to nothing.
+    """
+    lines = text.splitlines()
+    node = next((line for line in lines if line.strip()), "")
+    if not re.match(r"\A/dev/\S+:\s*\Z", node):
+        raise ToolError(f"mdadm printed {node.strip()[:120]!r} where `/dev/...:` was expected")
+    words: dict[str, str] = {}
+    rows: list[tuple[str, str, str]] = []
+    last = ""
+    for line in lines[lines.index(node) + 1 :]:
+        row, key = _ROW.match(line), _KEY.match(line)
+        if not line.strip() or _HEADING.match(line):
+            last = ""
+        elif row:
+            state, _, path = row.group(5).rpartition(" ")
+            rows.append((row.group(4), state.strip(), path))
+        elif key:
+            last = key.group(1).strip()
+            words[last] = key.group(2).strip()
+        elif last:
+            # a long value goes on in the next line, without a key
+            words[last] = f"{words[last]} {line.strip()}"
+        else:
+            raise ToolError(f"mdadm --detail printed a line that belongs to nothing: {line.strip()[:120]!r}")
+    if "Raid Level" not in words and "State" not in words:
+        raise ToolError(f"mdadm --detail of {node.strip()} names neither level nor state")
+    return _volume(node.strip().rstrip(":"), words, rows)
+
+
+def _volume(node: str, words: Mapping[str, str], rows: list[tuple[str, str, str]]) -> VolumeFacts:
+    states = [word.strip() for word in words.get("State", "").split(",") if word.strip()]
+    kib = words.get("Array Size", "").split(" ")[0]
+    placed = sorted((int(place), path) for place, state, path in rows if place != "-" and path.startswith("/"))
+    loose = [(state, path) for place, state, path in rows if place == "-" and path.startswith("/")]
+    failed = tuple(path for state, path in loose if "faulty" in state)
+    bitmap = "internal" if words.get("Intent Bitmap", "").startswith("Internal") else "none"
+    return VolumeFacts(
+        id=node,
+        # the host that made it stands before a colon, and in brackets behind it
+        name=words.get("Name", "").split(" ")[0].rpartition(":")[2],
+        level=words.get("Raid Level", "").replace("raid", ""),
+        state=", ".join(states),
+        size=int(kib) * 1024 if kib.isdecimal() and kib.isascii() else None,
+        strip=_chunk(words.get("Chunk Size", "")),
+        members=tuple(path for _, path in placed),
+        spares=tuple(path for state, path in loose if state.startswith("spare") and path not in failed),
+        failed=failed,
+        policies={"bitmap": bitmap},
+        progress=_progress(words, states),
+        device=node,
+        uuid=_uuid(words.get("UUID", "")),
+        healthy=not _ILL & set(states) if states else None,
+        settings={key: value for key, value in words.items() if key not in _READ and not key.endswith(" Status")},
+    )
+
+
+def _chunk(text: str) -> int | None:
+    try:
+        return parse_size(text) if text else None
+    except ValueError:
+        raise ToolError(f"mdadm --detail says a chunk of {text[:40]!r}, which is no size") from None
+
+
+def _uuid(text: str) -> str:
+    """`efd17549:2c32fcf9:8f51c79c:001ace3c` with dashes, as blkid and the kernel write it; empty for none."""
+    digits = text.partition(" ")[0].replace(":", "").lower()
+    if not re.match(r"\A[0-9a-f]{32}\Z", digits):
+        return ""
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _progress(words: Mapping[str, str], states: list[str]) -> dict[str, float]:
+    """Percent by task; a task that waits for its turn is at 0."""
+    found = {_STATES[state.split(" ")[0]]: 0.0 for state in states if state.split(" ")[0] in _STATES}
+    for word, task in _TASKS.items():
+        match = _PERCENT.search(words.get(f"{word} Status", ""))
+        if match:
+            found[task] = float(match.group(1))
+    return found
+
+
+def _failure(ended: Completed, what: str, remedy: str = "") -> ToolError:
+    said = "; ".join(line.strip() for line in (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-3:])
+    hint = f"; {remedy}" if remedy else ""
+    return ToolError(f"{what}: {said[:400] or 'no message'} (status {ended.rc}); command: {ended.line}{hint}")
+
+
+def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
+    """Every array that the kernel has, running or not. Raises ToolError."""
+    ended = runner(["mdadm", "--detail", "--scan"], timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"the arrays of {index} cannot be listed")
+    return tuple(_read(runner, node) for node in parse_scan(ended.stdout))
+
+
+def _read(runner: Runner, node: str) -> VolumeFacts:
+    ended = runner(["mdadm", "--detail", node], timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"array {node} cannot be read")
+    return parse_detail(ended.stdout)
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """The arrays, as volumes of one adapter without a slot; no adapter when there is no array."""
+    volumes = read_volumes(runner, INDEX)
+    return ToolFacts((AdapterFacts(INDEX, model="Linux md", driver="md", volumes=volumes),) if volumes else ())
+
+
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """What md has nothing for, or cannot make of so many members."""
+    found = []
+    if request.level not in _LEVELS:
+        found.append(f"md makes no RAID {request.level}, only {', '.join(_LEVELS)}")
+    elif len(request.members) < _LEVELS[request.level]:
+        found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
+    for name, instead in (
+        ("read_policy", "drive.read_ahead_kb is the kernel's read-ahead"),
+        ("write_policy", "md writes through"),
+        ("io_policy", "fio's direct I/O passes the page cache by"),
+        ("disk_cache", "declare drive.WCE for the members"),
+        ("rebuild_rate", "md knows rates in KiB/s, not shares"),
+    ):
+        if name in request.policies:
+            found.append(f"md has no {name}: {instead}")
+    if request.policies.get("bitmap") == "internal" and request.level == _NO_REDUNDANCY:
+        found.append("RAID 0 has nothing to write an intent bitmap for")
+    if request.spares and request.level == _NO_REDUNDANCY:
+        found.append("RAID 0 cannot use hot spares")
+    if request.initialisation == "fast":
+        found.append("md initialises a volume fully or not at all")
+    if request.strip is not None and request.strip < 4096:
+        found.append(f"md takes chunks from 4 KiB, {request.strip} bytes are declared")
+    elif request.strip is not None and request.strip & (request.strip - 1):
+        found.append(f"md takes chunks of a power of two, {request.strip} bytes are declared")
+    return tuple(found)
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make an array and start it; levels with redundancy begin to initialise at once unless they are not to.
+
+    Raises ToolError: for what `objections` says, and when mdadm fails.
+    """
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
+    argv = ["mdadm", "--create", request.device, "--run", "--metadata=1.2", f"--level={request.level}"]
+    argv += [f"--raid-devices={len(request.members)}"]
+    if request.spares:
+        argv.append(f"--spare-devices={len(request.spares)}")
+    if request.strip is not None and request.level != _NO_STRIP:
+        argv.append(f"--chunk={request.strip // 1024}K")
+    if request.level != _NO_REDUNDANCY:
+        argv.append(f"--bitmap={request.policies.get('bitmap', 'none')}")
+        # without force RAID 5 is made degraded and rebuilt onto its last member
+        argv.append("--assume-clean" if request.initialisation == "none" else "--force")
+    # an array of host `any` is taken for this machine's own after every boot, whatever the machine is called
+    argv += ["--homehost=any", f"--name={request.name}", f"--uuid={request.uuid}", *request.members, *request.spares]
+    ended = runner(argv, timeout=_MAKE_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"array {request.name} could not be made on {index}")
+
+
+def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
+    """Stop an array. Its superblocks stay: clearing the members is for who holds them.
+
+    Raises ToolError when it is in use.
+    """
+    ended = runner(["mdadm", "--stop", volume.id], timeout=_MAKE_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"array {volume.id} of {index} could not be stopped", "end what uses it")
+
+
+def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:
+    """Add or remove the write-intent bitmap of a running array, the only policy that md has. Raises ToolError."""
+    if name != "bitmap":
+        raise ToolError(f"{index} has no {name} that can be set")
+    ended = runner(["mdadm", "--grow", volume.id, f"--bitmap={value}"], timeout=_MAKE_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"the bitmap of {volume.id} could not be set to {value}")
+
+
+def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability
+    """Percent done by task; empty when the array is idle. Raises ToolError."""
+    return _read(runner, volume.id).progress

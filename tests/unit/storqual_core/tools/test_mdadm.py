@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mdadm: arrays in all their states, what md cannot make, and text that is none of mdadm's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.capabilities import VolumeFacts, VolumeRequest
+from storqual_core.errors import ToolError
+from storqual_core.tools import mdadm
+from tests.replay import Call, Replay
+
+FIXTURES = Path(__file__).parent / "fixtures" / "mdadm"
+SCAN = "mdadm --detail --scan"
+REBUILDING = (FIXTURES / "raid10_rebuilding.txt").read_text(encoding="ascii")
+WAITING = (FIXTURES / "raid5_pending.txt").read_text(encoding="ascii")
+
+
+def test_an_array_is_read_with_its_members_in_their_order() -> None:
+    """Chunk in bytes, the name without the host, the UUID as the kernel writes it."""
+    volume = mdadm.parse_detail(REBUILDING)
+    assert (volume.id, volume.name, volume.level) == ("/dev/md125", "scratch", "10")
+    assert (volume.size, volume.strip) == (2093056 * 1024, 65536)
+    assert volume.members == ("/dev/sdc", "/dev/sdb", "/dev/sdf", "/dev/sde")
+    assert volume.spares == ("/dev/sdg",)
+    assert volume.failed == ("/dev/sdd",)
+    assert volume.uuid == "01234567-89ab-cdef-0123-456789abcdef"
+    assert volume.policies == {"bitmap": "internal"}
+
+
+def test_what_is_under_way_is_told_in_percent_and_health_apart_from_it() -> None:
+    """Degraded and rebuilding; and a new array whose initialisation waits for its first write."""
+    volume = mdadm.parse_detail(REBUILDING)
+    assert (volume.healthy, volume.progress) == (False, {"rebuild": 24.0})
+    volume = mdadm.parse_detail(WAITING)
+    assert (volume.healthy, volume.progress) == (True, {"initialise": 0.0})
+
+
+def test_lines_without_a_field_of_their_own_are_kept() -> None:
+    """A line that goes on is part of the one before it."""
+    settings = mdadm.parse_detail(REBUILDING)
+    assert settings.settings["Layout"] == "near=2"
+    assert settings.settings["Container GUID"] == "4C69:6E75 (Linux-MD)"
+
+
+def test_the_scan_names_inactive_arrays_too() -> None:
+    """They hold their members as much as running ones."""
+    text = (
+        "ARRAY /dev/md/r5 metadata=1.2 UUID=a:b\nINACTIVE-ARRAY /dev/md127 metadata=1.2 name=x\n   devices=/dev/sda\n"
+    )
+    assert mdadm.parse_scan(text) == ("/dev/md/r5", "/dev/md127")
+    with pytest.raises(ToolError, match="where an ARRAY line was expected"):
+        mdadm.parse_scan("mdadm: something else\n")
+
+
+def test_facts_are_one_adapter_or_none() -> None:
+    """A bench without arrays has no md adapter."""
+    assert mdadm.read_facts(Replay([Call(SCAN)])).adapters == ()
+    replay = Replay([Call(SCAN, "ARRAY /dev/md125 metadata=1.2\n"), Call("mdadm --detail /dev/md125", REBUILDING)])
+    facts = mdadm.read_facts(replay)
+    assert (facts.adapters[0].index, facts.adapters[0].volumes[0].level) == ("md", "10")
+
+
+REQUEST = VolumeRequest("5", ("/dev/sda", "/dev/sdb", "/dev/sdc"), 65536, "r5", uuid="u", device="/dev/md/r5")
+COMMON = "--homehost=any --name=r5 --uuid=u /dev/sda /dev/sdb /dev/sdc"
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        ({}, "--level=5 --raid-devices=3 --chunk=64K --bitmap=none --force"),
+        ({"initialisation": "none"}, "--level=5 --raid-devices=3 --chunk=64K --bitmap=none --assume-clean"),
+        ({"level": "0"}, "--level=0 --raid-devices=3 --chunk=64K"),
+        ({"level": "1"}, "--level=1 --raid-devices=3 --bitmap=none --force"),
+        ({"policies": {"bitmap": "internal"}}, "--level=5 --raid-devices=3 --chunk=64K --bitmap=internal --force"),
+    ],
+)
+def test_an_array_is_made_with_every_choice_said(change: dict[str, object], options: str) -> None:
+    """RAID 0 has no bitmap and nothing to initialise, RAID 1 has no strips."""
+    request = VolumeRequest(**{**vars(REQUEST), **change})  # type: ignore[arg-type]
+    replay = Replay([Call(f"mdadm --create /dev/md/r5 --run --metadata=1.2 {options} {COMMON}")])
+    mdadm.create(replay, "md", request)
+    replay.done()
+
+
+def test_what_md_cannot_make_never_reaches_mdadm() -> None:
+    """Every reason at once."""
+    request = VolumeRequest("5", ("/dev/sda",), 1000, policies={"io_policy": "direct"}, initialisation="fast")
+    with pytest.raises(ToolError) as told:
+        mdadm.create(Replay([]), "md", request)
+    for words in ("needs 3 members", "no io_policy", "fully or not at all", "from 4 KiB"):
+        assert words in str(told.value)
+
+
+VOLUME = VolumeFacts("/dev/md9", level="1")
+
+
+@pytest.mark.parametrize(
+    ("line", "act", "words"),
+    [
+        (SCAN, lambda r: mdadm.read_volumes(r, "md"), "the arrays of md cannot be listed"),
+        ("mdadm --detail /dev/md9", lambda r: mdadm.progress(r, "md", VOLUME), "array /dev/md9 cannot be read"),
+        (
+            "mdadm --stop /dev/md9",
+            lambda r: mdadm.delete(r, "md", VOLUME),
+            "could not be stopped.*; end what uses it",
+        ),
+        (
+            "mdadm --grow /dev/md9 --bitmap=none",
+            lambda r: mdadm.set_policy(r, "md", VOLUME, "bitmap", "none"),
+            "the bitmap of /dev/md9 could not be set to none",
+        ),
+    ],
+)
+def test_a_failure_says_what_failed_what_mdadm_said_and_the_command(line: str, act: object, words: str) -> None:
+    """In one sentence."""
+    with pytest.raises(ToolError, match=words) as told:
+        act(Replay([Call(line, rc=1, stderr="mdadm: no\n")]))  # type: ignore[operator]
+    assert f"mdadm: no (status 1); command: {line}" in str(told.value)
+
+
+def test_a_policy_that_md_does_not_have_is_refused() -> None:
+    """Without asking mdadm."""
+    with pytest.raises(ToolError, match="md has no write_policy that can be set"):
+        mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")
+
+
+@given(st.sampled_from([REBUILDING, WAITING]), st.data())
+def test_any_damage_is_read_or_refused_with_a_sentence(text: str, data: st.DataObject) -> None:
+    """Cut off, lines of another output between, digits and words of another language."""
+    lines = text.splitlines(keepends=True)
+    lines = lines[: data.draw(st.integers(0, len(lines)))]
+    strange = [
+        "État : propre, dégradé\n",
+        "  Chunk Size : 64\u041a\n",
+        "mdadm: warning\n",
+        "\x00\x1b[31m\n",
+        "   : \n",
+        "64,5 %\n",
+    ]
+    for _ in range(data.draw(st.integers(0, 3))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.one_of(st.sampled_from(strange), st.text())))
+    try:
+        volume = mdadm.parse_detail("".join(lines))
+    except ToolError as problem:
+        assert "mdadm" in str(problem)  # noqa: PT017 - either outcome is right
+        return
+    assert volume.id.startswith("/dev/")
+
+
+def test_recorded_outputs_are_read(transcripts: Path) -> None:
+    """Old and new metadata, a container's member, one that is rebuilt."""
+    for path in sorted((transcripts / "mdadm").iterdir()):
+        volume = mdadm.parse_detail(path.read_text(encoding="utf-8"))
+        assert volume.level == "1", path.name
+        assert len(volume.members) == 2, path.name
