@@ -6,25 +6,18 @@ What the bench is like is asked of the bench itself, over SSH and with its own t
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.live_bench import Bench, powered_bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-INVENTORY = REPOSITORY / "inventories" / "virtual"
-STATE = REPOSITORY / ".cache" / "bench" / "provision"
-BIN = Path(sys.executable).parent
 KERNEL = "linux-image-6.12-amd64"
 
 # one line per thing that provisioning could change, from the bench's own tools
@@ -43,74 +36,16 @@ echo "kernel $(uname -r)"
 """
 
 
-@dataclass(frozen=True)
-class Played:
-    """One run of a playbook."""
-
-    code: int
-    output: str
-
-    @property
-    def changed(self) -> int:
-        """How many tasks changed the bench."""
-        found = re.search(r"^vbench .*changed=(\d+)", self.output, re.MULTILINE)
-        assert found, self.output
-        return int(found.group(1))
-
-
-@dataclass(frozen=True)
-class Bench:
-    """The bench of these tests."""
-
-    drops: Path
-
-    def play(self, name: str, *words: str) -> Played:
-        """Run a playbook on it, its output to a file: an SSH master that stays behind would hold a pipe."""
-        log = self.drops / "play.log"
-        with log.open("wb") as stream:
-            ended = subprocess.run(
-                [
-                    *(BIN / "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / name),
-                    *("-e", f"virtual_bench_state={STATE}", *words),
-                ],
-                env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                timeout=1800,
-                check=False,
-            )
-        return Played(ended.returncode, log.read_text(encoding="utf-8", errors="replace"))
-
-    def provision(self, drop: str, *words: str) -> Played:
-        """Make the bench what a drop says."""
-        file = self.drops / "drop.yml"
-        file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
-        return self.play("provision.yml", "-e", f"drop={file}", "-e", "prove_s=0", *words)
-
-    def ask(self, command: str) -> str:
-        """Run a command on the bench."""
-        words = ["ssh", "-F", str(STATE / "ssh_config"), "vbench", command]
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    def look(self) -> list[str]:
-        """Everything that provisioning could change, line by line."""
-        return self.ask(LOOK).splitlines()
+def look(bench: Bench) -> list[str]:
+    """Everything that provisioning could change, line by line."""
+    return bench.ask(LOOK).splitlines()
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of our own, powered on for these tests and off again."""
-    found = Bench(tmp_path_factory.mktemp("provision"))
-    up = found.play("bench_up.yml")
-    assert up.code == 0, up.output
-    yield found
-    down = found.play("bench_down.yml")
-    assert down.code == 0, down.output
+    with powered_bench("provision", tmp_path_factory.mktemp("provision")) as found:
+        yield found
 
 
 SETTINGS = """
@@ -124,24 +59,24 @@ drive:
 
 def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench) -> None:
     """Exit code 1 for drift; the bench is as before, not even a lock file is new."""
-    before = bench.look()
+    before = look(bench)
     state = bench.ask("ls -A /var/lib/storqual 2>/dev/null || true")
     played = bench.provision(SETTINGS, "--check", "--diff")
     assert played.code == 1, played.output
     assert re.search(r"drive\.WCE: 1, declared 0", played.output)
     assert re.search(r"drive\.queue_depth: \d+, declared 4", played.output)
-    assert bench.look() == before
+    assert look(bench) == before
     assert bench.ask("ls -A /var/lib/storqual 2>/dev/null || true") == state
 
 
 def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> None:
     """WCE behind six drivers, queue depth and scheduler behind three; the second time nothing changes."""
-    before = bench.look()
+    before = look(bench)
     first = bench.provision(SETTINGS, "-e", "prove_s=0.5", "-v")
     assert first.code == 0, first.output
     assert first.changed == 2
     assert first.output.count("the depth of 4 was reached and not exceeded") >= 16
-    now = bench.look()
+    now = look(bench)
     pages = [line.split(" page ")[1] for line in now if " page " in line]
     assert len(pages) == 22
     assert all(int(page[4:6], 16) & 4 == 0 for page in pages), pages
@@ -152,11 +87,11 @@ def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> N
 
     second = bench.provision(SETTINGS)
     assert (second.code, second.changed) == (0, 0), second.output
-    assert bench.look() == now
+    assert look(bench) == now
 
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
-    assert bench.look() == before
+    assert look(bench) == before
     again = bench.play("restore.yml")
     assert (again.code, again.changed) == (0, 0), again.output
 
@@ -173,14 +108,14 @@ def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> N
 )
 def test_what_cannot_be_is_refused_before_any_write(bench: Bench, drop: str, code: int, words: str) -> None:
     """The sentence says why, and no drive of the step was written."""
-    before = bench.look()
+    before = look(bench)
     played = bench.provision(drop)
     assert played.code == code, played.output
     assert words in played.output
     if "WCE" in drop and "queue" in drop:
         # the step before the refused one stood on its own
         assert bench.play("restore.yml").code == 0
-    assert bench.look() == before
+    assert look(bench) == before
 
 
 def test_a_drive_in_use_is_refused_by_the_guard(bench: Bench) -> None:
@@ -188,18 +123,18 @@ def test_a_drive_in_use_is_refused_by_the_guard(bench: Bench) -> None:
     disk = bench.ask("basename $(grep -l FUS0000001 /sys/block/sd*/device/vpd_pg80 | cut -d/ -f1-4)").strip()
     bench.ask(f"mkswap -q /dev/{disk} && swapon /dev/{disk}")
     try:
-        before = bench.look()
+        before = look(bench)
         played = bench.provision(SETTINGS)
         assert played.code == 4, played.output
         assert "0x5000c5001f2a0000" in played.output
-        assert bench.look() == before
+        assert look(bench) == before
     finally:
         bench.ask(f"swapoff /dev/{disk}; dd if=/dev/zero of=/dev/{disk} bs=64k count=1 status=none")
 
 
 def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench: Bench) -> None:
     """One installation, and each of the ways a trial can go; the settings of the drop come along."""
-    before = bench.look()
+    before = look(bench)
     old = bench.ask("uname -r").strip()
     drop = f"driver:\n  kernel: {{package: {KERNEL}}}\ndrive: {{WCE: 0}}\n"
 
@@ -207,7 +142,7 @@ def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench:
     assert panic.code == 2, panic.output
     assert "did not come up in its trial boot: the bench is back by itself on " + old in panic.output
     assert bench.ask("uname -r").strip() == old
-    assert "Kernel panic" in (STATE / "console.log").read_text(encoding="utf-8", errors="replace")
+    assert "Kernel panic" in (bench.state / "console.log").read_text(encoding="utf-8", errors="replace")
 
     tried = bench.provision(drop)
     assert tried.code == 0, tried.output
@@ -223,7 +158,7 @@ def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench:
 
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
-    now = [line for line in bench.look() if not line.startswith("grubenv")]
+    now = [line for line in look(bench) if not line.startswith("grubenv")]
     assert now == [line for line in before if not line.startswith("grubenv")]
     # a newer kernel stays installed, so the former one is named as the default
     assert old in bench.ask("grub-editenv /boot/grub/grubenv list")
