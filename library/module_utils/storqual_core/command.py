@@ -7,12 +7,25 @@ import os
 import shlex
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .errors import MissingToolError, ToolError
 
-__all__ = ["Completed", "Runner", "run", "run_first"]
+__all__ = ["VENDOR_FOLDERS", "Completed", "Runner", "run", "run_first"]
+
+VENDOR_FOLDERS = (
+    "/opt/MegaRAID/storcli",
+    "/opt/MegaRAID/storcli2",
+    "/opt/MegaRAID/perccli",
+    "/opt/MegaRAID/perccli2",
+    "/opt/QLogic_Corporation/QConvergeConsoleCLI",
+    "/opt/smartstorageadmin/ssacli/bin",
+    "/usr/sbin/ocmanager",
+    "/usr/Arcconf",
+)
+"""Where vendors' packages put their tools, which is on nobody's PATH."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
             capture_output=True,
             timeout=timeout,
             check=False,
-            env={**os.environ, **(env or {}), "LC_ALL": "C", "LANG": "C"},
+            env={**os.environ, "PATH": _path(), **(env or {}), "LC_ALL": "C", "LANG": "C"},
         )
     except FileNotFoundError as problem:
         raise MissingToolError(f"`{argv[0]}` is not installed on this machine") from problem
@@ -71,14 +84,17 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
     )
 
 
+def _path() -> str:
+    """The caller's PATH, administrators' folders (a login by SSH may lack them), then the vendors'."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", *VENDOR_FOLDERS])
+
+
 def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, timeout: float = 60.0) -> Completed:
     """Run the first of `programs` that is installed: one tool under several names.
 
     Raises MissingToolError that names them all when none is.
     """
     for program in programs:
-        try:
+        with suppress(MissingToolError):
             return runner([program, *words], timeout=timeout)
-        except MissingToolError:
-            continue
     raise MissingToolError(f"none of {', '.join(programs)} is installed on this machine")

@@ -26,6 +26,8 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _NOTHING = re.compile(r"(?:0x|eui\.|uuid\.)[0-]+\Z")
 _PREFIX = re.compile(r"(?:nvme-|wwn-|scsi-3)", re.IGNORECASE)
 _TRAILING = b" \0\n"
+# old EMC Symmetrix: a NAA name stands in the page without a designator before it, as sg_inq knows as well
+_BARE_NAA = b"\x00\x83\x00\x10\x60\x06\x04\x80"
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def designators(page: bytes) -> list[tuple[int, int, bytes]]:
 
 def wwn_of_page(page: bytes) -> str:
     """The best name of the logical unit in a raw VPD page 0x83: NAA, EUI-64, UUID, SCSI name, T10; `` for none."""
+    if page[:8] == _BARE_NAA and len(page) >= 20:
+        return "0x" + page[4:20].hex()
     names: dict[int, str] = {}
     for association, kind, value in designators(page):
         if association == 0 and any(value):

@@ -51,9 +51,10 @@ def the_object(text: str, tool: str, key: str = "") -> dict[str, Any]:
     for body in found:
         if not key or key in body:
             return body
+    if found:
+        raise ToolError(f"{tool} printed no JSON object with {key!r}, but one with {', '.join(found[0])[:200]}")
     said = next((line.strip() for line in rest.splitlines() if line.strip()), "nothing")
-    wanted = f"no JSON object with {key!r}" if found else "no JSON object"
-    raise ToolError(f"{tool} printed {wanted}: {said[:200]}")
+    raise ToolError(f"{tool} printed no JSON object: {said[:200]}")
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:

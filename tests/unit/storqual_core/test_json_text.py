@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_no_object_is_a_sentence_with_what_was_said() -> None:
     """Text where JSON was asked for, a cut-off object, nothing at all."""
     with pytest.raises(ToolError, match="storcli2 printed no JSON object: syntax error"):
         the_object("\nsyntax error, unexpected TOKEN\n", "storcli2")
-    with pytest.raises(ToolError, match='printed no JSON object: {"a": 1, "b"'):
+    with pytest.raises(ToolError, match=r'printed no JSON object: \{"a": 1, "b"'):
         the_object('{"a": 1, "b"', "smartctl")
     with pytest.raises(ToolError, match="nothing"):
         the_object("", "smartctl")
@@ -50,10 +51,8 @@ def test_any_cut_and_any_note_is_an_object_or_a_sentence(body: dict[str, object]
     text = note + "\n" + json.dumps(body)
     found, _ = find_objects(text)
     assert body in found or "{" in note
-    try:
-        the_object(text[:cut], "tool")
-    except ToolError as problem:
-        assert "printed no JSON object" in str(problem)
+    with suppress(ToolError):
+        assert isinstance(the_object(text[:cut], "tool"), dict)
 
 
 @given(VALUES)

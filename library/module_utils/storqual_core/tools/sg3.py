@@ -22,6 +22,7 @@ __all__ = [
     "DEFAULT",
     "SAVED",
     "parse_hex_bytes",
+    "printed_number",
     "read_page",
     "status_sentence",
     "write_page",
@@ -89,6 +90,11 @@ def parse_hex_bytes(text: str) -> bytes:
     if wrong:
         raise ToolError(f"sg_modes printed {wrong[0][:40]!r} where a byte was expected")
     return bytes(int(word, 16) for word in words)
+
+
+def printed_number(text: str) -> int:
+    """A number as these tools print it: `0x1f`, `31`, `-1`, `031` (which is decimal)."""
+    return int(text, 16 if text.lower().startswith("0x") else 10)
 
 
 def _ask(runner: Runner, argv: Sequence[str]) -> Completed:

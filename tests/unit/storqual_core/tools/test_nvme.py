@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from storqual_core.errors import ToolError
 from storqual_core.tools import nvme
 from tests.replay import Call, Replay
+from tests.tool_fixtures import fixture_text
 
 GET = "nvme get-feature /dev/nvme0 --feature-id=6"
 
@@ -58,3 +59,45 @@ def test_other_text_is_a_sentence(text: str) -> None:
     except ToolError:
         return
     assert "get-feature" in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "sector"), [("list_flat.json", 512), ("list_verbose.json", 4096), ("list_tree.json", 4096)]
+)
+def test_namespaces_are_listed_in_every_shape_of_the_list(name: str, sector: int) -> None:
+    """Flat, below their subsystem, below host and subsystem."""
+    call = Call("nvme list --verbose --output-format=json", fixture_text("nvme", name))
+    (found,) = nvme.read_namespaces(Replay([call]))
+    assert (found.node, found.controller, found.sector) == ("/dev/nvme0n1", "nvme0", sector)
+    assert (found.model, found.serial, found.firmware, found.size) == ("Example NVMe", "EXNV1", "FW1", 1048576)
+    assert found.pci in ("", "0000:c1:00.0")
+
+
+def test_health_is_read_whatever_kind_of_number_is_printed() -> None:
+    """Integers, floats, texts, an object for the warning; what is no number is kept apart."""
+    call = Call("nvme smart-log /dev/nvme0 --output-format=json", fixture_text("nvme", "smart_log.json"))
+    log = nvme.read_smart_log(Replay([call]), "/dev/nvme0")
+    assert log.values == {
+        "critical_warning": 4,
+        "critical_warning.ro": 1,
+        "temperature": 300,
+        "media_errors": 7,
+        "data_units_read": 12,
+        "power_on_hours": 99,
+        "temperature_sensors.1": 301,
+        "temperature_sensors.2": 302,
+    }
+    assert log.others == {"note": "1 234,5"}
+
+
+def test_a_failed_or_foreign_answer_is_a_sentence() -> None:
+    """Localised text, another object, a refusal."""
+    with pytest.raises(ToolError, match="no JSON object: Smart Log for"):
+        nvme.parse_smart_log("Smart Log for NVME device:nvme0\nData Units Read : 12,5\n")
+    with pytest.raises(ToolError, match="no SMART log: Devices"):
+        nvme.parse_smart_log('{"Devices": []}')
+    broken = Call("nvme smart-log /dev/nvme0 --output-format=json", stderr="it broke\n", rc=1)
+    with pytest.raises(ToolError, match="health information of /dev/nvme0 cannot be read: it broke"):
+        nvme.read_smart_log(Replay([broken]), "/dev/nvme0")
+    with pytest.raises(ToolError, match="namespaces cannot be listed"):
+        nvme.read_namespaces(Replay([Call("nvme list --verbose --output-format=json", rc=1)]))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dmidecode: what the firmware says of the machine; here for the slots, which are printed on the sheet metal.
+
+The text is records: `Handle …, DMI type N, M bytes`, a title, indented `Key: value` lines, and further indented
+lists. Every record is kept, known type or not. Dates and serials are the vendor's text and may be odd.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Mapping
+
+from ..command import Runner
+from ..errors import ToolError
+
+__all__ = ["DmiRecord", "Slot", "parse_records", "read_slots", "slots"]
+
+_HANDLE = re.compile(r"^Handle (0x[0-9A-Fa-f]+), DMI type (\d{1,3}), (\d{1,6}) bytes\.?\s*$")
+_PRESENT = re.compile(r"^SMBIOS [0-9.]+ present", re.MULTILINE)
+_SLOT_TYPE = 9
+_BUS_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
+
+
+@dataclass(frozen=True)
+class DmiRecord:
+    """One structure: values by key, lists (characteristics, strings) by the key that opens them, and other lines."""
+
+    handle: str
+    kind: int
+    title: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot: its label, what fits, whether something is in it, and the PCI address where it says so."""
+
+    designation: str
+    kind: str
+    usage: str
+    pci: str
+
+
+def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
+    """Every record, and the lines before the first one. Raises ToolError when there is no record at all."""
+    notes: list[str] = []
+    blocks: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.splitlines():
+        handle = _HANDLE.match(line)
+        if handle:
+            blocks.append((handle, []))
+        elif line.strip():
+            (blocks[-1][1] if blocks else notes).append(line.rstrip())
+    if not blocks:
+        said = notes[-1].strip()[:200] if notes else "nothing"
+        raise ToolError(f"dmidecode shows no record of the machine's firmware: {said}")
+    return tuple(_record(handle, lines) for handle, lines in blocks), tuple(notes)
+
+
+def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
+    values: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
+    others: list[str] = []
+    title, opened = "", ""
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        if depth == 0 and not title:
+            title = line.strip()
+        elif depth >= 2 and opened:
+            lists[opened].append(line.strip())
+        elif depth >= 1 and colon and key not in values and key not in lists:
+            opened = "" if value else key
+            if value:
+                values[key] = value
+            else:
+                lists[key] = []
+        else:
+            others.append(line.strip())
+    return DmiRecord(
+        handle.group(1), int(handle.group(2)), title, values, {k: tuple(v) for k, v in lists.items()}, tuple(others)
+    )
+
+
+def slots(records: tuple[DmiRecord, ...]) -> tuple[Slot, ...]:
+    """The slots among the records; an address that is no PCI address (`ff:ff.7` for an empty slot) is left out."""
+    found = []
+    for record in records:
+        if record.kind == _SLOT_TYPE:
+            address = record.values.get("Bus Address", "")
+            usable = _BUS_ADDRESS.match(address) and not address.lower().endswith("ff:1f.7")
+            found.append(
+                Slot(
+                    record.values.get("Designation", ""),
+                    record.values.get("Type", ""),
+                    record.values.get("Current Usage", ""),
+                    address.lower() if usable else "",
+                )
+            )
+    return tuple(found)
+
+
+def read_slots(runner: Runner) -> tuple[Slot, ...]:
+    """The machine's slots; none where its firmware tells of none. Raises ToolError."""
+    ended = runner(["dmidecode", "-t", "slot"], timeout=60.0).expect()
+    if "Handle" not in ended.stdout and _PRESENT.search(ended.stdout):
+        return ()
+    return slots(parse_records(ended.stdout)[0])

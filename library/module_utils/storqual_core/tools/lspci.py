@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lspci (pciutils): what a PCI function says of itself beyond sysfs: vital product data, link, errors, slot.
+
+Two outputs: `-vmmk` for programs (lspci(8)), records of `Tag: value` with blank lines between, a tag may repeat;
+and `-vvv`, which alone shows vital product data, link and error status, for people and indented in a way that mail
+and pages change. Nothing of it is dropped: what has no field of its own stands in `lines`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Mapping
+
+from ..command import Runner
+from ..errors import ToolError
+
+__all__ = ["PciFunction", "parse_records", "parse_verbose", "read_functions"]
+
+_TIMEOUT = 120.0
+_ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_SLOT = re.compile(rf"{_ADDRESS}\Z")
+_HEAD = re.compile(rf"^({_ADDRESS}) ([^:]+): (.*?)(?: \(rev ([0-9a-f]+)\))?(?: \(prog-if .*\))?$")
+_TAG = re.compile(r"^([A-Z][A-Za-z]{1,15}):(?:\s+(.*))?$")
+_KNOWN = ("Slot", "Class", "Vendor", "Device", "SVendor", "SDevice", "Rev", "Driver", "Module", "PhySlot", "NUMANode")
+_LINK = re.compile(r"^Lnk(Cap|Sta):.*?\bSpeed ([0-9.]+ ?GT/s)(?: \([^)]*\))?, Width x(\d+)\b")
+_VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+):(?: (.*))?$")
+_STATUS = re.compile(r"^(UESta|CESta|DevSta):\s+(.*)$")
+
+
+@dataclass(frozen=True)
+class PciFunction:
+    """One PCI function. `address` with its domain; link speeds as printed (`8GT/s`); VPD by keyword (`SN`, `V3`).
+
+    `errors`: flags that are set, as `UESta UnsupReq`. `lines`: everything that has no field here.
+    """
+
+    address: str
+    kind: str = ""
+    name: str = ""
+    revision: str = ""
+    subsystem: str = ""
+    driver: str = ""
+    modules: tuple[str, ...] = ()
+    slot: str = ""
+    numa_node: str = ""
+    link_speed: str = ""
+    link_width: int | None = None
+    link_speed_max: str = ""
+    link_width_max: int | None = None
+    vpd: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def _full(address: str) -> str:
+    """With its domain: lspci leaves out 0000 unless it is asked for it."""
+    return address if address.count(":") == 2 else f"0000:{address}"
+
+
+def parse_records(text: str) -> tuple[PciFunction, ...]:
+    """`lspci -vmmk[n]`. Raises ToolError for a line that is no `Tag: value`, or a record without its Slot."""
+    functions: list[PciFunction] = []
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
+        tags: dict[str, list[str]] = {}
+        for line in paragraph.split("\n"):
+            if not line.strip():
+                continue
+            match = _TAG.match(line.rstrip())
+            if match is None:
+                raise ToolError(f"lspci -vmm printed {line.strip()[:80]!r} where `Tag: value` was expected")
+            tags.setdefault(match.group(1), []).append((match.group(2) or "").strip())
+        if tags:
+            functions.append(_of_tags(tags))
+    return tuple(functions)
+
+
+def _of_tags(tags: Mapping[str, list[str]]) -> PciFunction:
+    once = {tag: values[0] for tag, values in tags.items()}
+    # very old releases print `Device:` for the slot; they cannot be told apart safely, so they are refused
+    address = once.get("Slot", "")
+    if _SLOT.match(address) is None:
+        raise ToolError(f"lspci -vmm printed a record without the address of its function: {once}"[:300])
+    return PciFunction(
+        address=_full(address),
+        kind=once.get("Class", ""),
+        name=" ".join(once[tag] for tag in ("Vendor", "Device") if once.get(tag)),
+        revision=once.get("Rev", ""),
+        subsystem=" ".join(once[tag] for tag in ("SVendor", "SDevice") if once.get(tag)),
+        driver=once.get("Driver", ""),
+        modules=tuple(tags.get("Module", ())),
+        slot=once.get("PhySlot", ""),
+        numa_node=once.get("NUMANode", ""),
+        lines=tuple(f"{tag}: {value}" for tag, values in tags.items() if tag not in _KNOWN for value in values),
+    )
+
+
+def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
+    """`lspci -k` and `lspci -v` to `-vvv`: the functions, and lines that stand before the first of them."""
+    notes: list[str] = []
+    blocks: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.splitlines():
+        head = _HEAD.match(line.rstrip())
+        if head:
+            blocks.append((head, []))
+        elif line.strip():
+            (blocks[-1][1] if blocks else notes).append(line.strip())
+    return tuple(_of_block(head, lines) for head, lines in blocks), tuple(notes)
+
+
+def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:
+    words = {"Subsystem": "", "Kernel driver in use": "", "Kernel modules": "", "Physical Slot": "", "NUMA node": ""}
+    links: dict[str, tuple[str, int]] = {}
+    vpd: dict[str, str] = {}
+    errors: list[str] = []
+    rest: list[str] = []
+    for line in lines:
+        key, colon, value = line.partition(":")
+        link, product, status = _LINK.match(line), _VPD.match(line), _STATUS.match(line)
+        if colon and key in words and not words[key]:
+            words[key] = value.strip()
+        elif link and link.group(1) not in links:
+            links[link.group(1)] = (link.group(2), int(link.group(3)[:6]))
+        elif product and product.group(1) not in vpd:
+            vpd[product.group(1)] = (product.group(3) or "").strip()
+        elif status:
+            flags = (word[:-1] for word in status.group(2).split() if word.endswith("+"))
+            errors += [f"{status.group(1)} {flag}" for flag in flags if flag not in ("AuxPwr", "TransPend")]
+        else:
+            rest.append(line)
+    speed, width = links.get("Sta", ("", None))
+    speed_max, width_max = links.get("Cap", ("", None))
+    return PciFunction(
+        address=_full(head.group(1)),
+        kind=head.group(2),
+        name=head.group(3),
+        revision=head.group(4) or "",
+        subsystem=words["Subsystem"],
+        driver=words["Kernel driver in use"],
+        modules=tuple(word.strip() for word in words["Kernel modules"].split(",") if word.strip()),
+        slot=words["Physical Slot"],
+        numa_node=words["NUMA node"],
+        link_speed=speed,
+        link_width=width,
+        link_speed_max=speed_max,
+        link_width_max=width_max,
+        vpd=vpd,
+        errors=tuple(errors),
+        lines=tuple(rest),
+    )
+
+
+def read_functions(runner: Runner) -> tuple[PciFunction, ...]:
+    """Every PCI function of the machine; vital product data only as root. Raises ToolError."""
+    functions, notes = parse_verbose(runner(["lspci", "-D", "-vvv"], timeout=_TIMEOUT).expect().stdout)
+    if not functions:
+        raise ToolError(f"lspci shows no PCI function: {notes[0][:200] if notes else 'it printed nothing'}")
+    return functions

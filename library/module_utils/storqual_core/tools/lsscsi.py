@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lsscsi: every SCSI device with its generic node, those that are no disks included (enclosures, processors, tapes).
+
+`lsscsi -g` prints columns of fixed width, because vendor and model may hold blanks: type 8, vendor 8, model 16,
+revision 4 (lsscsi(8)). An NVMe namespace has one column for its model instead.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..command import Runner
+from ..errors import ToolError
+
+__all__ = ["ScsiDevice", "parse_devices", "read_devices"]
+
+_PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] +"
+_NODE = r"(-|/dev/\S+)"
+_SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4}) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")
+_NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")
+
+
+@dataclass(frozen=True)
+class ScsiDevice:
+    """One logical unit by its path `host:channel:target:lun`; nodes are empty where there is none."""
+
+    path: str
+    kind: str
+    vendor: str
+    model: str
+    revision: str
+    node: str
+    generic: str
+
+
+def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
+    """The lines of `lsscsi -g` (and without -g). Raises ToolError for a line that is none."""
+    devices = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        scsi = None if line.startswith("[N:") else _SCSI.match(line)
+        match = scsi or (_NVME.match(line) if line.startswith("[N:") else None)
+        if match is None:
+            raise ToolError(f"lsscsi printed {line[:100]!r} where a device was expected")
+        place, kind, *fields, node, generic = match.groups()
+        vendor, model, revision = fields if scsi else ("", *fields, "")
+        devices.append(
+            ScsiDevice(
+                path=place,
+                kind=kind.strip(),
+                vendor=vendor.strip(),
+                model=model.strip(),
+                revision=revision.strip(),
+                node=_node(node),
+                generic=_node(generic),
+            )
+        )
+    return tuple(devices)
+
+
+def _node(text: str | None) -> str:
+    return "" if text in (None, "-") else str(text)
+
+
+def read_devices(runner: Runner) -> tuple[ScsiDevice, ...]:
+    """Every SCSI device of the machine. Raises ToolError."""
+    return parse_devices(runner(["lsscsi", "-g"], timeout=60.0).expect().stdout)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every tool: it is shipped, it has outputs to be tested with, its parsers take any text or refuse it.
+
+A parser is a public function `parse_…` with one argument that has no default: the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storqual_core import tools
+from storqual_core.capabilities import offers
+from storqual_core.errors import ToolError
+from tests.mangle import mangled
+from tests.tool_fixtures import fixture_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+FOLDER = Path(tools.__file__).parent
+FIXTURES = Path(__file__).parent / "fixtures"
+WITH_OUTPUTS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+
+
+def parsers(tool: ModuleType) -> list[Callable[[str], Any]]:
+    """The parsers of a tool."""
+    named = [getattr(tool, name) for name in tool.__all__ if name.startswith("parse_")]
+    return [each for each in named if len(_needed(each)) == 1]
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    listed = inspect.signature(function).parameters.values()
+    return [each.name for each in listed if each.default is inspect.Parameter.empty]
+
+
+def test_every_tool_is_shipped_to_the_bench() -> None:
+    """Ansible ships what is imported by name; a file that is not would be missing on the bench only."""
+    tree = ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8"))
+    (imported,) = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1]
+    assert [alias.name for alias in imported.names] == sorted(tools.TOOLS)
+    assert sorted(tools.TOOLS) == sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+
+def test_outputs_belong_to_tools() -> None:
+    """A folder without a tool is a leftover."""
+    assert set(WITH_OUTPUTS) <= set(tools.TOOLS)
+
+
+@pytest.mark.parametrize("name", sorted(tools.TOOLS))
+def test_a_tool_with_facts_has_outputs_and_a_parser(name: str) -> None:
+    """A vendor tool cannot be run here, so its outputs are all there is to test with."""
+    tool = tools.TOOLS[name]()
+    if "facts" in offers(tool):
+        assert name in WITH_OUTPUTS
+        assert parsers(tool)
+
+
+@pytest.mark.parametrize("name", WITH_OUTPUTS)
+def test_outputs_are_read_or_refused_with_a_sentence(name: str) -> None:
+    """At least one of them is read; the refusal of another says what was wrong."""
+    read = 0
+    for text in fixture_texts(name):
+        for parse in parsers(tools.TOOLS[name]()):
+            try:
+                parse(text)
+            except ToolError as problem:
+                assert len(str(problem).split()) > 3, f"{parse.__name__}: {problem}"  # noqa: PT017 - one of many
+            else:
+                read += 1
+    assert read
+
+
+@pytest.mark.parametrize("name", WITH_OUTPUTS)
+def test_any_text_is_read_or_refused(name: str) -> None:
+    """Cut off, mixed with other output, localised, or nothing of the kind; no other exception escapes."""
+    known = parsers(tools.TOOLS[name]())
+
+    @settings(max_examples=40, deadline=None)
+    @given(mangled(fixture_texts(name)) | st.text(max_size=80))
+    def check(text: str) -> None:
+        for parse in known:
+            try:
+                parse(text)
+            except ToolError:
+                continue
+
+    check()

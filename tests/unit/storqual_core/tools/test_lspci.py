@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lspci: for programs and for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual_core.errors import ToolError
+from storqual_core.tools import lspci
+from tests.replay import Call, Replay
+from tests.tool_fixtures import fixture_text
+
+VERBOSE = fixture_text("lspci", "verbose.txt")
+
+
+def test_what_sysfs_does_not_show_is_read() -> None:
+    """Vital product data, the label of the slot, a link below what it could be, errors that are set."""
+    _, adapter = lspci.read_functions(Replay([Call("lspci -D -vvv", VERBOSE)]))
+    assert (adapter.address, adapter.driver, adapter.modules) == ("0000:3b:00.0", "mpt3sas", ("mpt3sas", "mpt2sas"))
+    assert (adapter.slot, adapter.numa_node, adapter.revision) == ("4", "1", "01")
+    assert adapter.vpd == {"PN": "SAS9999", "SN": "EX0001", "V3": "16.00.01.00", "YA": ""}
+    assert (adapter.link_speed, adapter.link_width) == ("5GT/s", 4)
+    assert (adapter.link_speed_max, adapter.link_width_max) == ("8GT/s", 8)
+    assert adapter.errors == ("DevSta CorrErr", "UESta UnsupReq", "CESta BadTLP")
+
+
+def test_no_line_is_dropped() -> None:
+    """What has no field of its own is kept, also what stands before the first function."""
+    functions, notes = lspci.parse_verbose(VERBOSE)
+    assert notes == ("pcilib: a note of the library",)
+    assert "Product Name: Example SAS HBA" in functions[1].lines
+    assert lspci.parse_verbose("3b:00.0 Class: Name\n Kernel driver in use: a\n Kernel driver in use: b\n")[0][
+        0
+    ].lines == ("Kernel driver in use: b",)
+
+
+def test_records_for_programs_are_read() -> None:
+    """A tag may repeat, blank lines may be doubled, the domain may be missing."""
+    first, second = lspci.parse_records(fixture_text("lspci", "records.txt"))
+    assert (first.address, first.modules, first.slot) == ("0000:3b:00.0", ("mpt3sas", "mpt2sas"), "4")
+    assert (first.subsystem, first.numa_node, first.lines) == ("1000 30e0", "1", ("IOMMUGroup: 17",))
+    assert (second.address, second.driver) == ("0001:00:1f.2", "")
+
+
+def test_what_is_no_record_is_refused() -> None:
+    """A line of another tool; a record that does not say where it is; no function at all."""
+    with pytest.raises(ToolError, match="where `Tag: value` was expected"):
+        lspci.parse_records("Slot:\t3b:00.0\ncommand not found\n")
+    with pytest.raises(ToolError, match="without the address"):
+        lspci.parse_records("Class:\t0107\n")
+    with pytest.raises(ToolError, match="no PCI function: Cannot open /proc"):
+        lspci.read_functions(Replay([Call("lspci -D -vvv", "Cannot open /proc/bus/pci\n")]))

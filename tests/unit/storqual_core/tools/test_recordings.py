@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded outputs of real tools, where they lie beside the checkout: each is read, or refused with a sentence.
+
+The recordings are other people's and stay outside the project. `MET` says which function meets which output, and for
+an output that must be refused a part of the sentence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+
+from storqual_core import fio_document
+from storqual_core.errors import StorqualError, ToolError
+from storqual_core.tools import TOOLS
+from tests.mangle import mangled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# output: (tool, parser, a part of the refusal or nothing)
+MET: dict[str, tuple[str, str, str]] = {
+    "dmidecode/dell_r630.txt": ("dmidecode", "parse_records", ""),
+    "lspci/k_cisco_ucs_mptsas_qla2xxx.txt": ("lspci", "parse_verbose", ""),
+    "lspci/vmmkn_vm.txt": ("lspci", "parse_records", ""),
+    "lspci/vvv_qle2464_vpd_link.txt": ("lspci", "parse_verbose", ""),
+    "lsscsi/g_p2000_multipath_luns.txt": ("lsscsi", "parse_devices", ""),
+    "modinfo/mpt3sas_28.100.00.00_el8.txt": ("kmod", "parse_modinfo", ""),
+    "nvme/1.16_list_verbose_boss-n1.json": ("nvme", "parse_list", ""),
+    "nvme/2.11_list.json": ("nvme", "parse_list", ""),
+    "nvme/2.11_smart_log.json": ("nvme", "parse_smart_log", ""),
+    "nvme/2.3_list.json": ("nvme", "parse_list", ""),
+    "nvme/text_smart_log_fr_FR_2.5.txt": ("nvme", "parse_smart_log", "no JSON object: Smart Log for NVME device"),
+    "sdparm/1.10_la_mb24000gyevk.stderr.txt": ("sdparm", "parse_fields", "no mode page field: descriptor overflows"),
+    "sdparm/1.10_la_mb24000gyevk.txt": ("sdparm", "parse_fields", ""),
+    "sg3_utils/inhex_vpd_emc_symmetrix_old_di.hex": ("sg3_text", "parse_hex_file", ""),
+    "sg3_utils/sg_inq_ata_1020.txt": ("sg3_text", "parse_inquiry", ""),
+    "sg3_utils/sg_modes_a_ibm_ult3580.txt": ("sg3_text", "parse_mode_pages", ""),
+    "smartctl/7.0_intel_rst_raid_volume_exit4.json": ("smartctl", "parse_health", ""),
+    "smartctl/7.0_open_failed_exit2.json": ("smartctl", "parse_health", "could not be opened, or is in standby"),
+    "smartctl/7.1_scan_megaraid.json": ("smartctl", "parse_scan", ""),
+    "smartctl/7.1_usb_failing_exit216.json": ("smartctl", "parse_health", ""),
+    "smartctl/7.4_hp_73.4g_mas3735nc_u320.json": ("smartctl", "parse_health", ""),
+    "smartctl/text_7.3_pl_PL_windows_truncated.txt": ("smartctl", "parse_health", "no JSON object: smartctl 7.3"),
+}
+
+
+def parser(output: str) -> tuple[Callable[[str], Any], str]:
+    """The function that meets an output, and a part of its refusal."""
+    tool, name, refusal = MET[output]
+    return getattr(TOOLS[tool](), name), refusal
+
+
+def text_of(transcripts: Path, output: str) -> str:
+    """A recording, as a runner decodes what a tool prints."""
+    return (transcripts / output).read_bytes().decode("utf-8", "replace")
+
+
+def test_every_recording_is_met(transcripts: Path) -> None:
+    """A new one is not passed over; fio's have tests of their own."""
+    there = {str(path.relative_to(transcripts)) for path in transcripts.rglob("*.*") if path.name != "INDEX.md"}
+    folders = {name.partition("/")[0] for name in MET}
+    assert sorted(name for name in there - MET.keys() if name.partition("/")[0] in folders) == []
+
+
+@pytest.mark.parametrize("output", sorted(MET))
+def test_a_recording_is_read_or_refused_with_a_sentence(transcripts: Path, output: str) -> None:
+    """As the table says."""
+    parse, refusal = parser(output)
+    if refusal:
+        with pytest.raises(ToolError) as caught:
+            parse(text_of(transcripts, output))
+        assert refusal in str(caught.value)
+    else:
+        assert parse(text_of(transcripts, output))
+
+
+@pytest.mark.parametrize("tool", sorted({tool for tool, _, _ in MET.values()}))
+def test_a_mangled_recording_is_read_or_refused(transcripts: Path, tool: str) -> None:
+    """Cut off, mixed with another one, localised: nothing but the project's own error escapes."""
+    outputs = [output for output, (owner, _, _) in MET.items() if owner == tool]
+    parsers = {MET[output][1]: parser(output)[0] for output in outputs}
+
+    @settings(max_examples=20, deadline=None)
+    @given(mangled([text_of(transcripts, output) for output in outputs]))
+    def check(text: str) -> None:
+        for parse in parsers.values():
+            try:
+                parse(text)
+            except StorqualError:
+                continue
+
+    check()
+
+
+def test_recorded_fio_outputs_are_found_or_known_to_hold_no_result(transcripts: Path) -> None:
+    """A note before the result does not hide it; a refusal is no result."""
+    for path in sorted((transcripts / "fio").iterdir()):
+        found, rest = fio_document.find_document(path.read_text(encoding="utf-8", errors="replace"))
+        assert (found is None) == (path.name == "engine_not_loadable.txt")
+        assert found is not None or "engine libaio not loadable" in rest

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sdparm: every field of a drive in one command."""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual_core.errors import ToolError
+from storqual_core.tools import sdparm
+from tests.replay import Call, Replay
+from tests.tool_fixtures import fixture_text
+
+LINE = "sdparm --all --long /dev/sg0"
+TEXT = fixture_text("sdparm", "long.txt")
+
+
+def test_fields_are_read_with_what_can_be_changed() -> None:
+    """Decimal, hexadecimal, minus one for all ones; with and without a saved value or a description."""
+    found = sdparm.read_fields(Replay([Call(LINE, rc=6), Call(LINE, TEXT, "descriptor overflows\n")]), "/dev/sg0")
+    assert found.identity == "EXAMPLE   DISK9             0007"
+    assert found.field("WCE") == sdparm.Field(0, changeable=True, default=1, saved=0)
+    assert found.field("NCS") == sdparm.Field(16, changeable=False, default=16, saved=None)
+    assert found.field("RTL") == sdparm.Field(-1, changeable=False, default=-1, saved=-1)
+    assert found.field("DRA") is None
+    assert found.notes == ("a line that is no field",)
+
+
+def test_a_refusal_is_told_in_the_words_of_the_exit_status() -> None:
+    """Shared with sg3_utils."""
+    with pytest.raises(ToolError, match=r"mode pages of /dev/sg0 cannot be read: .* not ready.*command: sdparm"):
+        sdparm.read_fields(Replay([Call(LINE, rc=2)]), "/dev/sg0")
+    with pytest.raises(ToolError, match="no mode page field: descriptor overflows"):
+        sdparm.parse_fields("descriptor overflows reply len (12) for IOA_MODE.1\n")
+    with pytest.raises(ToolError, match="WCE outside of any mode page"):
+        sdparm.parse_fields("  WCE  1\n")

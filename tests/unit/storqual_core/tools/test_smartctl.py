@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""smartctl: JSON of several releases, and an exit status made of bits."""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual_core.errors import ToolError
+from storqual_core.tools import smartctl
+from tests.replay import Call, Replay
+from tests.tool_fixtures import fixture_text
+
+
+def test_a_scsi_drive_is_read() -> None:
+    """Names of release 7.3, counters by their paths, a text that is no whole number left out."""
+    call = Call("smartctl --json -a /dev/sda", fixture_text("smartctl", "scsi.json"), rc=64)
+    health = smartctl.read_health(Replay([call]), "/dev/sda")
+    assert (health.vendor, health.model, health.serial, health.firmware) == (
+        "EXAMPLE",
+        "EXAMPLE DISK9",
+        "EXSER1",
+        "0007",
+    )
+    assert (health.wwn, health.size, health.passed, health.temperature) == ("0x5000c500deadbeef", 1048576, True, 31)
+    assert health.hours == 1234
+    assert health.counters == {
+        "read.total_uncorrected_errors": 2,
+        "sas_port_0.relative_target_port_id": 1,
+        "sas_port_0.phy_0.invalid_dword_count": 9,
+        "grown_defects": 3,
+    }
+    assert health.complaints == ("the drive's error log has entries",)
+
+
+def test_an_ata_drive_that_is_failing_says_so() -> None:
+    """Its WWN comes in three parts."""
+    call = Call("smartctl --json -a -d sat /dev/sdb", fixture_text("smartctl", "ata.json"), rc=24)
+    health = smartctl.read_health(Replay([call]), "/dev/sdb", "sat")
+    assert (health.wwn, health.passed) == ("0x5000c500deadbeef", False)
+    assert health.counters == {"attribute.5": 8, "power_cycles": 17, "logged_errors": 4}
+    assert health.complaints == (
+        "the drive says that it is failing",
+        "an attribute of the pre-fail kind is at or below its threshold",
+    )
+
+
+def test_a_device_that_cannot_be_opened_is_a_sentence() -> None:
+    """With smartctl's own words."""
+    with pytest.raises(ToolError, match=r"could not be opened, or is in standby \(status 2\): Smartctl open device"):
+        smartctl.parse_health(fixture_text("smartctl", "open_failed.json"))
+
+
+def test_disks_behind_a_controller_share_a_name_and_differ_in_kind() -> None:
+    """So both are needed."""
+    replay = Replay([Call("smartctl --json --scan", fixture_text("smartctl", "scan.json"))])
+    assert [device.kind for device in smartctl.read_scan(replay)] == ["megaraid,8", "megaraid,9"]
+    with pytest.raises(ToolError, match="where a list of devices was expected"):
+        smartctl.parse_scan(fixture_text("smartctl", "scsi.json"))
+    with pytest.raises(ToolError, match="without a device"):
+        smartctl.parse_health(fixture_text("smartctl", "scan.json"))
+
+
+def test_text_is_refused() -> None:
+    """It is for people, and localised."""
+    with pytest.raises(ToolError, match=r"no JSON object: smartctl 7\.3"):
+        smartctl.parse_health("smartctl 7.3 2022-02-28\nTotal NVM Capacity: 1 000 204 886 016\n")
