@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ansible import context
 from ansible.plugins.callback import CallbackBase
 
 DOCUMENTATION = r"""
@@ -20,6 +21,8 @@ short_description: Exit code by verdict, and progress as JSON lines
 description:
   - Ends C(ansible-playbook) with storqual's exit code (0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
     4 refused by the guard) when a play of storqual ran. A code of 0 needs a verdict written by this very run.
+  - In check mode ends with a table of what differs from a drop, bench by bench, those that could not be looked at
+    included.
   - Appends task starts and failures to the file named by E(STORQUAL_PROGRESS_FILE), one JSON object a line.
 requirements:
   - listed in C(callbacks_enabled)
@@ -28,6 +31,7 @@ options: {}
 
 _FROM_TASK = "storqual_exit_code"
 _FROM_ROLE = "provision_exit_code"
+_REPORT = "provision_report"
 _VERDICT = "publish_verdict"
 _RUN = "plan_run"
 
@@ -44,6 +48,8 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._began = time.time()
         self._codes: list[int] = []
+        self._drift: dict[str, list[str]] = {}
+        self._unseen: dict[str, str] = {}
         self._run: Path | None = None
         self._published = False
         self._judging = False
@@ -60,8 +66,11 @@ class CallbackModule(CallbackBase):
         self._emit(kind="task", name=str(task.get_name()))
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Note a code or a verdict that a task reported."""
+        """Note a code, a verdict or a drift that a task reported."""
         self._note(result.result)
+        report = result.result.get("ansible_facts", {}).get(_REPORT)
+        if isinstance(report, dict):
+            self._drift[result.host.get_name()] = [str(line) for line in report.get("drift") or ()]
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Note the code of a failure."""
@@ -70,14 +79,17 @@ class CallbackModule(CallbackBase):
         self._emit(kind="failed", message=body.get("msg"), **where)
         if not ignore_errors:
             self._note(body)
+            self._unseen[result.host.get_name()] = str(body.get("msg") or "no message")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """An unreachable bench cannot be judged."""
         self._emit(kind="unreachable", host=result.host.get_name(), message=result.result.get("msg"))
         self._codes.append(2)
+        self._unseen[result.host.get_name()] = "unreachable"
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Leave with the code: the worst refusal first, then the verdict's, then 2 for a judging run without one."""
+        self._show_drift()
         self._emit(kind="end")
         refused = [code for code in self._codes if code in (3, 4)]
         if refused:
@@ -88,6 +100,19 @@ class CallbackModule(CallbackBase):
         failed = any(host["failures"] or host["unreachable"] for host in hosts)
         if self._codes and (failed or 1 in self._codes):
             sys.exit(max(self._codes))
+
+    def _show_drift(self) -> None:
+        """The drift report, when this was a look at benches and at least one of them was seen."""
+        if not context.CLIARGS.get("check") or not self._drift:
+            return
+        from storqual.drift import drift_table  # noqa: PLC0415 - only a drift report needs it
+
+        unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
+        if unseen:
+            self._codes.append(2)
+        self._emit(kind="drift", benches=self._drift, unseen=unseen)
+        for line in drift_table(self._drift, unseen):
+            self._display.display(line)
 
     def _verdict_code(self) -> int:
         """The exit code in the verdict that this run wrote; 2 when there is none, or only an old one.
