@@ -11,6 +11,10 @@ description:
     driver build, firmware, SCSI hosts), drives (identity, place, queue, cache, error counters, sectors written),
     volumes and enclosures, with the kernel, its command line and default boot entry, processor, memory and tools.
   - Files of sysfs and procfs only; at most one command (C(fio --version)) is started. Nothing is changed.
+  - With O(deep) the tools that are installed are asked as well, several commands per drive. Slots (C(dmidecode)),
+    vital product data and PCI errors (C(lspci)), devices that are no disks (C(lsscsi), C(sg_inq)), mode pages with
+    what can be changed (C(sdparm), else C(sg_modes)), health and error counters (C(smartctl), C(nvme)), the digest
+    of an adapter's NVRAM, and everything that vendor tools know of adapters, drives, volumes and enclosures.
   - Device strings are returned byte for byte (Latin-1), without blanks and NULs at their end. They are hostile text.
 options:
   state_dir:
@@ -21,6 +25,10 @@ options:
     description: The bench's adapters as its inventory declares them, for the fingerprint under the inventory's names.
     type: dict
     default: {}
+  deep:
+    description: Ask tools as well. What they cannot read is a sentence in RV(ignore:facts.unread).
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -79,12 +87,13 @@ def main() -> None:
         argument_spec={
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "adapters": {"type": "dict", "default": {}},
+            "deep": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
 
     def look() -> dict[str, Any]:
-        facts = read_facts(state_dir=module.params["state_dir"])
+        facts = read_facts(state_dir=module.params["state_dir"], deep=module.params["deep"])
         return {"changed": False, "facts": facts, "environment": environment_of(facts, module.params["adapters"])}
 
     finish(module, look)

@@ -30,14 +30,19 @@ def read_facts(
     *,
     state_dir: str | os.PathLike[str] = "/var/lib/storqual",
     runner: Runner = run,
+    deep: bool = False,
 ) -> dict[str, Any]:
-    """The fact set of this machine. Raises ToolError when the kernel's mount table cannot be read."""
+    """The fact set of this machine; with `deep` also what only tools tell (see `deep_facts`).
+
+    Raises ToolError when the kernel's mount table cannot be read.
+    """
     machine = machine or Machine()
     drives = read_drives(machine)
     reading = read_disks(machine, state_dir=state_dir, drives=drives)
     adapters = read_adapters(machine)
     modules = sorted({adapter.module for adapter in adapters if adapter.module})
-    return {
+    slots = _slots(machine)
+    facts = {
         "schema": SCHEMA,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "boot_id": reading.boot_id,
@@ -47,7 +52,7 @@ def read_facts(
         "machine": _machine(machine),
         "cpu": _cpu(machine),
         "memory": {"total": _memory(machine)},
-        "adapters": [_adapter(adapter, drives) for adapter in adapters],
+        "adapters": [_adapter(adapter, drives, slots) for adapter in adapters],
         "drives": [_drive(machine, drive, reading.disks.get(drive.name)) for drive in drives],
         "volumes": read_volumes(machine, {drive.name: drive.id for drive in drives}),
         "enclosures": read_enclosures(machine),
@@ -55,6 +60,17 @@ def read_facts(
         "tools": tool_versions(machine, runner),
         "disks": reading.record(),
     }
+    if deep:
+        from .deep_facts import add_deep_facts  # noqa: PLC0415 - compiled only on a bench that is asked in depth
+
+        add_deep_facts(facts, machine, runner)
+    return facts
+
+
+def _slots(machine: Machine) -> dict[str, str]:
+    """The name of the slot by the address of the device in it, where the kernel knows slots (`0000:03:00` -> `3`)."""
+    place = "/sys/bus/pci/slots"
+    return {machine.text(f"{place}/{name}/address"): name for name in machine.names(place)}
 
 
 def _kernel(machine: Machine) -> dict[str, str]:
@@ -126,10 +142,11 @@ def _module(machine: Machine, name: str) -> dict[str, Any]:
     }
 
 
-def _adapter(adapter: Adapter, drives: Sequence[Drive]) -> dict[str, Any]:
+def _adapter(adapter: Adapter, drives: Sequence[Drive], slots: Mapping[str, str]) -> dict[str, Any]:
     identity = adapter.identity
     return {
         "pci": identity.pci,
+        "slot": slots.get(identity.pci.rpartition(".")[0], ""),
         "class": adapter.pci_class,
         "vendor": identity.vendor,
         "device": identity.device,

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 
-from .command import Runner
+from .command import VENDOR_FOLDERS, Runner
 from .errors import ToolError
 from .machine import Machine
 
-__all__ = ["parse_status", "tool_versions"]
+__all__ = ["find_program", "parse_status", "tool_versions"]
 
-# command -> package that brings it; vendor tools come without a package, so only their place is told
+# command -> package that brings it; vendor tools come without one, and their own rooms name their programs
 _TOOLS = {
     "fio": "fio",
     "sg_modes": "sg3-utils",
@@ -21,25 +21,13 @@ _TOOLS = {
     "mdadm": "mdadm",
     "lvm": "lvm2",
     "multipath": "multipath-tools",
-    "storcli64": "",
-    "storcli": "",
-    "perccli64": "",
-    "storcli2": "",
-    "perccli2": "",
-    "sas2ircu": "",
-    "sas3ircu": "",
-    "sas2flash": "",
-    "sas3flash": "",
-    "lsiutil": "",
-    "qaucli": "",
-    "hbacmd": "",
-    "ssacli": "",
-    "arcconf": "",
-    "mvcli": "",
+    "lspci": "pciutils",
+    "lsscsi": "lsscsi",
+    "dmidecode": "dmidecode",
     "fwupdmgr": "fwupd",
 }
 _RPM = {"sg3-utils": "sg3_utils", "multipath-tools": "device-mapper-multipath"}
-_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/MegaRAID/storcli")
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", *VENDOR_FOLDERS)
 _STATUS = "/var/lib/dpkg/status"
 
 
@@ -54,13 +42,14 @@ def parse_status(text: str) -> dict[str, str]:
     return found
 
 
+def find_program(machine: Machine, name: str) -> str:
+    """Where a program is installed, `` when it is not; vendors' own folders are looked into as well."""
+    return next((f"{folder}/{name}" for folder in _FOLDERS if machine.exists(f"{folder}/{name}")), "")
+
+
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
-    found = {}
-    for tool in _TOOLS:
-        path = next((f"{folder}/{tool}" for folder in _FOLDERS if machine.exists(f"{folder}/{tool}")), "")
-        if path:
-            found[tool] = path
+    found = {tool: path for tool in _TOOLS if (path := find_program(machine, tool))}
     wanted = {package for tool, package in _TOOLS.items() if tool in found and package}
     versions = _packages(machine, runner, wanted)
     tools = {tool: {"path": path, "version": versions.get(_TOOLS[tool], "")} for tool, path in found.items()}
@@ -77,7 +66,7 @@ def _packages(machine: Machine, runner: Runner, wanted: set[str]) -> dict[str, s
     status = machine.read(_STATUS)
     if status:
         return parse_status(status.decode("utf-8", "replace"))
-    if not wanted or not any(machine.exists(f"{folder}/rpm") for folder in _FOLDERS):
+    if not wanted or not find_program(machine, "rpm"):
         return {}
     names = {_RPM.get(package, package): package for package in sorted(wanted)}
     try:

@@ -6,59 +6,93 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 
 from storqual.cli.options import as_json, print_json
 from storqual.text_safety import terminal_text
-from storqual_core.errors import StorqualError
 
 __all__ = ["facts_command"]
 
 
 @click.command("facts")
-@click.option("-i", "--inventory", "inventories", multiple=True, required=True, help="Where the benches are named.")
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Where the benches are named.")
+@click.option("--host", "hosts", multiple=True, help="A machine that no inventory has yet, as SSH reaches it.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option("--deep", is_flag=True, help="Ask vendor tools, smartctl, sdparm, lspci and dmidecode as well.")
 @click.option("--write-inventory", is_flag=True, help="Draft an inventory of what was found; it claims nothing.")
 @as_json
-def facts_command(inventories: tuple[str, ...], limit: str | None, write_inventory: bool, as_json: bool) -> None:
+def facts_command(
+    inventories: tuple[str, ...],
+    hosts: tuple[str, ...],
+    limit: str | None,
+    deep: bool,
+    write_inventory: bool,
+    as_json: bool,
+) -> None:
     """Read adapters, drives, volumes and tools of benches; nothing on them is changed.
 
     \b
     Examples:
       storqual facts -i inventories/virtual
-      storqual facts -i inventories/example_lab --limit bench7 --write-inventory > inventories/lab/hosts.yml
+      storqual facts -i inventories/example_lab --limit bench01 --deep --json
+      storqual facts --host bench7.lab.example --write-inventory > inventories/lab/hosts.yml
     """
-    from storqual.ansible_run import run_playbook
-    from storqual.facts import draft_inventory
-
-    with tempfile.TemporaryDirectory(prefix="storqual-facts-") as folder:
-        log = Path(folder) / "log"
-        status = run_playbook(
-            "facts.yml",
-            inventories=inventories,
-            variables={"facts_folder": folder},
-            options=["--limit", limit] if limit else [],
-            output=log,
-        )
-        found = {
-            path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*.json"))
-        }
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    if not found:
-        raise StorqualError(f"no bench answered (status {status}): {said[-1] if said else 'Ansible said nothing'}")
+    if not inventories and not hosts:
+        raise click.UsageError("give -i INVENTORY, or --host NAME for a machine that no inventory has yet")
+    found = _read(inventories, hosts, limit, deep=deep or write_inventory)
     if write_inventory:
-        click.echo(draft_inventory(found), nl=False)
+        _draft(found)
     elif as_json:
         print_json(found)
     else:
         for name, facts in found.items():
-            click.echo(terminal_text(f"{name}  kernel {facts['kernel']['release']}  boot {facts['boot_id']}"))
-            for adapter in facts["adapters"]:
-                click.echo(terminal_text(f"  {adapter.get('pci')}  {adapter.get('driver')}"))
-            for drive in facts["drives"]:
-                click.echo(
-                    terminal_text(
-                        f"  {drive.get('node')}  {drive.get('wwn') or drive.get('serial')}  {drive.get('model')}"
-                    )
-                )
+            _show(name, facts)
+
+
+def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> dict[str, Any]:
+    """The fact sets by bench. Raises StorqualError when no bench answered."""
+    from storqual.ask_benches import ask_benches
+    from storqual.model.lab import GROUP
+
+    with tempfile.TemporaryDirectory(prefix="storqual-hosts-") as folder:
+        new = Path(folder) / "hosts.yml"
+        # JSON is YAML, and quotes whatever a name holds
+        new.write_text(json.dumps({GROUP: {"hosts": {host: {} for host in hosts}}}), encoding="utf-8")
+        sources = [*inventories, *([str(new)] if hosts else [])]
+        return ask_benches("facts.yml", sources, limit=limit, variables={"facts_deep": deep})
+
+
+def _draft(found: dict[str, Any]) -> None:
+    """Print the draft once the loader of inventories has taken it. Raises BadInputError with what it refuses."""
+    from storqual.facts import draft_inventory
+    from storqual.model import load_inventory
+
+    text = draft_inventory(found)
+    with tempfile.TemporaryDirectory(prefix="storqual-draft-") as folder:
+        place = Path(folder) / "hosts.yml"
+        place.write_text(text, encoding="utf-8")
+        load_inventory([place])
+    click.echo(text, nl=False)
+
+
+def _show(name: str, facts: dict[str, Any]) -> None:
+    """A bench in a few lines: adapters with driver, firmware and link, drives below them, and what was not read."""
+    click.echo(terminal_text(f"{name}  kernel {facts['kernel']['release']}  boot {facts['boot_id']}"))
+    for adapter in facts["adapters"]:
+        words = [adapter["pci"], adapter["driver"] or "no driver", adapter["board"], adapter["firmware"]]
+        if adapter["slot"]:
+            words.append(f"slot {adapter['slot']}")
+        if adapter["link"]["width"]:
+            words.append(f"{adapter['link']['speed']} x{adapter['link']['width']}")
+        click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
+        for drive in facts["drives"]:
+            if drive["adapter"] == adapter["pci"]:
+                words = [drive["node"], drive["wwn"] or drive["serial"], drive["model"], drive["revision"]]
+                click.echo(terminal_text("    " + "  ".join(word for word in words if word)))
+    for volume in facts["volumes"]:
+        words = [volume["name"], volume["kind"], volume.get("level", ""), volume["state"]]
+        click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
+    for sentence in facts.get("unread", ()):
+        click.echo(terminal_text(f"  not read: {sentence}"), err=True)

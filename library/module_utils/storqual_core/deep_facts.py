@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only tools tell of a bench: health, mode pages, vital product data, slots, and what vendor tools know.
+
+It is added to a fact set that the kernel's files gave. It costs a command or more per drive, so it is read when a
+person asks, not around every block. What cannot be read is a sentence in `unread`, never a guess and never a stop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import Any, Callable, Mapping, TypeVar
+
+from .command import Runner
+from .errors import MissingToolError, ToolError
+from .identity import unit_serial, wwn_of_page
+from .machine import Machine
+from .mode_page import get_field
+from .settings import section_of
+from .vendor_facts import add_vendor_facts
+
+__all__ = ["add_deep_facts"]
+
+_Found = TypeVar("_Found")
+_DISK = "disk"
+
+
+class _Reader:
+    """Asks one thing after the other: a tool that is not installed is silent, one that fails leaves a sentence."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.unread: list[str] = facts.setdefault("unread", [])
+
+    def __call__(self, what: str, ask: Callable[[], _Found]) -> _Found | None:
+        try:
+            return ask()
+        except MissingToolError:
+            return None
+        except ToolError as problem:
+            self.unread.append(f"{what}: {problem}")
+            return None
+
+
+def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> dict[str, Any]:
+    """The same fact set with what tools tell; `unread` says what they could not."""
+    read = _Reader(facts)
+    _slots(facts, runner, read)
+    _functions(facts, runner, read)
+    _other_devices(facts, runner, read)
+    for drive in facts["drives"]:
+        if drive["transport"] == "scsi":
+            _scsi_drive(drive, runner, read)
+        _health(drive, runner, read)
+    _nvram(facts, machine)
+    add_vendor_facts(facts, machine, runner)
+    return facts
+
+
+def _slots(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """The slots of the machine, and the label of the slot that each adapter is in."""
+    from .tools import dmidecode  # noqa: PLC0415 - compiled only on a bench that is asked in depth
+
+    found = read("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
+    facts["slots"] = [
+        {"label": slot.designation, "kind": slot.kind, "usage": slot.usage, "pci": slot.pci} for slot in found
+    ]
+    labels = {slot.pci.rpartition(".")[0]: slot.designation for slot in found if slot.pci}
+    for adapter in facts["adapters"]:
+        adapter["slot"] = labels.get(adapter["pci"].rpartition(".")[0], "") or adapter["slot"]
+
+
+def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Vital product data and PCI errors of the adapters; a serial number that the driver does not show."""
+    from .tools import lspci  # noqa: PLC0415 - as above
+
+    found = {each.address: each for each in read("PCI functions", lambda: lspci.read_functions(runner)) or ()}
+    for adapter in facts["adapters"]:
+        function = found.get(adapter["pci"])
+        if function is not None:
+            adapter["vpd"] = dict(function.vpd)
+            adapter["pci_errors"] = list(function.errors)
+            adapter["slot"] = adapter["slot"] or function.slot
+            adapter["serial"] = adapter["serial"] or function.vpd.get("SN", "")
+            adapter["board"] = adapter["board"] or function.name
+
+
+def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """SCSI devices that are no disks: enclosures, controllers' own units, tapes."""
+    from .tools import lsscsi, sg3_text  # noqa: PLC0415 - as above
+
+    facts["devices"] = []
+    for device in read("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
+        if device.kind == _DISK:
+            continue
+        who = read(device.generic, partial(sg3_text.read_inquiry, runner, device.generic)) if device.generic else None
+        facts["devices"].append(
+            {
+                "hctl": device.path,
+                "kind": device.kind,
+                "vendor": device.vendor,
+                "model": device.model,
+                "revision": device.revision,
+                "serial": who.serial if who else "",
+                "sg": device.generic,
+            }
+        )
+
+
+def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Mode pages with what can be changed where sdparm is there, else their current values; names from VPD pages."""
+    from .tools import sdparm, sg3_text  # noqa: PLC0415 - as above
+
+    node = drive["sg"] or drive["node"]
+    fields = read(drive["id"], lambda: sdparm.read_fields(runner, node))
+    if fields is not None:
+        drive["mode_pages"] = {
+            acronym: {
+                "value": found.value,
+                "changeable": found.changeable,
+                "default": found.default,
+                "saved": found.saved,
+            }
+            for page in fields.pages.values()
+            for acronym, found in page.items()
+        }
+    else:
+        pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
+        drive["mode_pages"] = _fields(pages.pages) if pages is not None else {}
+    if not drive["wwn"] and not drive["serial"]:
+        # kernels before 3.15 do not keep the pages that name a drive
+        page = read(drive["id"], lambda: sg3_text.read_vpd_page(runner, node, 0x83))
+        number = read(drive["id"], lambda: sg3_text.read_vpd_page(runner, node, 0x80))
+        drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
+        drive["id"] = drive["wwn"] or drive["serial"] or drive["id"]
+
+
+def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]:
+    """The known fields of raw pages; a page that ends before a field does not have it."""
+    values = {}
+    for name, setting in section_of("drive").items():
+        place = setting.field
+        data = pages.get((place.page, place.subpage)) if place else None
+        if place is not None and data is not None:
+            try:
+                values[name] = {"value": get_field(data, place)}
+            except ToolError:
+                continue
+    return values
+
+
+def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """What the drive says of its own health: an NVMe drive by its own tool, any other by smartctl."""
+    from .tools import nvme, smartctl  # noqa: PLC0415 - as above
+
+    drive["health"] = None
+    if drive["transport"] == "nvme":
+        log = read(drive["id"], lambda: nvme.read_smart_log(runner, drive["node"]))
+        if log is not None:
+            values = dict(log.values)
+            warning, kelvin = values.get("critical_warning"), values.get("temperature")
+            drive["health"] = {
+                "passed": None if warning is None else warning == 0,
+                "temperature": None if kelvin is None else kelvin - 273,
+                "hours": values.get("power_on_hours"),
+                "counters": values,
+                "complaints": [],
+            }
+            return
+    if drive["transport"] in ("scsi", "nvme"):
+        said = read(drive["id"], lambda: smartctl.read_health(runner, drive["node"]))
+        if said is not None:
+            drive["health"] = {
+                "passed": said.passed,
+                "temperature": said.temperature,
+                "hours": said.hours,
+                "counters": dict(said.counters),
+                "complaints": list(said.complaints),
+            }
+
+
+def _nvram(facts: dict[str, Any], machine: Machine) -> None:
+    """The digest of an adapter's NVRAM where its driver shows the image (qla2xxx does)."""
+    for adapter in facts["adapters"]:
+        for host in adapter["hosts"]:
+            image = machine.read(f"/sys/class/scsi_host/{host['host']}/device/nvram")
+            if image:
+                digest = hashlib.sha256(image).hexdigest()
+                adapter["nvram"] = {"sha256": digest, "of": "the image that the driver shows"}
+                break
