@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 
 from tests.golden import NAMES, accept, make
+from tests.golden.sheet import SHEET, accept_sheet
 
 __all__ = ["main"]
 
@@ -19,6 +20,9 @@ def main(arguments: list[str]) -> int:
     for name in NAMES:
         actions[arguments[0]](name)
         sys.stdout.write(f"{arguments[0]}: {name}\n")
+    if arguments[0] == "accept":
+        accept_sheet()
+        sys.stdout.write(f"accept: {SHEET}\n")
     return 0
 
 

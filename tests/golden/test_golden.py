@@ -9,27 +9,34 @@ from pathlib import Path
 import pytest
 
 from tests.golden import FOLDER, NAMES, expected_files, rendered
+from tests.golden.sheet import SHEET, sheet_html
 
 _MOST_LINES = 40
+_ACCEPT = "look at it, then accept it with: python -m tests.golden accept"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_report_is_as_accepted(name: str, tmp_path: Path) -> None:
     """On a difference the new text lies beside the accepted one, and the first lines that differ are shown."""
     said = rendered(name, tmp_path)
-    problems: list[str] = []
-    for file in expected_files(name):
-        path = FOLDER / file
-        wanted = path.read_text(encoding="utf-8") if path.is_file() else ""
-        got = FOLDER / f"{file}.got"
-        if said[file] == wanted:
-            got.unlink(missing_ok=True)
-            continue
-        got.write_text(said[file], encoding="utf-8")
-        lines = list(
-            difflib.unified_diff(wanted.splitlines(), said[file].splitlines(), file, got.name, lineterm="", n=1)
-        )
-        problems += [line[:300] for line in lines[:_MOST_LINES]]
-        if len(lines) > _MOST_LINES:
-            problems.append(f"... {len(lines) - _MOST_LINES} more lines: diff {path} {got}")
-    assert not problems, "\n".join([*problems, "look at it, then accept it with: python -m tests.golden accept"])
+    problems = [line for file in expected_files(name) for line in differences(file, said[file])]
+    assert not problems, "\n".join([*problems, _ACCEPT])
+
+
+def test_the_bench_sheet_is_as_accepted() -> None:
+    """The same for the sheet of a fixed bench."""
+    problems = differences(SHEET, sheet_html())
+    assert not problems, "\n".join([*problems, _ACCEPT])
+
+
+def differences(file: str, said: str) -> list[str]:
+    """The first lines that differ from what was accepted; the new text is left beside it."""
+    path, got = FOLDER / file, FOLDER / f"{file}.got"
+    wanted = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if said == wanted:
+        got.unlink(missing_ok=True)
+        return []
+    got.write_text(said, encoding="utf-8")
+    lines = list(difflib.unified_diff(wanted.splitlines(), said.splitlines(), file, got.name, lineterm="", n=1))
+    more = [f"... {len(lines) - _MOST_LINES} more lines: diff {path} {got}"] if len(lines) > _MOST_LINES else []
+    return [line[:300] for line in lines[:_MOST_LINES]] + more

@@ -35,6 +35,7 @@ _COMMANDS = {
     "record": "storqual.cli.bookkeeping",
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
+    "sheet": "storqual.cli.sheet",
 }
 
 

@@ -16,7 +16,7 @@ from storqual.text_safety import visible_text
 if TYPE_CHECKING:
     from storqual.report.view import Page
 
-__all__ = ["render", "style_sheet"]
+__all__ = ["render", "render_template", "style_sheet"]
 
 
 def _printed(value: object) -> object:
@@ -47,14 +47,19 @@ def _environment() -> jinja2.Environment:
 
 
 @cache
-def style_sheet() -> Markup:
-    """The project's own style sheet; it holds no text from anywhere else."""
-    text = (templates_folder() / "report.css").read_text(encoding="utf-8")
+def style_sheet(name: str = "report.css") -> Markup:
+    """One of the project's own style sheets; it holds no text from anywhere else."""
+    text = (templates_folder() / name).read_text(encoding="utf-8")
     if "</" in text:
-        raise ValueError("report.css would end its own element")
+        raise ValueError(f"{name} would end its own element")
     return Markup(text)  # noqa: S704 - a file of this project, checked above
 
 
 def render(page: Page) -> str:
     """The page as HTML."""
     return _environment().get_template("report.html.j2").render(page=page)
+
+
+def render_template(template: str, style: str, **values: object) -> str:
+    """Another page of the project, with its own style sheet as `style`; escaped like the report."""
+    return _environment().get_template(template).render(style=style_sheet(style), **values)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual sheet`: one page per bench, for printing and hanging on the rack."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storqual.cli.options import as_json, print_json
+from storqual_core.errors import BadInputError, StorqualError
+
+if TYPE_CHECKING:
+    from storqual.bench_drift import Drift
+
+__all__ = ["sheet_command"]
+
+
+@click.command("sheet")
+@click.option("-i", "--inventory", "inventories", multiple=True, required=True, help="A folder or a file.")
+@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option("--drop", help="Compare with this drop, and tell the drift.")
+@click.option("--facts", "facts_file", type=click.Path(path_type=Path), help="Use this output of `facts --json`.")
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Where run directories are.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("sheets"), help="Where sheets go.")
+@as_json
+def sheet_command(
+    inventories: tuple[str, ...],
+    limit: str | None,
+    drop: str | None,
+    facts_file: Path | None,
+    runs: Path,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Write a page per bench: identity, slots, drives, settings, drift, last result, what may be destroyed.
+
+    Benches are looked at and not changed. One that does not answer gets a sheet from its inventory, which says so.
+
+    \b
+    Examples:
+      storqual sheet -i inventories/virtual
+      storqual sheet -i inventories/example_lab --limit bench01 --drop driver_in_field -o sheets
+      storqual sheet -i inventories/example_lab --facts facts.json
+    """
+    from storqual.model import load_inventory
+    from storqual.sheet import last_results, make_sheet, render_sheet
+
+    benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
+    found = _saved(facts_file) if facts_file else _asked(inventories, limit)
+    drift = _drift(inventories, drop, limit) if drop else None
+    results = last_results(runs)
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    output.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for name, bench in benches.items():
+        sheet = make_sheet(
+            bench,
+            found.get(name),
+            made=made,
+            drop=drop or "",
+            drift=drift.found.get(name) if drift else None,
+            last=results.get(name),
+        )
+        path = output / f"{name}.html"
+        path.write_text(render_sheet(sheet), encoding="utf-8")
+        written[name] = str(path)
+    if as_json:
+        print_json({"sheets": written, "not looked at": sorted(benches.keys() - found.keys())})
+        return
+    for path_text in written.values():
+        click.echo(path_text)
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    """Fact sets that were written down before. Raises BadInputError when the file is something else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise BadInputError(
+            [f"{path}: found no JSON ({problem}), expected the output of `storqual facts --json`"]
+        ) from None
+    from storqual_core.bench_facts import SCHEMA
+
+    if not isinstance(found, dict) or not all(
+        isinstance(v, dict) and v.get("schema") == SCHEMA for v in found.values()
+    ):
+        raise BadInputError([f"{path}: found no fact sets by bench, expected the output of `storqual facts --json`"])
+    return found
+
+
+def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
+    """Fact sets of the benches that answer; that none does is told, and no reason to have no sheet."""
+    from storqual.ask_benches import ask_benches
+
+    try:
+        return ask_benches("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
+    except StorqualError as problem:
+        click.echo(f"storqual: {problem}", err=True)
+        return {}
+
+
+def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift | None:
+    """What differs from the drop; that it could not be told is told."""
+    from storqual.bench_drift import look_for_drift
+
+    try:
+        return look_for_drift(inventories, drop, limit=limit)
+    except StorqualError as problem:
+        click.echo(f"storqual: {problem}", err=True)
+        return None
