@@ -16,7 +16,7 @@ Sizes are bytes; what a tool does not say is None or empty, never guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Protocol, Union
+from typing import Mapping, Protocol, Sequence, Union
 
 from .command import Runner
 
@@ -159,12 +159,16 @@ class Spelling:
 
 @dataclass(frozen=True)
 class FirmwareImage:
-    """An image as a file on the bench; `component` where a tool has several (firmware, bios)."""
+    """An image as a file on the bench; `component` where a tool has several (firmware, bios).
+
+    `activation` is how the drop wants it started, one of ACTIVATIONS: some tools must be told while they download.
+    """
 
     path: str
     sha256: str
     version: str = ""
     component: str = "firmware"
+    activation: str = "none"
 
 
 @dataclass(frozen=True)
@@ -223,11 +227,14 @@ class Firmware(Protocol):
     def read_versions(self, runner: Runner, index: str) -> Mapping[str, str]:
         """The version by component; what waits for a restart is `<component>.pending`."""
 
-    def download(self, runner: Runner, index: str, image: FirmwareImage) -> None:
-        """Put an image into an adapter; the caller reads the version back."""
+    def download(self, runner: Runner, index: str, image: FirmwareImage) -> Sequence[str] | None:
+        """Put an image into an adapter or drive; the caller reads the version back. What was seen, if anything."""
 
     def activation(self, runner: Runner, index: str, image: FirmwareImage) -> str:
         """What the image still needs until it runs, one of ACTIVATIONS."""
+
+    def activate(self, runner: Runner, index: str, image: FirmwareImage) -> None:
+        """Have a downloaded image start without a boot; what is served by the adapter or drive stops meanwhile."""
 
 
 class Raid(Protocol):
@@ -286,7 +293,7 @@ class Capability:
 CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
     "settings": Capability(Settings, ("write_setting",)),
-    "firmware": Capability(Firmware, ("download", "activation")),
+    "firmware": Capability(Firmware, ("download", "activation", "activate")),
     "raid": Capability(Raid, ("objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
     "resolve": Capability(Resolve),

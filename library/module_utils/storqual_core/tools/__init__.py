@@ -19,18 +19,26 @@ __all__ = ["TOOLS"]
 def _shipped() -> None:
     """Never called; what stands here is shipped."""
     from . import (  # noqa: F401, PLC0415 - see above
+        arcconf,
         dmidecode,
         dpkg,
+        fwupd,
         grub,
         kmod,
         lspci,
         lsscsi,
         mdadm,
+        mvcli,
         nvme,
+        nvme_firmware,
+        sas3ircu,
+        sasflash,
         sdparm,
         sg3,
         sg3_text,
+        sg_write_buffer,
         smartctl,
+        ssacli,
     )
 
 

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mvcli and mnv_cli: Marvell RAID controllers, Dell BOSS cards among them.
+
+mvcli drives the SATA cards and prints noise before its tables; mnv_cli drives the NVMe ones, whose first line has no
+colon. What is known: `info` (recorded), `create`, `delete` and the NVMe flash (documented: other people's code runs
+them). A question that `delete` may ask finds no answer here, and the read-back shows that nothing was deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Mapping
+
+from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
+from ..command import Completed, Runner
+from ..errors import MissingToolError, ToolError
+from ..labelled_lines import Line, printed_size, read_line
+
+__all__ = [
+    "PROGRAMS",
+    "activation",
+    "create",
+    "delete",
+    "download",
+    "parse_cards",
+    "parse_records",
+    "parse_volumes",
+    "progress",
+    "read_facts",
+    "read_versions",
+    "read_volumes",
+]
+
+PROGRAMS = ("mvcli", "mnv_cli")
+
+_TIMEOUT = 120.0
+_FLASH_TIMEOUT = 1800.0
+_CONTROLLERS = 4
+_FLASHED = "Flash NVMe Controller firmware success"
+_FIRST = re.compile(r"^(?P<label>NVMe Controller ID|(?:NVMe )?(?:PD|VD) ID)\s{2,}(?P<value>\d+)$")
+_TITLE = re.compile(r"^(?:Virtual Disk|Physical Disk|Adapter|Hardware|Block Disk) Information$", re.IGNORECASE)
+_RULE = re.compile(r"^-{4,}$")
+_TOTAL = re.compile(r"^Total # of ")
+_STARTS = ("id", "adapter id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
+_SIZE = re.compile(r"^(?P<number>\d+)\s*(?P<prefix>[KMGT])$")
+_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
+_GOOD = ("functional", "optimal", "normal")
+_ERROR = re.compile(r"\b(?:error|fail(?:ed|ure)?|invalid)\b", re.IGNORECASE)
+_BACKGROUND = {"rebuild": "rebuild", "init": "initialise", "migrat": "reshape", "check": "check"}
+
+Record = Mapping[str, str]
+
+
+def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The records of an `info` command, labels in lower case, and every line that is no part of one (noise).
+
+    A record begins with its id. A label that comes again in one (links of a card) gets a number: `link width.2`.
+    """
+    records: list[dict[str, str]] = []
+    notes: list[str] = []
+    for raw in text.splitlines():
+        line = read_line(raw)
+        if line is None or _RULE.match(line.text) or _TITLE.match(line.text) or _TOTAL.match(line.text):
+            continue
+        first = _FIRST.match(line.text)
+        if first is not None:
+            line = Line(line.indent, line.text, first.group("label"), first.group("value"))
+        label = line.label.lower()
+        if label in _STARTS:
+            records.append({"id": line.value})
+        elif label and records:
+            count = 2
+            name = label
+            while name in records[-1]:
+                name, count = f"{label}.{count}", count + 1
+            records[-1][name] = line.value
+        else:
+            notes.append(line.text)
+    return tuple(records), tuple(notes)
+
+
+def parse_cards(text: str, index: str = "mvcli") -> tuple[AdapterFacts, ...]:
+    """The cards of `info -o hba`."""
+    return tuple(_controller(record, index) for record in parse_records(text)[0])
+
+
+def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
+    """The volumes of `info -o vd`."""
+    return tuple(_volume(record) for record in parse_records(text)[0])
+
+
+def _controller(record: Record, index: str) -> AdapterFacts:
+    version = record.get("firmware version", "")
+    place = re.match(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F]{1,2})$", record.get("bus device fun", ""))
+    ports = [label for label in record if label.startswith("link width")]
+    return AdapterFacts(
+        index=index,
+        model=record.get("product", record.get("subnqn", "")).strip(),
+        vendor="Marvell",
+        serial=record.get("serial no", record.get("serial number", "")),
+        pci=f"0000:{place.group(1)}:{place.group(2)}.{int(place.group(3), 16):x}".lower() if place else "",
+        firmware={"firmware": version} if version else {},
+        settings=dict(record),
+        ports=tuple(
+            PortFacts(
+                name=str(number), link=record[label], speed=record.get(label.replace("link width", "pcie speed"), "")
+            )
+            for number, label in enumerate(ports)
+        ),
+    )
+
+
+def _drive(record: Record) -> DriveFacts:
+    return DriveFacts(
+        position=record["id"],
+        serial=record.get("serial", record.get("serial number", "")),
+        model=record.get("model", ""),
+        revision=record.get("firmware version", ""),
+        size=_size(record.get("size", "")),
+        state=record.get("status", record.get("pd status", "")),
+        media=record.get("type", record.get("ssd type", "")),
+    )
+
+
+def _size(text: str) -> int | None:
+    """`228818 M` counts in powers of 1024; `128KB` too."""
+    match = _SIZE.match(text)
+    return printed_size(f"{match.group('number')} {match.group('prefix')}B" if match else text, base=1024)
+
+
+def _volume(record: Record) -> VolumeFacts:
+    state = record.get("status", record.get("vd status", ""))
+    strip = record.get("stripe size", "")
+    background = record.get("bga status", "not running").lower()
+    told = f"{background} {record.get('bga progress', '')}".lower()
+    percent = _PERCENT.search(told)
+    under_way: dict[str, float] = {}
+    if background not in ("not running", "n/a", "none", ""):
+        task = next((name for word, name in _BACKGROUND.items() if word in told), background)
+        under_way[task] = float(percent.group("percent")) if percent else 0.0
+    return VolumeFacts(
+        id=record["id"],
+        name=record.get("name", ""),
+        level=record.get("raid mode", "").upper().replace("RAID", "").strip(),
+        state=state,
+        size=_size(record.get("size", "")),
+        # mvcli prints KiB without a unit
+        strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _size(strip),
+        members=tuple(record.get("pd raid setup", "").split()),
+        progress=under_way,
+        healthy=(state.lower() in _GOOD and not under_way) if state else None,
+    )
+
+
+def _ask(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> Completed:
+    """`index` is `mvcli` (which knows one card) or `mnv_cli 0`."""
+    return runner([*index.split(" "), *words], timeout=timeout)
+
+
+def _info(runner: Runner, index: str, what: str) -> str:
+    ended = _ask(runner, index, "info", "-o", what)
+    if ended.rc != 0 and not parse_records(ended.stdout)[0]:
+        said = (ended.stderr.strip() or ended.stdout.strip() or "nothing").splitlines()[-1]
+        raise ToolError(f"{index} could not be asked for {what}: {said[:200]}; command: {ended.line}")
+    return ended.stdout
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """The card of mvcli and those of mnv_cli, where these are installed. Raises ToolError."""
+    adapters: list[AdapterFacts] = []
+    notes: list[str] = []
+    missing: list[MissingToolError] = []
+    for index in ("mvcli", *(f"mnv_cli {number}" for number in range(_CONTROLLERS))):
+        try:
+            text = _info(runner, index, "hba")
+        except MissingToolError as problem:
+            missing.append(problem)
+            continue
+        except ToolError:
+            if index == "mvcli":
+                raise
+            # numbers beyond the last card are answered with an error
+            break
+        notes += parse_records(text)[1]
+        for card in parse_cards(text, index)[:1]:
+            drives, noise = parse_records(_info(runner, index, "pd"))
+            volumes = read_volumes(runner, index)
+            adapters.append(replace(card, drives=tuple(_drive(each) for each in drives), volumes=volumes))
+            notes += noise
+    if len(missing) > _CONTROLLERS:
+        raise missing[0]
+    return ToolFacts(tuple(adapters), tuple(notes))
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """The firmware version. Raises ToolError."""
+    cards = parse_cards(_info(runner, index, "hba"), index)
+    if not cards:
+        raise ToolError(f"{index} shows no controller")
+    return cards[0].firmware
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+    """Flash an NVMe RAID card. How mvcli flashes is not verified, so its cards are refused. Raises ToolError."""
+    if not index.startswith("mnv_cli"):
+        raise ToolError("how mvcli flashes a card is not verified; flash it with the vendor's own package")
+    ended = _ask(runner, index, "flash", "-o", "hba", "-t", "raw", "-f", image.path, timeout=_FLASH_TIMEOUT)
+    if _FLASHED not in ended.stdout:
+        said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]
+        raise ToolError(f"{index} did not take {image.path}: {said[:200]}; command: {ended.line}")
+
+
+def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments
+    """Cards start what was flashed at the next boot."""
+    return "reboot"
+
+
+def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
+    """All volumes of a card. Raises ToolError."""
+    return parse_volumes(_info(runner, index, "vd"))
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a RAID 0 or 1. Raises ToolError for what the tool cannot be told."""
+    unknown = [*request.policies, *(["hot spares"] if request.spares else [])]
+    unknown += [f"RAID {request.level}"] if request.level not in ("0", "1") else []
+    unknown += [f"the initialisation {request.initialisation}"] if request.initialisation not in ("", "none") else []
+    if unknown:
+        raise ToolError(f"{index} cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop")
+    words = ["-n", request.name] if request.name else []
+    words += ["-b", str(request.strip // 1024)] if request.strip is not None else []
+    _change(runner, index, "create", "-o", "vd", "-r", request.level, "-d", ",".join(request.members), *words)
+
+
+def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
+    """Delete a volume; read back that it is gone. Raises ToolError."""
+    _change(runner, index, "delete", "-o", "vd", "-i", volume.id)
+    if any(found.id == volume.id for found in read_volumes(runner, index)):
+        raise ToolError(f"volume {volume.id} of {index} is still there: the tool may have asked; delete it by hand")
+
+
+def _change(runner: Runner, index: str, *words: str) -> None:
+    ended = _ask(runner, index, *words)
+    complaint = [line for line in ended.stdout.splitlines() if _ERROR.search(line) and "SG device" not in line]
+    if ended.rc != 0 or complaint:
+        said = (complaint or ended.stderr.strip().splitlines() or ended.stdout.strip().splitlines() or ["nothing"])[
+            -1
+        ]
+        raise ToolError(f"{index} refused: {said.strip()[:200]}; command: {ended.line}")
+
+
+def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
+    """Percent by task of what is under way on a volume. Raises ToolError when it is gone."""
+    for found in read_volumes(runner, index):
+        if found.id == volume.id:
+            return found.progress
+    raise ToolError(f"{index} has no volume {volume.id} any more")

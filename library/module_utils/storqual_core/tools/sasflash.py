@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sas3flash and sas2flash: firmware of Broadcom SAS2 and SAS3 adapters (95xx cards are storcli's).
+
+What is known: -list, -listall, -testlsall (recorded), -o -f (recorded success lines, documented words). `Finished
+Processing Commands Successfully.` also ends a test with every link down, so a flash is believed only with its own
+line, and a version only when it is read back. Never erases (-e): that can lose the SAS address.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Mapping
+
+from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
+from ..command import Runner
+from ..errors import MissingToolError, ToolError
+from ..labelled_lines import read_line
+
+__all__ = [
+    "PROGRAMS",
+    "Listed",
+    "activation",
+    "download",
+    "parse_adapter",
+    "parse_links",
+    "parse_list_all",
+    "read_facts",
+    "read_versions",
+]
+
+PROGRAMS = ("sas3flash", "sas2flash")
+
+_TIMEOUT = 120.0
+_FLASH_TIMEOUT = 1800.0
+_LISTED = re.compile(
+    r"^\s*(?P<number>\d+)\s+(?P<chip>\S+\([^)]*\))\s+(?P<firmware>\S+)\s+(?P<nvdata>\S+)\s+(?P<bios>\S+)\s+"
+    r"(?P<pci>[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\s*$"
+)
+_LINK = re.compile(r"^Phy (?P<phy>\d+): (?P<link>Link \S.*)$")
+_FLASHED = {"firmware": "Firmware Flash Successful", "bios": "Flash BIOS Image Successful"}
+_OPTIONS = {"firmware": "-f", "bios": "-b"}
+_NONE = re.compile(r"no (?:LSI|Avago|Broadcom)?\s*(?:SAS )?adapters? found", re.IGNORECASE)
+_LABELS = {
+    "firmware": "Firmware Version",
+    "bios": "BIOS Version",
+    "uefi": "UEFI BSD Version",
+    "fcode": "FCODE Version",
+    "nvdata": "NVDATA Version (Default)",
+    "nvdata.persistent": "NVDATA Version (Persistent)",
+}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of -listall: number, chip, versions, PCI address as `0000:04:00.0`."""
+
+    number: str
+    chip: str
+    firmware: str
+    nvdata: str
+    bios: str
+    pci: str
+
+
+def parse_list_all(text: str) -> tuple[Listed, ...]:
+    """The adapters of `-listall`; none when there is none. Raises ToolError for a text that is no such list."""
+    found = [
+        Listed(
+            match.group("number"),
+            match.group("chip"),
+            match.group("firmware"),
+            match.group("nvdata"),
+            match.group("bios"),
+            _pci(match.group("pci")),
+        )
+        for match in map(_LISTED.match, text.splitlines())
+        if match is not None
+    ]
+    if not found and not _NONE.search(text) and "Num   Ctlr" not in text:
+        raise ToolError(f"the adapters could not be listed: {_last(text)}")
+    return tuple(found)
+
+
+def parse_adapter(text: str, index: str) -> AdapterFacts:
+    """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
+    fields = {}
+    for raw in text.splitlines():
+        line = read_line(raw)
+        if line is not None and line.labelled:
+            fields[line.label] = line.value
+    if "Firmware Version" not in fields or "PCI Address" not in fields:
+        raise ToolError(f"{index} could not be read: {_last(text)}")
+    versions = {name: fields[label] for name, label in _LABELS.items() if fields.get(label, "N/A") != "N/A"}
+    return AdapterFacts(
+        index=index,
+        model=fields.get("Board Name", fields.get("Controller", "")),
+        vendor=fields.get("NVDATA Vendor", ""),
+        serial=fields.get("Board Tracer Number", ""),
+        pci=_pci(fields["PCI Address"]),
+        firmware=versions,
+        settings={
+            label: fields[label]
+            for label in (
+                "SAS Address",
+                "Firmware Product ID",
+                "NVDATA Product ID",
+                "Board Name",
+                "Board Assembly",
+                "Board Tracer Number",
+            )
+            if label in fields
+        },
+        ports=tuple(parse_links(text)),
+    )
+
+
+def parse_links(text: str) -> tuple[PortFacts, ...]:
+    """The phys of `-testlsall`, each with its link as printed: the tool says PASSED whatever they are."""
+    matches = (_LINK.match(line.strip()) for line in text.splitlines())
+    return tuple(PortFacts(name=match.group("phy"), link=match.group("link")) for match in matches if match)
+
+
+def _pci(text: str) -> str:
+    """`00:07:00:00`: segment, bus, device, function, in hexadecimal."""
+    parts = text.split(":")
+    if len(parts) != 4 or any(not re.fullmatch(r"[0-9a-fA-F]{1,4}", part) for part in parts):
+        return ""
+    segment, bus, device, function = (int(part, 16) for part in parts)
+    return f"{segment:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+def _last(text: str) -> str:
+    said = [line.strip() for line in text.splitlines() if line.strip() and "Exiting SAS" not in line]
+    return (said[-1] if said else "nothing")[:200]
+
+
+def _said(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> str:
+    """Ask the adapter `sas3flash 0`: program, number."""
+    program, _, number = index.partition(" ")
+    ended = runner([program, "-c", number, *words], timeout=timeout)
+    return f"{ended.stdout}\n{ended.stderr}"
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """All adapters of both programs, where they are installed, with their phys. Raises ToolError."""
+    adapters: list[AdapterFacts] = []
+    missing: list[MissingToolError] = []
+    for program in PROGRAMS:
+        try:
+            listed = parse_list_all(runner([program, "-listall"], timeout=_TIMEOUT).stdout)
+        except MissingToolError as problem:
+            missing.append(problem)
+            continue
+        adapters += [_read(runner, f"{program} {each.number}") for each in listed]
+    if len(missing) == len(PROGRAMS):
+        raise missing[0]
+    return ToolFacts(tuple(adapters))
+
+
+def _read(runner: Runner, index: str) -> AdapterFacts:
+    return parse_adapter(_said(runner, index, "-list") + _said(runner, index, "-o", "-testlsall"), index)
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """The version of each part; NVDATA as delivered and as kept can differ after a flash. Raises ToolError."""
+    return parse_adapter(_said(runner, index, "-list"), index).firmware
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+    """Flash the firmware or the BIOS; the SAS address must be the same afterwards. Raises ToolError."""
+    if image.component not in _OPTIONS:
+        raise ToolError(
+            f"{index} has no part {image.component!r} that is flashed by itself; it has firmware and bios"
+        )
+    before = parse_adapter(_said(runner, index, "-list"), index)
+    text = _said(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
+    if _FLASHED[image.component] not in text:
+        raise ToolError(f"{index} did not take {image.path}: {_last(text)}")
+    after = parse_adapter(_said(runner, index, "-list"), index)
+    for label in ("SAS Address", "Board Name"):
+        if before.settings.get(label) != after.settings.get(label):
+            now, then = after.settings.get(label, "nothing"), before.settings.get(label, "nothing")
+            raise ToolError(
+                f"{index} was flashed and its {label} is {now}, before it was {then}: "
+                f"write it again (-o -sasadd) before the adapter is used"
+            )
+
+
+def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
+    """Nothing when the running version is the image's (the tool resets the adapter itself), else a boot."""
+    running = read_versions(runner, index).get(image.component)
+    return "none" if running == image.version else "reboot"

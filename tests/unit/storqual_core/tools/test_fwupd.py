@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fwupd: JSON behind notes, error objects, and every flag that holds an update back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.capabilities import AdapterFacts, FirmwareImage
+from storqual_core.errors import ToolError
+from storqual_core.tools import fwupd
+from tests.replay import Call, Replay
+
+DEVICES = (Path(__file__).parent / "fixtures" / "fwupd" / "devices.json").read_text(encoding="utf-8")
+LOOK = Call("fwupdmgr get-devices --json", DEVICES)
+FIRST = "aaaabbbbccccddddeeeeffff0000111122223333"
+SECOND = "1111bbbbccccddddeeeeffff0000111122223333"
+IMAGE = FirmwareImage("/x/a.cab", "00", "EXA2")
+INSTALL = f"fwupdmgr install /x/a.cab {FIRST} --allow-older --allow-reinstall --assume-yes --no-reboot-check --json"
+
+
+def test_devices_are_read_behind_a_warning() -> None:
+    """One without an id cannot be named, so it is left out."""
+    facts = fwupd.read_facts(Replay([LOOK]))
+    assert [(device.index, device.serial, device.firmware["firmware"]) for device in facts.adapters] == [
+        (FIRST, "DSN0001", "EXA1"),
+        (SECOND, "DSN0002", "EXB7"),
+    ]
+    assert facts.notes == ("WARNING: This package has not been validated",)
+    assert fwupd.read_facts(Replay([Call(LOOK.line, rc=2)])).adapters == ()
+
+
+@pytest.mark.parametrize("flag", sorted(fwupd._OBSTACLES))
+def test_every_flag_against_an_update_is_an_obstacle(flag: str) -> None:
+    """Each of them in words."""
+    device = AdapterFacts(FIRST, settings={"Flags": f"internal updatable {flag}"})
+    assert fwupd.obstacles(device) == [fwupd._OBSTACLES[flag]]
+    assert fwupd.obstacles(AdapterFacts(FIRST, settings={"Flags": "updatable"})) == []
+    assert fwupd.obstacles(AdapterFacts(FIRST)) == ["fwupd cannot update it"]
+
+
+def test_a_device_that_is_held_back_is_not_updated() -> None:
+    """The flags are asked for right before."""
+    with pytest.raises(ToolError, match="waiting for a boot; it is in use"):
+        fwupd.download(Replay([LOOK]), SECOND, IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "rc", "words"),
+    [
+        ('{"Error": {"Domain": "FwupdError", "Code": 9, "Message": "nothing matched"}}', 1, "nothing matched"),
+        ('{"Error": {"Message": "odd"}}', 0, "odd"),
+        ("", 3, "status 3"),
+        ("", 2, "status 2"),
+    ],
+)
+def test_an_installation_that_did_nothing_is_a_failure(stdout: str, rc: int, words: str) -> None:
+    """An error object with status 0, and a status of its own for nothing to do."""
+    with pytest.raises(ToolError, match=words):
+        fwupd.download(Replay([LOOK, Call(INSTALL, stdout, rc=rc)]), FIRST, IMAGE)
+
+
+def test_an_image_is_installed_and_may_wait() -> None:
+    """What is needed stands in the flags."""
+    replay = Replay([LOOK, Call(INSTALL, "{}\n")])
+    fwupd.download(replay, FIRST, IMAGE)
+    replay.done()
+    assert fwupd.activation(Replay([LOOK]), FIRST, IMAGE) == "reboot"
+    assert fwupd.activation(Replay([LOOK]), FIRST, FirmwareImage("/x", "00", "EXA1")) == "none"
+    cycle = Call(LOOK.line, DEVICES.replace('"registered"', '"needs-shutdown"'))
+    assert fwupd.activation(Replay([cycle]), FIRST, IMAGE) == "power cycle"
+    with pytest.raises(ToolError, match="knows no device x"):
+        fwupd.read_versions(Replay([LOOK]), "x")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mvcli and mnv_cli: records between noise, one card each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual_core.capabilities import FirmwareImage, VolumeRequest
+from storqual_core.command import Completed
+from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.tools import mvcli
+from tests.replay import Call, Replay
+
+FOLDER = Path(__file__).parent / "fixtures" / "mvcli"
+VD, NVME = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("vd", "nvme_hba"))
+
+
+class NoFirst(Replay):
+    """A bench without mvcli."""
+
+    def __call__(self, argv: Any, **options: Any) -> Completed:
+        """As the table, but one program is not there."""
+        if argv[0] == "mvcli":
+            raise MissingToolError("`mvcli` is not installed on this machine")
+        return super().__call__(argv, **options)
+
+
+def test_volumes_are_read_from_between_the_noise() -> None:
+    """Sizes count in powers of 1024; a rebuild and a degraded volume are not well."""
+    one, two = mvcli.read_volumes(Replay([Call("mvcli info -o vd", VD)]), "mvcli")
+    assert (one.id, one.level, one.strip, one.size) == ("0", "1", 65536, 457862 << 20)
+    assert (one.members, one.progress, one.healthy) == (("0", "1"), {"rebuild": 17.0}, False)
+    assert (two.state, two.healthy) == ("degraded", False)
+    _, notes = mvcli.parse_records(VD)
+    assert notes == ("cli :error opening SG device /dev/sg9: No such device", "SG driver version 3.5.36.")
+
+
+def test_cards_of_the_nvme_tool_are_counted_until_it_complains() -> None:
+    """The first line has no colon, labels repeat."""
+    calls = [
+        Call("mnv_cli 0 info -o hba", NVME),
+        Call("mnv_cli 0 info -o pd", ""),
+        Call("mnv_cli 0 info -o vd", ""),
+        Call("mnv_cli 1 info -o hba", "", "no such controller\n", 1),
+    ]
+    replay = NoFirst(calls)
+    (card,) = mvcli.read_facts(replay).adapters
+    replay.done()
+    assert (card.index, card.pci, card.firmware) == ("mnv_cli 0", "0000:3b:00.0", {"firmware": "1.0.0.1060"})
+    assert [port.link for port in card.ports] == ["4x", "2x"]
+
+
+def test_a_card_is_flashed_by_the_tool_that_is_known_to() -> None:
+    """The other one's words are not verified."""
+    image = FirmwareImage("/x/fw.bin", "00", "1.0.0.1070")
+    line = "mnv_cli 0 flash -o hba -t raw -f /x/fw.bin"
+    mvcli.download(Replay([Call(line, "Flash NVMe Controller firmware success\n")]), "mnv_cli 0", image)
+    with pytest.raises(ToolError, match="bad image"):
+        mvcli.download(Replay([Call(line, "bad image\n")]), "mnv_cli 0", image)
+    with pytest.raises(ToolError, match="not verified"):
+        mvcli.download(Replay([]), "mvcli", image)
+    assert mvcli.read_versions(Replay([Call("mnv_cli 0 info -o hba", NVME)]), "mnv_cli 0") == {
+        "firmware": "1.0.0.1060"
+    }
+
+
+def test_a_volume_is_made_and_seen_to_be_gone() -> None:
+    """A deletion that asked a question did nothing."""
+    replay = Replay([Call("mvcli create -o vd -r 1 -d 0,1 -n scratch -b 64", "Create VD successfully.\n")])
+    mvcli.create(replay, "mvcli", VolumeRequest("1", ("0", "1"), strip=65536, name="scratch"))
+    replay.done()
+    volume = mvcli.read_volumes(Replay([Call("mvcli info -o vd", VD)]), "mvcli")[0]
+    gone = Replay(
+        [Call("mvcli delete -o vd -i 0"), Call("mvcli info -o vd", VD.replace("id:                  0", "id: 7"))]
+    )
+    mvcli.delete(gone, "mvcli", volume)
+    with pytest.raises(ToolError, match="is still there: the tool may have asked"):
+        mvcli.delete(Replay([Call("mvcli delete -o vd -i 0"), Call("mvcli info -o vd", VD)]), "mvcli", volume)
+    with pytest.raises(ToolError, match="cannot be told RAID 5 of a new volume"):
+        mvcli.create(Replay([]), "mvcli", VolumeRequest("5", ("0", "1", "2")))
+    with pytest.raises(ToolError, match="refused: Invalid PD id"):
+        mvcli.create(
+            Replay([Call("mvcli create -o vd -r 0 -d 9", "SG driver version 3\nInvalid PD id\n")]),
+            "mvcli",
+            VolumeRequest("0", ("9",)),
+        )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvme-cli: what a controller can do, and an image that does not take the running one's slot."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.capabilities import FirmwareImage
+from storqual_core.errors import ToolError
+from storqual_core.tools import nvme_firmware as tool
+from tests.replay import Call, Replay
+
+DEVICE = "/dev/nvme0"
+IMAGE = FirmwareImage("/x/fw.bin", "00", "B2", activation="reset")
+DOWN = Call(f"nvme fw-download {DEVICE} --fw=/x/fw.bin", "Firmware download success\n")
+
+
+def controller(*, oacs: int = 0x4, slots: int = 3, read_only: bool = True, at_once: bool = True) -> Call:
+    """Identify Controller."""
+    body = {"fr": "A1      ", "oacs": oacs, "frmw": slots << 1 | read_only | at_once << 4}
+    return Call(f"nvme id-ctrl {DEVICE} --output-format=json", json.dumps(body))
+
+
+def slots(active: int = 1, following: int = 0, **more: Any) -> Call:
+    """The firmware slot log."""
+    body = {"Active Firmware Slot (afi)": active | following << 4, "Firmware Rev Slot 1": "16688 (A1      )", **more}
+    return Call(f"nvme fw-log {DEVICE} --output-format=json", json.dumps({"nvme0": body}))
+
+
+def commit(slot: int, action: int, said: str = "Success committing firmware action:1 slot:3\n", rc: int = 0) -> Call:
+    """Firmware Commit."""
+    return Call(f"nvme fw-commit {DEVICE} --slot={slot} --action={action}", said, rc=rc)
+
+
+def test_the_image_goes_beside_the_running_one() -> None:
+    """The highest slot that may be written; the old image stays."""
+    replay = Replay([controller(), slots(), DOWN, commit(3, 1)])
+    (seen,) = tool.download(replay, DEVICE, IMAGE)
+    assert "committed to slot 3 (Success committing firmware" in seen
+    replay.done()
+    replay = Replay([controller(), slots(active=3), DOWN, commit(2, 1)])
+    tool.download(replay, DEVICE, IMAGE)
+    replay = Replay([controller(slots=1, read_only=False), slots(), DOWN, commit(1, 3)])
+    tool.download(replay, DEVICE, FirmwareImage("/x/fw.bin", "00", "B2", activation="none"))
+    replay.done()
+
+
+@pytest.mark.parametrize(
+    ("calls", "image", "words"),
+    [
+        ([controller(oacs=0)], IMAGE, "takes no firmware"),
+        ([controller(at_once=False)], FirmwareImage("/x", "00", "B2"), "declare `activation: reset`"),
+        ([controller(slots=1), slots()], IMAGE, "no firmware slot that may be written"),
+        ([controller(), slots(), Call(DOWN.line, rc=1)], IMAGE, "did not take /x/fw.bin"),
+        ([controller(), slots(), DOWN, commit(3, 1, "", 7)], IMAGE, "did not commit /x/fw.bin to slot 3"),
+        ([controller(), slots(), DOWN, commit(3, 1, "odd\n")], IMAGE, "did not commit /x/fw.bin to slot 3: odd"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(calls: list[Call], image: FirmwareImage, words: str) -> None:
+    """A controller without the commands is refused before anything is sent."""
+    replay = Replay(list(calls))
+    with pytest.raises(ToolError, match=words):
+        tool.download(replay, DEVICE, image)
+    replay.done()
+
+
+def test_what_waits_for_a_reset_is_told() -> None:
+    """The next slot's revision, or its number."""
+    look = [controller(), slots(following=2, **{"Firmware Rev Slot 2": "B2"})]
+    assert tool.read_versions(Replay(look), DEVICE) == {"firmware": "A1", "firmware.pending": "B2"}
+    assert tool.read_versions(Replay([controller(), slots(following=1)]), DEVICE) == {"firmware": "A1"}
+    assert tool.read_versions(Replay([controller(), slots(following=3)]), DEVICE)["firmware.pending"] == "slot 3"
+
+
+def test_a_reset_starts_the_image() -> None:
+    """One command."""
+    assert tool.activation(Replay([controller()]), DEVICE, IMAGE) == "reset"
+    assert tool.activation(Replay([controller()]), DEVICE, FirmwareImage("/x", "00", "A1")) == "none"
+    tool.activate(Replay([Call(f"nvme reset {DEVICE}")]), DEVICE, IMAGE)
+    with pytest.raises(ToolError, match="could not be reset to start B2"):
+        tool.activate(Replay([Call(f"nvme reset {DEVICE}", rc=1)]), DEVICE, IMAGE)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["fr", "oacs", "frmw", "nvme0"]) | st.text(), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(json_values.map(json.dumps) | st.text())
+def test_other_output_is_a_sentence(text: str) -> None:
+    """Whatever a release prints."""
+    for parse in (tool.parse_controller, tool.parse_slots):
+        try:
+            parse(text)
+        except ToolError:
+            continue

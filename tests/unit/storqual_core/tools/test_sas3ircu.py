@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sas3ircu: only its own word of success counts; a controller without volumes is a normal one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual_core.capabilities import VolumeRequest
+from storqual_core.command import Completed
+from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.tools import sas3ircu
+from tests.replay import Call, Replay
+
+FOLDER = Path(__file__).parent / "fixtures" / "sas3ircu"
+DISPLAY, STATUS, LIST = (
+    (FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("display", "status", "list")
+)
+DONE = "SAS3IRCU: Utility Completed Successfully.\n"
+HELP = Call("sas3ircu HELP", "CREATE <volume type> <size> <Enclosure:Bay> [noprompt]\nDELETEVOLUME <id> [noprompt]")
+
+
+class OnlyThird(Replay):
+    """A bench without sas2ircu."""
+
+    def __call__(self, argv: Any, **options: Any) -> Completed:
+        """As the table, but one program is not there."""
+        if argv[0] == "sas2ircu":
+            raise MissingToolError("`sas2ircu` is not installed on this machine")
+        return super().__call__(argv, **options)
+
+
+def test_a_controller_is_read_with_what_is_under_way() -> None:
+    """The address is hexadecimal in the list and decimal in the display; a background task is not well."""
+    calls = [
+        Call("sas3ircu LIST", LIST),
+        Call("sas3ircu 0 DISPLAY", DISPLAY),
+        Call("sas3ircu 0 STATUS", STATUS),
+    ]
+    facts = sas3ircu.read_facts(OnlyThird(calls))
+    (adapter,) = facts.adapters
+    assert (adapter.index, adapter.model, adapter.pci) == ("sas3ircu 0", "SAS3008", "0000:3b:00.0")
+    assert adapter.firmware == {"firmware": "16.00.10.00", "bios": "8.37.00.00"}
+    (drive,) = adapter.drives
+    assert (drive.position, drive.serial, drive.wwn) == ("2:0", "DSN0001VPD", "0x5000c50011110001")
+    assert (drive.size, drive.state) == (3907029167 * 512, "OPT")
+    (volume,) = adapter.volumes
+    assert (volume.id, volume.level, volume.members, volume.state) == ("323", "1", ("2:0", "2:1"), "OKY")
+    assert (volume.progress, volume.healthy) == ({"initialise": 42.5}, False)
+    assert [(each.position, each.slots) for each in adapter.enclosures] == [("2", 8)]
+    assert facts.notes == ("a line of another release",)
+
+
+def test_no_volume_is_a_normal_state() -> None:
+    """Although the tool calls it an error."""
+    text = "SAS2IRCU: there are no IR volumes on the controller!\nSAS2IRCU: Error executing command STATUS.\n"
+    assert sas3ircu.parse_status(text) == {}
+
+
+def test_no_controller_and_no_tool_are_told_apart() -> None:
+    """None found is no error, none installed is one."""
+    assert sas3ircu.parse_list("SAS3IRCU: MPTLib2 Error 1\n") == {}
+
+    def nothing(argv: Any, **_options: Any) -> Completed:
+        raise MissingToolError(f"`{argv[0]}` is not installed on this machine")
+
+    with pytest.raises(MissingToolError):
+        sas3ircu.read_facts(nothing)
+
+
+@pytest.mark.parametrize("cut", [0, 300, len(DISPLAY) - 40])
+def test_an_answer_without_its_end_is_refused(cut: int) -> None:
+    """Truncated."""
+    with pytest.raises(ToolError, match="controller 0 could not be read"):
+        sas3ircu.parse_display(DISPLAY[:cut], "0")
+
+
+def test_a_volume_is_made_and_deleted_with_words_that_the_help_shows() -> None:
+    """No question is left open."""
+    request = VolumeRequest(level="1", members=("2:0", "2:1"), name="scratch")
+    made = Call("sas3ircu 0 CREATE RAID1 MAX 2:0 2:1 scratch noprompt", DONE)
+    replay = Replay([HELP, made])
+    sas3ircu.create(replay, "sas3ircu 0", request)
+    replay.done()
+    volume = sas3ircu.parse_display(DISPLAY, "0").adapters[0].volumes[0]
+    replay = Replay([HELP, Call("sas3ircu 0 DELETEVOLUME 323 noprompt", DONE)])
+    sas3ircu.delete(replay, "sas3ircu 0", volume)
+    replay.done()
+    with pytest.raises(ToolError, match="does not show CREATE without a question"):
+        sas3ircu.create(Replay([Call("sas3ircu HELP", "LIST DISPLAY")]), "sas3ircu 0", request)
+    with pytest.raises(ToolError, match="cannot be told a strip of a new volume"):
+        sas3ircu.create(Replay([]), "sas3ircu 0", VolumeRequest("1", ("2:0", "2:1"), strip=65536))
+    with pytest.raises(ToolError, match="made no volume"):
+        sas3ircu.create(
+            Replay([HELP, Call(made.line, "SAS3IRCU: Error executing command CREATE.\n")]), "sas3ircu 0", request
+        )
+
+
+def test_versions_and_progress() -> None:
+    """One command each."""
+    assert sas3ircu.read_versions(Replay([Call("sas3ircu 0 DISPLAY", DISPLAY)]), "sas3ircu 0")["bios"] == "8.37.00.00"
+    volume = sas3ircu.parse_display(DISPLAY, "0").adapters[0].volumes[0]
+    assert sas3ircu.progress(Replay([Call("sas3ircu 0 STATUS", STATUS)]), "sas3ircu 0", volume) == {
+        "initialise": 42.5
+    }

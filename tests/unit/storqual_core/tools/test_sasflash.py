@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sas3flash: a flash is believed only with its own line, and the SAS address must survive it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual_core.capabilities import FirmwareImage
+from storqual_core.command import Completed
+from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.tools import sasflash
+from tests.replay import Call, Replay
+
+FOLDER = Path(__file__).parent / "fixtures" / "sasflash"
+LIST, LINKS = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("list", "links"))
+ALL = """\
+Num   Ctlr            FW Ver        NVDATA        x86-BIOS         PCI Addr
+----------------------------------------------------------------------------
+0  SAS3008(C0)  15.00.02.00    0e.01.00.07    08.35.00.00     00:3b:00:00
+"""
+IMAGE = FirmwareImage("/x/fw.bin", "00", "16.00.01.00")
+READ = Call("sas3flash -c 0 -list", LIST)
+FLASH = "sas3flash -c 0 -o -f /x/fw.bin"
+DONE = "Firmware Flash Successful.\nAdapter Successfully Reset.\nFinished Processing Commands Successfully.\n"
+
+
+class OnlyThird(Replay):
+    """A bench without sas2flash."""
+
+    def __call__(self, argv: Any, **options: Any) -> Completed:
+        """As the table, but one program is not there."""
+        if argv[0] == "sas2flash":
+            raise MissingToolError("`sas2flash` is not installed on this machine")
+        return super().__call__(argv, **options)
+
+
+def test_an_adapter_is_read_with_its_phys() -> None:
+    """A test that PASSED may have every link down: what counts is the links."""
+    replay = OnlyThird([Call("sas3flash -listall", ALL), READ, Call("sas3flash -c 0 -o -testlsall", LINKS)])
+    (adapter,) = sasflash.read_facts(replay).adapters
+    assert (adapter.index, adapter.model, adapter.serial) == ("sas3flash 0", "SAS9300-8i", "SV00000001")
+    assert adapter.pci == "0000:3b:00.0"
+    assert adapter.firmware == {
+        "firmware": "15.00.02.00",
+        "bios": "08.35.00.00",
+        "nvdata": "0e.01.00.07",
+        "nvdata.persistent": "0e.01.00.09",
+    }
+    assert [port.link for port in adapter.ports] == ["Link Up, 12 Gbps", "Link Down"]
+
+
+def test_an_image_is_written_and_the_address_survives() -> None:
+    """Read before and after."""
+    replay = Replay([READ, Call(FLASH, DONE), READ])
+    sasflash.download(replay, "sas3flash 0", IMAGE)
+    replay.done()
+
+
+@pytest.mark.parametrize(
+    ("said", "after", "words"),
+    [
+        ("Finished Processing Commands Successfully.\nExiting SAS3Flash.\n", [], "did not take /x/fw.bin: Finished"),
+        ("ERROR: Cannot downgrade NVDATA version\n", [], "Cannot downgrade"),
+        (DONE, [LIST.replace("500605b-0-1111-2220", "0000000-0-0000-0000")], "its SAS Address is 0000000"),
+        (DONE, ["no adapter\n"], "could not be read: no adapter"),
+    ],
+)
+def test_a_flash_that_went_wrong_is_a_sentence(said: str, after: list[str], words: str) -> None:
+    """The words of success in general are not those of a flash."""
+    calls = [READ, Call(FLASH, said), *(Call(READ.line, text) for text in after)]
+    with pytest.raises(ToolError, match=words):
+        sasflash.download(Replay(calls), "sas3flash 0", IMAGE)
+
+
+def test_a_part_that_is_not_flashed_alone_is_refused() -> None:
+    """Nothing is asked of the adapter."""
+    with pytest.raises(ToolError, match="no part 'nvdata'"):
+        sasflash.download(Replay([]), "sas3flash 0", FirmwareImage("/x", "00", "1", "nvdata"))
+
+
+def test_what_runs_needs_nothing() -> None:
+    """The tool resets the adapter itself; where that was not enough a boot is."""
+    assert sasflash.activation(Replay([READ]), "sas3flash 0", IMAGE) == "reboot"
+    assert sasflash.activation(Replay([READ]), "sas3flash 0", FirmwareImage("/x", "00", "15.00.02.00")) == "none"
+
+
+def test_no_adapter_is_no_error_and_other_text_is() -> None:
+    """The list has a head, or says that it is empty."""
+    assert sasflash.parse_list_all("No Avago SAS adapters found! Limited Command Set Available!\n") == ()
+    with pytest.raises(ToolError, match="could not be listed: command not understood"):
+        sasflash.parse_list_all("command not understood\n")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ssacli: the indented tree, its errors, and commands that are believed only when text and status agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from storqual_core.capabilities import FirmwareImage, VolumeRequest
+from storqual_core.errors import ToolError
+from storqual_core.tools import ssacli
+from tests.replay import Call, Replay
+
+TREE = (Path(__file__).parent / "fixtures" / "ssacli" / "config_detail.txt").read_text(encoding="utf-8")
+ALL = "ssacli ctrl all show config detail"
+ONE = "ssacli ctrl slot=3 show config detail"
+
+
+def test_the_tree_is_read_whole() -> None:
+    """Controller, drives, volumes with members and policies, ports, cages; what is not understood is kept."""
+    facts = ssacli.read_facts(Replay([Call(ALL, TREE)]))
+    (adapter,) = facts.adapters
+    assert (adapter.index, adapter.model, adapter.serial) == ("3", "Smart Array X400", "XSN0001")
+    assert (adapter.pci, adapter.driver, adapter.firmware) == ("0000:5e:00.0", "hpsa", {"firmware": "4.10-0"})
+    assert adapter.health == "Battery/Capacitor Status: Failed (Replace Batteries)"
+    assert adapter.settings["Primary Boot Volume"] == "None"
+    assert "Location" not in adapter.settings
+    assert [drive.position for drive in adapter.drives] == ["1I:1:1", "1I:1:2", "1I:1:3", "1I:1:4"]
+    first = adapter.drives[0]
+    assert (first.wwn, first.serial, first.model, first.revision) == (
+        "0x5000c50011110001",
+        "DSN0001",
+        "EG0300XXXXX",
+        "HPD1",
+    )
+    assert (first.size, adapter.drives[1].wwn) == (300 * 10**9, "")
+    assert [port.wwn for port in adapter.ports] == ["0x5001438011112200", ""]
+    assert [(cage.position, cage.slots, cage.state) for cage in adapter.enclosures] == [("1I:1", 4, "OK")]
+    assert "a line of another release" in facts.notes
+    assert any(note.startswith("FIRMWARE UPGRADE REQUIRED") for note in facts.notes)
+
+
+def test_volumes_tell_what_is_under_way() -> None:
+    """A rebuild from the state, an initialisation from the parity; neither volume is well."""
+    one, two = ssacli.read_volumes(Replay([Call(ONE, TREE)]), "3")
+    assert (one.id, one.level, one.members, one.spares) == ("1", "1", ("1I:1:1", "1I:1:2"), ("1I:1:3",))
+    assert (one.size, one.strip, one.device) == (100 * 2**30, 128 * 1024, "/dev/sdx")
+    assert (one.progress, one.healthy, one.policies) == (
+        {"rebuild": 32.0},
+        False,
+        {"write_policy": "wb", "disk_cache": "disable"},
+    )
+    assert (two.level, two.progress, two.healthy) == ("10", {"initialise": 12.0}, False)
+    assert two.policies["write_policy"] == "wt"
+
+
+def test_no_controller_is_no_error_and_an_error_is_a_sentence() -> None:
+    """Both come on standard output."""
+    assert ssacli.parse_controllers("\nError: No controllers detected.\n").adapters == ()
+    with pytest.raises(ToolError, match=r"identified by slot, or by the words on the next line"):
+        ssacli.parse_controllers(
+            "Error: The controller must be identified by slot,\n       or by the words on the next line\n"
+        )
+
+
+def test_an_interim_recovery_is_no_rebuild() -> None:
+    """The volume is degraded and waits for a drive."""
+    text = (
+        "Smart Array E1 in Slot 0\n\n   array A\n\n      logicaldrive 1 (136.7 GB, RAID 5, Interim Recovery Mode)\n"
+    )
+    (volume,) = ssacli.parse_controllers(text).adapters[0].volumes
+    assert (volume.level, volume.healthy, volume.progress) == ("5", False, {})
+
+
+def test_a_volume_is_made_with_words_that_the_help_shows() -> None:
+    """The strip is only a manual's word, so the tool is asked first."""
+    request = VolumeRequest(level="10", members=("1I:1:1", "1I:1:2"), strip=65536)
+    made = "ssacli ctrl slot=3 create type=ld drives=1I:1:1,1I:1:2 raid=1+0 ss=64 forced"
+    replay = Replay([Call("ssacli help create", "[drives=...] [raid=...] [ss=8|16|32|64]"), Call(made)])
+    ssacli.create(replay, "3", request)
+    replay.done()
+    with pytest.raises(ToolError, match="does not know ss"):
+        ssacli.create(Replay([Call("ssacli help create", "nothing")]), "3", request)
+    with pytest.raises(
+        ToolError, match="write_policy, name, the initialisation full of a new volume is not verified"
+    ):
+        ssacli.create(
+            Replay([]), "3", replace(request, policies={"write_policy": "wt"}, name="x", initialisation="full")
+        )
+
+
+@pytest.mark.parametrize(("stdout", "rc"), [("Error: This operation is not supported\n", 0), ("", 1)])
+def test_a_refusal_is_seen_in_text_or_status(stdout: str, rc: int) -> None:
+    """Either is enough."""
+    (volume,) = ssacli.parse_controllers(TREE).adapters[0].volumes[:1]
+    with pytest.raises(ToolError, match="the controller in slot 3 refused"):
+        ssacli.delete(Replay([Call("ssacli ctrl slot=3 ld 1 delete forced", stdout, rc=rc)]), "3", volume)
+
+
+def test_progress_of_a_volume_that_is_gone_is_an_error() -> None:
+    """It was deleted meanwhile."""
+    volume = ssacli.parse_controllers(TREE).adapters[0].volumes[0]
+    assert ssacli.progress(Replay([Call(ONE, TREE)]), "3", volume) == {"rebuild": 32.0}
+    with pytest.raises(ToolError, match="has no logical drive 9"):
+        ssacli.progress(Replay([Call(ONE, TREE)]), "3", replace(volume, id="9"))
+
+
+def test_a_component_flashes_the_only_controller() -> None:
+    """It cannot be told which one; its return codes are those of its manual."""
+    image = FirmwareImage("/x/CP1.scexe", "00", "4.20-0")
+    run = "sh /x/CP1.scexe -s -f"
+    ssacli.download(Replay([Call(ALL, TREE), Call(run, rc=1)]), "3", image)
+    with pytest.raises(ToolError, match="status 3: it failed, or the version is older"):
+        ssacli.download(Replay([Call(ALL, TREE), Call(run, rc=3)]), "3", image)
+    second = TREE + "\nSmart Array X401 in Slot 5\n"
+    with pytest.raises(ToolError, match="another one in slot 5"):
+        ssacli.download(Replay([Call(ALL, second)]), "3", image)
+
+
+def test_a_block_device_is_resolved_to_its_drives() -> None:
+    """WWN where there is one, else serial; spares too."""
+    assert ssacli.resolve(Replay([Call(ALL, TREE)]), "/dev/sdx") == ("0x5000c50011110001", "DSN0002", "DSN0003")
+    assert ssacli.resolve(Replay([Call(ALL, TREE)]), "/dev/sda") == ()
+
+
+def test_a_missing_controller_is_an_error() -> None:
+    """Slots are not numbered from 0."""
+    with pytest.raises(ToolError, match="no controller in slot 4"):
+        ssacli.read_versions(Replay([Call("ssacli ctrl slot=4 show config detail", TREE)]), "4")
