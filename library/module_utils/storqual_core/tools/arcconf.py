@@ -85,7 +85,7 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(match.group("index") for match in matches if match is not None)
 
 
-def parse_config(text: str, index: str) -> ToolFacts:
+def parse_config(text: str, index: str = "1") -> ToolFacts:
     """What `GETCONFIG N AL` prints of controller `index`. Raises ToolError when it was not completed."""
     _check(text, f"controller {index} could not be read")
     sections: list[_Section] = []

@@ -72,7 +72,7 @@ def parse_list(text: str) -> dict[str, str]:
     return found
 
 
-def parse_display(text: str, index: str) -> ToolFacts:
+def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     """What `N DISPLAY` prints of a controller. Raises ToolError when it was not completed."""
     _check(text, f"controller {index} could not be read")
     section = ""

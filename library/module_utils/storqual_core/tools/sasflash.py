@@ -82,7 +82,7 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
     return tuple(found)
 
 
-def parse_adapter(text: str, index: str) -> AdapterFacts:
+def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
     """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
     fields = {}
     for raw in text.splitlines():

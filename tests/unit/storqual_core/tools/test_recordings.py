@@ -23,17 +23,31 @@ if TYPE_CHECKING:
 
 # output: (tool, parser, a part of the refusal or nothing)
 MET: dict[str, tuple[str, str, str]] = {
+    "arcconf/getconfig_degraded_rebuilding.txt": ("arcconf", "parse_config", ""),
+    "arcconf/getstatus_rebuild_1pct.txt": ("arcconf", "parse_tasks", ""),
+    "arcconf/hba1100-16i_getconfig_1_LD_unsupported.txt": ("arcconf", "parse_config", "feature is not supported"),
+    "arcconf/hba1100-16i_list.txt": ("arcconf", "parse_list", ""),
     "dmidecode/dell_r630.txt": ("dmidecode", "parse_records", ""),
+    "fwupd/fwupdagent_get_devices_warning_prefix.json": ("fwupd", "parse_devices", ""),
+    "fwupd/get_results_error_code9.json": ("fwupd", "parse_devices", "FwupdError code 9"),
     "lspci/k_cisco_ucs_mptsas_qla2xxx.txt": ("lspci", "parse_verbose", ""),
     "lspci/vmmkn_vm.txt": ("lspci", "parse_records", ""),
     "lspci/vvv_qle2464_vpd_link.txt": ("lspci", "parse_verbose", ""),
     "lsscsi/g_p2000_multipath_luns.txt": ("lsscsi", "parse_devices", ""),
     "modinfo/mpt3sas_28.100.00.00_el8.txt": ("kmod", "parse_modinfo", ""),
+    "mvcli/info_vd_offline_sg_noise.txt": ("mvcli", "parse_volumes", ""),
+    "mvcli/mnv_cli_0_info_o_hba.txt": ("mvcli", "parse_cards", ""),
     "nvme/1.16_list_verbose_boss-n1.json": ("nvme", "parse_list", ""),
     "nvme/2.11_list.json": ("nvme", "parse_list", ""),
     "nvme/2.11_smart_log.json": ("nvme", "parse_smart_log", ""),
     "nvme/2.3_list.json": ("nvme", "parse_list", ""),
     "nvme/text_smart_log_fr_FR_2.5.txt": ("nvme", "parse_smart_log", "no JSON object: Smart Log for NVME device"),
+    "sas2ircu/display_18.00_no_ir_volume.txt": ("sas3ircu", "parse_display", ""),
+    "sas2ircu/list_18.00_sas2008.txt": ("sas3ircu", "parse_list", ""),
+    "sas2ircu/status_18.00_no_ir_volume_error.txt": ("sas3ircu", "parse_status", ""),
+    "sasflash/sas2flash_list_nvdata_mismatch.txt": ("sasflash", "parse_adapter", ""),
+    "sasflash/sas2flash_testlsall_all_down.txt": ("sasflash", "parse_links", ""),
+    "sasflash/sas3flash_listall_two_sas3008.txt": ("sasflash", "parse_list_all", ""),
     "sdparm/1.10_la_mb24000gyevk.stderr.txt": ("sdparm", "parse_fields", "no mode page field: descriptor overflows"),
     "sdparm/1.10_la_mb24000gyevk.txt": ("sdparm", "parse_fields", ""),
     "sg3_utils/inhex_vpd_emc_symmetrix_old_di.hex": ("sg3_text", "parse_hex_file", ""),
@@ -45,6 +59,12 @@ MET: dict[str, tuple[str, str, str]] = {
     "smartctl/7.1_usb_failing_exit216.json": ("smartctl", "parse_health", ""),
     "smartctl/7.4_hp_73.4g_mas3735nc_u320.json": ("smartctl", "parse_health", ""),
     "smartctl/text_7.3_pl_PL_windows_truncated.txt": ("smartctl", "parse_health", "no JSON object: smartctl 7.3"),
+    "ssacli/hpacucli_err_identify_by_slot.txt": ("ssacli", "parse_controllers", "must be identified by slot"),
+    "ssacli/hpacucli_err_no_controllers.txt": ("ssacli", "parse_controllers", ""),
+    "ssacli/hpacucli_interim_recovery_fw_banner.txt": ("ssacli", "parse_controllers", ""),
+    "ssacli/p212_p410i_config_detail.txt": ("ssacli", "parse_controllers", ""),
+    "ssacli/p400i_failed_battery_unassigned.txt": ("ssacli", "parse_controllers", ""),
+    "ssacli/p816i-a_slot0_detail.txt": ("ssacli", "parse_controllers", ""),
 }
 
 
@@ -75,7 +95,8 @@ def test_a_recording_is_read_or_refused_with_a_sentence(transcripts: Path, outpu
             parse(text_of(transcripts, output))
         assert refusal in str(caught.value)
     else:
-        assert parse(text_of(transcripts, output))
+        # nothing under way and no adapter found are good answers too
+        assert parse(text_of(transcripts, output)) is not None
 
 
 @pytest.mark.parametrize("tool", sorted({tool for tool, _, _ in MET.values()}))
