@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plug is pulled between any two side effects of making and of taking away a volume; the next run goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.bench_state import read_saved
+from tests.bench_tree import BenchTree
+from tests.fake_md import FakeMd
+from tests.power_cut import Mains, every_cut
+from tests.unit.storqual_core.test_raid_layout import IDS, SMALL, VOLUME, provision, put_back, stamped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def bench(root: Path) -> FakeMd:
+    """Five claimed drives that are empty, and their mdadm."""
+    tree = BenchTree(root).adapter()
+    for place, wwn in enumerate(IDS):
+        tree.scsi(f"sd{'abcde'[place]}", wwn=wwn, serial=f"SER{place}", size=SMALL)
+    return FakeMd(tree)
+
+
+def as_it_was(md: FakeMd) -> bool:
+    """No volume is left, and the drives that were members are scratch again."""
+    clean = all(stamped(md.tree, f"sd{'abc'[place]}", IDS[place]) for place in range(3))
+    return clean and not md.arrays and read_saved(md.tree.root / "var/lib/storqual") is None
+
+
+def test_a_volume_is_made_by_the_next_run_and_taken_away(tmp_path: Path) -> None:
+    """Whatever was done and not done: one volume as declared, and nothing of it after the restore."""
+    made: dict[Path, FakeMd] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        md = made[root] = bench(root)
+        mains = Mains(root, cut)
+        return mains, lambda: provision(md, VOLUME, runner=mains.runner(md))
+
+    cuts = 0
+    for root in every_cut(tmp_path, scenario):
+        cuts += 1
+        md = made[root]
+        said = provision(md, VOLUME)
+        assert {entry["name"]: entry["read_back"] for entry in said["settings"]}["raid.level"] == "5"
+        assert len(md.arrays) == 1
+        assert put_back(md)["restored"]
+        assert as_it_was(md)
+    assert cuts > 10
+
+
+def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    """The memory goes last."""
+    made: dict[Path, FakeMd] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        md = made[root] = bench(root)
+        provision(md, VOLUME)
+        mains = Mains(root, cut)
+        return mains, lambda: put_back(md, mains.runner(md))
+
+    for root in every_cut(tmp_path, scenario):
+        put_back(made[root])
+        assert as_it_was(made[root])
