@@ -39,11 +39,21 @@ EXAMPLES = r"""
 - name: Look at the bench
   bench_facts:
   register: bench
+
+- name: Ask the tools as well
+  bench_facts:
+    deep: true
+  register: bench_in_depth
 """
 
 RETURN = r"""
 facts:
-  description: The fact set; sizes in bytes, times in seconds, counters since boot.
+  description:
+    - The fact set; sizes in bytes, times in seconds, counters since boot.
+    - With O(deep) also C(slots), C(pci), C(devices) (SCSI devices that are no disks), C(hidden_drives) (disks behind
+      RAID controllers), C(tool_facts) (what each vendor tool said, whole) and C(unread) (what could not be read);
+      C(adapters) get C(vpd), C(pci_errors), C(versions), C(health), C(nvram) and C(tools); C(drives) get
+      C(mode_pages), C(health), C(namespace) and C(position); C(volumes) and C(enclosures) those of controllers.
   returned: always
   type: dict
   sample:

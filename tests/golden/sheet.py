@@ -67,6 +67,19 @@ FACTS: dict[str, Any] = {
             "numa_node": 1,
         }
     ],
+    "hidden_drives": [
+        {
+            "node": "/dev/bus/0",
+            "kind": "megaraid,8",
+            "vendor": "",
+            "model": "Example 500",
+            "serial": "HID0001",
+            "firmware": "A1",
+            "wwn": "",
+            "size": 500107862016,
+            "health": {"passed": True, "hours": 99},
+        }
+    ],
     "drives": [
         _drive("sda", 1, "0000:3b:00.0", position="252:0", health={"passed": True, "hours": 1234}),
         _drive("sdb", 2, "0000:3b:00.0", cache="write through", health={"passed": False, "hours": 65592}),

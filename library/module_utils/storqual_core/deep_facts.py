@@ -50,7 +50,10 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
     for drive in facts["drives"]:
         if drive["transport"] == "scsi":
             _scsi_drive(drive, runner, read)
+            _name_by_pages(facts, drive, runner, read)
         _health(drive, runner, read)
+    _namespaces(facts, runner, read)
+    _hidden_drives(facts, runner, read)
     _nvram(facts, machine)
     add_vendor_facts(facts, machine, runner)
     return facts
@@ -70,7 +73,7 @@ def _slots(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
 
 
 def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
-    """Vital product data and PCI errors of the adapters; a serial number that the driver does not show."""
+    """Vital product data and PCI errors of the adapters, what the driver does not show, and all other functions."""
     from .tools import lspci  # noqa: PLC0415 - as above
 
     found = {each.address: each for each in read("PCI functions", lambda: lspci.read_functions(runner)) or ()}
@@ -82,6 +85,24 @@ def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
             adapter["slot"] = adapter["slot"] or function.slot
             adapter["serial"] = adapter["serial"] or function.vpd.get("SN", "")
             adapter["board"] = adapter["board"] or function.name
+            if not adapter["link"]["width"]:
+                # kernels before 4.12 do not show the link in sysfs
+                adapter["link"] = {
+                    "speed": function.link_speed,
+                    "width": function.link_width,
+                    "speed_max": function.link_speed_max,
+                    "width_max": function.link_width_max,
+                }
+    facts["pci"] = [
+        {
+            "address": each.address,
+            "class": each.kind,
+            "ids": each.name,
+            "subsystem": each.subsystem,
+            "driver": each.driver,
+        }
+        for each in read("PCI records", lambda: lspci.read_records(runner)) or ()
+    ]
 
 
 def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
@@ -126,12 +147,24 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     else:
         pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
         drive["mode_pages"] = _fields(pages.pages) if pages is not None else {}
-    if not drive["wwn"] and not drive["serial"]:
-        # kernels before 3.15 do not keep the pages that name a drive
-        page = read(drive["id"], lambda: sg3_text.read_vpd_page(runner, node, 0x83))
-        number = read(drive["id"], lambda: sg3_text.read_vpd_page(runner, node, 0x80))
-        drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
-        drive["id"] = drive["wwn"] or drive["serial"] or drive["id"]
+
+
+def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Kernels before 3.15 do not keep the pages that name a drive; ask the drive."""
+    from .tools import sg3_text  # noqa: PLC0415 - as above
+
+    if drive["wwn"] or drive["serial"]:
+        return
+    node, former = drive["sg"] or drive["node"], drive["id"]
+    page = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x83))
+    number = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x80))
+    drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
+    drive["id"] = drive["wwn"] or drive["serial"] or former
+    for owner, key in [
+        *((each, "drives") for each in facts["adapters"]),
+        *((v, "members") for v in facts["volumes"]),
+    ]:
+        owner[key] = [drive["id"] if name == former else name for name in owner[key]]
 
 
 def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]:
@@ -146,6 +179,32 @@ def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]
             except ToolError:
                 continue
     return values
+
+
+def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Of each NVMe namespace the bytes in use (which fall after a purge), and the format of its blocks."""
+    from .tools import nvme  # noqa: PLC0415 - as above
+
+    drives = {drive["node"]: drive for drive in facts["drives"] if drive["transport"] == "nvme"}
+    for namespace in (read("NVMe namespaces", lambda: nvme.read_namespaces(runner)) or ()) if drives else ():
+        if namespace.node in drives:
+            about = {"controller": namespace.controller, "used": namespace.used, "sector": namespace.sector}
+            drives[namespace.node]["namespace"] = about
+
+
+def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Identity and health of the disks behind RAID controllers, which the kernel does not see as disks."""
+    from .tools import smartctl  # noqa: PLC0415 - as above
+
+    facts["hidden_drives"] = []
+    for device in read("disks behind controllers", lambda: smartctl.read_scan(runner)) or ():
+        if not device.hidden:
+            continue
+        said = read(f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind))
+        if said is not None:
+            who = {name: getattr(said, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
+            found = {"node": device.name, "kind": device.kind, **who, "health": _told(said)}
+            facts["hidden_drives"].append(found)
 
 
 def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
@@ -169,13 +228,18 @@ def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     if drive["transport"] in ("scsi", "nvme"):
         said = read(drive["id"], lambda: smartctl.read_health(runner, drive["node"]))
         if said is not None:
-            drive["health"] = {
-                "passed": said.passed,
-                "temperature": said.temperature,
-                "hours": said.hours,
-                "counters": dict(said.counters),
-                "complaints": list(said.complaints),
-            }
+            drive["health"] = _told(said)
+
+
+def _told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
+    """What smartctl said of a drive's health."""
+    return {
+        "passed": said.passed,
+        "temperature": said.temperature,
+        "hours": said.hours,
+        "counters": dict(said.counters),
+        "complaints": list(said.complaints),
+    }
 
 
 def _nvram(facts: dict[str, Any], machine: Machine) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from storqual.model.inventory import Drive
 
-__all__ = ["DriveRow", "declared_row", "found_row"]
+__all__ = ["DriveRow", "declared_row", "found_row", "hidden_row"]
 
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
@@ -70,6 +70,21 @@ def found_row(there: Mapping[str, Any]) -> DriveRow:
         size=_size(there["size"]),
         settings=_settings(there),
         state=there["system"] or _state(there),
+        may_be_destroyed=False,
+    )
+
+
+def hidden_row(there: Mapping[str, Any]) -> DriveRow:
+    """A disk behind a RAID controller, which tests never write to by itself."""
+    return DriveRow(
+        place=there["kind"],
+        name=there["wwn"] or "no WWN",
+        serial=there["serial"],
+        model=" ".join(word for word in (there["vendor"], there["model"]) if word),
+        revision=there["firmware"],
+        size=_size(there["size"]),
+        settings="",
+        state=_state(there),
         may_be_destroyed=False,
     )
 

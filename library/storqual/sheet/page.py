@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storqual.sheet.drive_row import DriveRow, declared_row, found_row
+from storqual.sheet.drive_row import DriveRow, declared_row, found_row, hidden_row
 from storqual_core.identity import same_text
 from storqual_core.identity_check import compare
 
@@ -43,6 +43,7 @@ class Sheet:
     facts: tuple[tuple[str, str], ...]
     adapters: tuple[AdapterCard, ...]
     others: tuple[DriveRow, ...]
+    hidden: tuple[DriveRow, ...]
     claimed: int
     differences: tuple[str, ...] | None
     drop: str
@@ -73,6 +74,7 @@ def make_sheet(
         facts=tuple(_machine(bench, facts)),
         adapters=cards,
         others=tuple(found_row(drive) for drive in others),
+        hidden=tuple(hidden_row(drive) for drive in (facts or {}).get("hidden_drives", ())),
         claimed=sum(len(adapter.claimed) for adapter in bench.adapters.values()),
         differences=None if facts is None else tuple(compare(facts, declared, kind=bench.kind)),
         drop=drop,

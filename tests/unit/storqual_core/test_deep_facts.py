@@ -33,6 +33,11 @@ ANSWERS = {
     "sdparm --all --long /dev/sg0": fixture_text("sdparm", "long.txt"),
     "smartctl --json -a /dev/sda": fixture_text("smartctl", "scsi.json"),
     "nvme smart-log /dev/nvme0n1 --output-format=json": fixture_text("nvme", "smart_log.json"),
+    "nvme list --verbose --output-format=json": fixture_text("nvme", "list_tree.json"),
+    "lspci -D -vmmkn": fixture_text("lspci", "records.txt"),
+    "smartctl --json --scan": fixture_text("smartctl", "scan.json"),
+    "smartctl --json -a -d megaraid,8 /dev/bus/0": fixture_text("smartctl", "ata.json"),
+    "smartctl --json -a -d megaraid,9 /dev/bus/0": fixture_text("smartctl", "open_failed.json"),
 }
 
 
@@ -87,6 +92,22 @@ def test_drives_get_mode_pages_and_health(tree: BenchTree) -> None:
     assert (sda["health"]["passed"], sda["health"]["hours"]) == (True, 1234)
     assert sda["health"]["counters"]["grown_defects"] == 3
     assert (nvme["health"]["passed"], nvme["health"]["temperature"]) == (False, 27)
+    assert nvme["namespace"] == {"controller": "nvme0", "used": None, "sector": 4096}
+
+
+def test_disks_behind_a_controller_are_asked_one_by_one(tree: BenchTree) -> None:
+    """They share a node; one that does not answer is a sentence."""
+    facts = read(tree, Tools(ANSWERS))
+    (hidden,) = facts["hidden_drives"]
+    assert (hidden["kind"], hidden["serial"], hidden["health"]["passed"]) == ("megaraid,8", "EXSER2", False)
+    assert [sentence.partition(":")[0] for sentence in facts["unread"]] == ["/dev/bus/0 megaraid,9"]
+
+
+def test_every_pci_function_is_listed_and_a_link_that_sysfs_lacks_is_filled_in(tree: BenchTree) -> None:
+    """Old kernels show no link."""
+    facts = read(tree, Tools(ANSWERS))
+    assert [(each["address"], each["class"]) for each in facts["pci"]] == [(PCI, "0107"), ("0001:00:1f.2", "0106")]
+    assert facts["adapters"][1]["link"] == {"speed": "5GT/s", "width": 4, "speed_max": "8GT/s", "width_max": 8}
 
 
 def test_without_sdparm_the_current_pages_are_read(tree: BenchTree) -> None:
@@ -114,6 +135,7 @@ def test_a_tool_that_fails_leaves_a_sentence_and_one_that_is_missing_nothing(tre
     assert facts["unread"] == [
         "PCI functions: lspci shows no PCI function: it printed nothing",
         f"{WWN}: `smartctl` did not end within 120 s",
+        "disks behind controllers: `smartctl` did not end within 120 s",
     ]
     assert read(tree, Tools({}))["unread"] == []
 
@@ -124,6 +146,8 @@ def test_a_drive_of_an_old_kernel_is_named_by_its_pages(tmp_path: Path) -> None:
     answers = {"sg_vpd -HHH --page=0x83 /dev/sg0": fixture_text("sg3_text", "page_0x83.hex")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
     assert (sda["id"], sda["wwn"]) == ("0x5000c500deadbeef", "0x5000c500deadbeef")
+    facts = read(tree, Tools(answers))
+    assert facts["adapters"][0]["drives"] == ["0x5000c500deadbeef"]
 
 
 SAID = AdapterFacts(

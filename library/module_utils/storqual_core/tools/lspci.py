@@ -15,7 +15,7 @@ from typing import Mapping
 from ..command import Runner
 from ..errors import ToolError
 
-__all__ = ["PciFunction", "parse_records", "parse_verbose", "read_functions"]
+__all__ = ["PciFunction", "parse_records", "parse_verbose", "read_functions", "read_records"]
 
 _TIMEOUT = 120.0
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -156,3 +156,8 @@ def read_functions(runner: Runner) -> tuple[PciFunction, ...]:
     if not functions:
         raise ToolError(f"lspci shows no PCI function: {notes[0][:200] if notes else 'it printed nothing'}")
     return functions
+
+
+def read_records(runner: Runner) -> tuple[PciFunction, ...]:
+    """Every PCI function by numeric ids, in little text. Raises ToolError."""
+    return parse_records(runner(["lspci", "-D", "-vmmkn"], timeout=_TIMEOUT).expect().stdout)

@@ -42,6 +42,11 @@ class Device:
     kind: str
     protocol: str
 
+    @property
+    def hidden(self) -> bool:
+        """Whether it is a disk behind a controller, which only its number there names (`megaraid,8`)."""
+        return bool(re.match(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid),", self.kind))
+
 
 @dataclass(frozen=True)
 class Health:
