@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import stat
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, ContextManager, Iterator, Mapping
@@ -16,6 +16,7 @@ from .errors import BadInputError
 from .fio_job import FioTarget
 from .guard_claims import read_claims, read_volumes
 from .machine import Machine
+from .private_nodes import private_nodes
 from .sysfs import pci_address, read_drives
 
 __all__ = ["Place", "Resolver", "hold_targets", "is_gone", "place_of"]
@@ -47,13 +48,17 @@ def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
         raise BadInputError([f"block {block.block}: {drive} {told}" for drive in aimed])
     files = {claim.id for claim in claims if claim.file}
     purpose = "write" if block.writes else "read"
-    with guard.hold(claims, purpose=purpose, state_dir=block.state_dir, run=block.run, volumes=volumes) as held:
-        targets = {}
-        for name in held:
-            window = held.window(name)
-            targets[name] = FioTarget(name, held[name], window.offset, window.size, name in files)
-        for name in sorted(members):
-            targets[name] = FioTarget(name, held.member(name))
+    with ExitStack() as stack:
+        held = stack.enter_context(
+            guard.hold(claims, purpose=purpose, state_dir=block.state_dir, run=block.run, volumes=volumes)
+        )
+        nodes = stack.enter_context(private_nodes({name: held[name] for name in held}))
+        windows = {name: held.window(name) for name in held}
+        targets = {
+            name: FioTarget(name, nodes[name], window.offset, window.size, name in files)
+            for name, window in windows.items()
+        }
+        targets.update({name: FioTarget(name, held.member(name)) for name in sorted(members)})
         yield targets
 
 

@@ -202,7 +202,7 @@ class Profile(Shape):
     adapters: int | None = Field(default=None, gt=0, description="how many adapters are under test")
     runtime: Duration = 30.0
     ramp: Duration = 5.0
-    idle: Duration = 1.0
+    idle: Duration = 2.0
     sessions: int = Field(default=4, ge=2, multiple_of=2)
     launches: int = Field(default=1, gt=0, description="launches per point in one session")
     pairs: int = Field(default=2, gt=0, description="pairs per point where arms interleave inside a session")

@@ -89,7 +89,7 @@ def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Ite
 
 def seconds_of(launches: int, profile: Profile, launch_cost: float) -> float:
     """Expected seconds of a block of so many launches, its idle window and start included."""
-    return launches * (profile.ramp + profile.runtime + launch_cost) + profile.idle + 1.0
+    return launches * (profile.ramp + profile.runtime + launch_cost) + 2 * profile.idle + 1.0
 
 
 def block_file(

@@ -43,7 +43,7 @@ def costs_of(kind: str, profile: Profile) -> Costs:
 def session_seconds(change: str, launches: Iterable[int], profile: Profile, costs: Costs) -> float:
     """Expected seconds of a session: getting there, then its blocks of so many launches each."""
     measuring = sum(
-        count * (profile.ramp + profile.runtime + costs.launch) + profile.idle + 1.0 for count in launches
+        count * (profile.ramp + profile.runtime + costs.launch) + 2 * profile.idle + 1.0 for count in launches
     )
     return costs.change.get(change, 0.0) + costs.session + measuring
 

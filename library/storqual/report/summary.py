@@ -36,6 +36,7 @@ _COLOURS = {
     "ERROR": "bold magenta",
     "SKIPPED": "dim",
 }
+_BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
 
 
@@ -60,8 +61,8 @@ def print_summary(
 
 
 def _chosen(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """Required criteria and informative ones that did not pass; of very many only those that did not pass."""
-    notable = [row for row in rows if row.required or row.outcome not in ("PASS", "SKIPPED")]
+    """Required criteria and informative ones with bad news; of very many only those that did not pass."""
+    notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
     if len(notable) > _MOST_ROWS:
         notable = [row for row in notable if row.outcome not in ("PASS", "SKIPPED")]
         notable.sort(key=lambda row: (not row.required, _rank(row.outcome), row.index))

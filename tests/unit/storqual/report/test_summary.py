@@ -106,3 +106,16 @@ def test_a_terminal_gets_a_table_with_symbols(runs: dict[str, Path], monkeypatch
     assert "✓ PASS" in text
     assert "95 % interval" in text
     assert QUICK[0] in text
+
+
+def test_an_informative_criterion_that_is_undecided_is_only_counted(runs: dict[str, Path]) -> None:
+    """It decides nothing; one that fails is listed, because somebody must know."""
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    informative = [entry for entry in verdict["criteria"] if not entry["required"]]
+    informative[0]["outcome"], informative[1]["outcome"] = "INCONCLUSIVE", "FAIL"
+    out = io.StringIO()
+    print_summary(verdict, file=out)
+    shown = out.getvalue().splitlines()
+    assert not any(line.startswith("INCONCLUSIVE") for line in shown)
+    assert any(line.startswith("FAIL (informative)") for line in shown)
+    assert any("1 INCONCLUSIVE (informative)" in line for line in shown)
