@@ -126,8 +126,7 @@ def _samples(shape: Shape, session: Mapping[str, Any]) -> list[dict[str, Any]]:
     level = random_source.gauss(0.0, shape.session_effect)
     samples = []
     for launch in _launches(shape, session):
-        candidate = launch["arm"] == shape.arms[1]
-        if candidate and named(shape.missing, launch["adapter"], launch["point"]):
+        if launch["arm"] in shape.missing_in and named(shape.missing, launch["adapter"], launch["point"]):
             continue
         samples.append(_sample(shape, session, launch, level=level, random_source=random_source))
     return samples
@@ -189,7 +188,7 @@ def _chain(events: Sequence[Mapping[str, Any]]) -> bytes:
 def _document(
     shape: Shape, path: Path, plan: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    inputs = {"suite": ("suite.yml", shape.suite)}
+    inputs = {"suite": ("suite.yml", shape.suite), **({"gate": ("gate.yml", shape.gate)} if shape.gate else {})}
     arms = {}
     for arm in shape.arms:
         manifest = dict(
@@ -197,7 +196,7 @@ def _document(
         )
         # JSON is YAML 1.2
         inputs[arm] = (f"{arm}.drop.yml", json.dumps(manifest) + "\n")
-        arms[arm] = {"drop": arm, "file": f"inputs/{arm}.drop.yml", "manifest": manifest}
+        arms[arm] = {"drop": shape.drops.get(arm, arm), "file": f"inputs/{arm}.drop.yml", "manifest": manifest}
     listed = {}
     for name, (file, text) in inputs.items():
         write_bytes(path / "inputs" / file, text.encode())

@@ -67,6 +67,8 @@ class Shape:
     adapters: Sequence[str] = ("sym", "mpt")
     points: Sequence[str] = POINTS
     suite: str = SUITE
+    gate: str = ""
+    """The text of the gate policy; none was given when it is empty."""
     profile: str = "quick"
     design: str = "sessions"
     sessions: int = 4
@@ -78,11 +80,14 @@ class Shape:
     noise: float = 0.01
     seed: int = 1
     arms: tuple[str, str] = ("baseline", "candidate")
+    drops: Mapping[str, str] = field(default_factory=dict)
+    """arm -> the name of its drop; the arm's own name without it."""
     manifests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     statuses: Mapping[str, str] = field(default_factory=dict)
     """point, or adapter/point -> status of the candidate's samples there (refused, killed, short, io_error)."""
     missing: Sequence[str] = ()
-    """point, or adapter/point: the candidate has no sample there."""
+    """point, or adapter/point: an arm of `missing_in` has no sample there."""
+    missing_in: Sequence[str] = ("candidate",)
     skipped: Mapping[str, str] = field(default_factory=dict)
     """point, or adapter/point -> reason why it was not planned to be measured."""
     findings: Sequence[Mapping[str, Any]] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run one tool: C locale, no standard input, a time limit, both outputs kept apart."""
+"""Run one tool: C locale, no terminal to ask at, a time limit, both outputs kept apart."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ Runner = Callable[..., Completed]
 """What `run` is: parsers and modules take it as an argument, so that tests can replay recordings."""
 
 
-def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | None = None) -> Completed:
-    """Run `argv` with LC_ALL=C, stdin at /dev/null and a limit of `timeout` seconds.
+def run(
+    argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | None = None, send: bytes = b""
+) -> Completed:
+    """Run `argv` with LC_ALL=C, only `send` on its standard input and a limit of `timeout` seconds.
 
     Raises MissingToolError when the tool is not installed, ToolError when it does not end in time. A non-zero exit
     status is no error here: the caller knows which statuses mean what (`Completed.expect`).
@@ -65,7 +67,8 @@ def run(argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | 
     try:
         ended = subprocess.run(
             list(argv),
-            stdin=subprocess.DEVNULL,
+            input=send or None,
+            stdin=None if send else subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout,
             check=False,

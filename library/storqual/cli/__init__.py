@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual import __version__
+from storqual.text_safety import terminal_text
 from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _COMMANDS = {
     "audit": "storqual.cli.audit",
     "collect": "storqual.cli.bookkeeping",
     "events": "storqual.cli.bookkeeping",
+    "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
@@ -36,6 +38,8 @@ _COMMANDS = {
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
     "sheet": "storqual.cli.sheet",
+    "signoff": "storqual.cli.signoff",
+    "verify": "storqual.cli.signoff",
 }
 
 
@@ -69,19 +73,30 @@ def storqual() -> None:
     """
 
 
+def _one_line(problem: click.ClickException) -> str:
+    """What is wrong with a command line, and where it is told how it should be."""
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    path = context.command_path if context is not None else "storqual"
+    said = " ".join(problem.format_message().split()).rstrip(".")
+    return f"{path}: {said}; see {path} --help"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with the exit code of design section 4; no traceback for a user's mistake."""
     try:
         code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
-    except click.ClickException as problem:
+    except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
+        sys.exit(EXIT_WRONG_USE)
+    except click.ClickException as problem:
+        click.echo(terminal_text(_one_line(problem)), err=True)
         sys.exit(EXIT_WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except StorqualError as problem:
         for line in str(problem).splitlines():
-            click.echo(f"storqual: {line}", err=True)
+            click.echo(terminal_text(f"storqual: {line}"), err=True)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
         # the reader of a pipe went away (`storqual judge … | head`); nothing is wrong with the verdict

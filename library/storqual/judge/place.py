@@ -9,18 +9,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from storqual.store import write_bytes
+from storqual.model import WAIVERS
+from storqual.store import is_signed, write_bytes
 
 __all__ = ["write_verdict"]
-
 _RULES = ("suite", "gate", "waivers", "history")
 
 
-def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool) -> Path:
-    """Write `verdict` of `run` and return where.
+def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, waivers: Path | None = None) -> Path:
+    """Write `verdict` of `run`, and beside it a copy of the waivers that it was judged with; return where.
 
     `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
-    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`.
+    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`, where
+    nothing is written a second time once somebody has signed: the signature may be about it.
     """
     first = run / "verdict.json"
     path = first
@@ -28,13 +29,17 @@ def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool) -
         named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
         path = run / "judgements" / digest / "verdict.json"
+        if path.is_file() and is_signed(run):
+            return path
+    if waivers is not None:
+        write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
     write_bytes(path, b"".join(_lines(verdict)))
     return path
 
 
 def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any]) -> bool:
     """Whether the verdict there is of the same rules and unsigned."""
-    if any(run.glob("signoff*.json")):
+    if is_signed(run):
         return False
     try:
         before = json.loads(first.read_text(encoding="utf-8"))["inputs"]

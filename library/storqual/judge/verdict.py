@@ -32,7 +32,7 @@ from storqual.statistics.analysis import Looks
 from storqual.store import Check, Run, Sample, ledger, read_run, sha256_of
 from storqual_core.errors import BadInputError
 
-__all__ = ["judge_run", "looks_of", "questions_of"]
+__all__ = ["judge_run", "looks_of", "questions_of", "verdict_of"]
 
 SCHEMA = "storqual.verdict/1"
 _ARMS = ("baseline", "candidate")
@@ -50,9 +50,24 @@ def judge_run(
     """Judge a run and write the verdict; returns it.
 
     By the rules the run was planned with it is `verdict.json`; one by another suite, gate or time, or a second one by
-    other waivers, goes to `judgements/<digest>/` and leaves the first alone. Raises BadInputError for inputs that
-    cannot be used, StorqualError for a damaged run directory.
+    other waivers, goes to `judgements/<digest>/` and leaves the first alone. Waivers are kept beside their verdict.
+    Raises BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
     """
+    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of)
+    other_rules = suite is not None or gate is not None or as_of is not None
+    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers)
+    return verdict
+
+
+def verdict_of(
+    path: Path,
+    *,
+    suite: Path | None = None,
+    gate: Path | None = None,
+    waivers: Path | None = None,
+    as_of: datetime | None = None,
+) -> dict[str, Any]:
+    """The verdict that `judge_run` would write. Raises what it raises."""
     run = read_run(path)
     moment = as_of or datetime.now(UTC)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -63,10 +78,7 @@ def judge_run(
         "history": _optional(run, "history"),
         **{arm: run.input_file(arm) for arm in _ARMS},
     }
-    named = {name: file for name, file in files.items() if file is not None}
-    verdict = _verdict(run, named, moment)
-    write_verdict(path, verdict, other_rules=suite is not None or gate is not None or as_of is not None)
-    return verdict
+    return _verdict(run, {name: file for name, file in files.items() if file is not None}, moment)
 
 
 def _optional(run: Run, name: str) -> Path | None:
@@ -94,8 +106,9 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
         judged[index] = with_evidence(judged[index], said[index], stale)
     criteria = [entry(*parts) for parts in zip(questions, judged, said, strict=True)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in _latest(run.checks)]
-    drop = run.arms["candidate"].name
-    warnings = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
+    drop = run.arms["candidate"].drop
+    doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
+    warnings = [doubt.text for doubt in doubts]
     covered = ledger(run.plan.points, _Seen.of(seen), run.arms)
     rig = rig_problems(run)
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from storqual.model.drop import Drop, load_drop, read_drop
-from storqual.model.find import find_drop, find_suite
+from storqual.model.find import GATE, WAIVERS, beside_inventory, find_drop, find_suite
 from storqual.model.inventory import Adapter, Bench, Drive, Inventory
 from storqual.model.lab import inventory_from_hostvars, load_inventory, read_inventory
 from storqual.model.policy import Gate, Waiver, load_gate, load_waivers, read_gate, read_waivers
 from storqual.model.suite import Criterion, EffectiveCriterion, Profile, Suite, Workload
 from storqual.model.suite_file import load_suite, read_suite
+from storqual.model.trusted_keys import TrustedKey, load_trusted_keys
 
 __all__ = [
+    "GATE",
+    "WAIVERS",
     "Adapter",
     "Bench",
     "Criterion",
@@ -22,8 +25,10 @@ __all__ = [
     "Inventory",
     "Profile",
     "Suite",
+    "TrustedKey",
     "Waiver",
     "Workload",
+    "beside_inventory",
     "find_drop",
     "find_suite",
     "inventory_from_hostvars",
@@ -31,6 +36,7 @@ __all__ = [
     "load_gate",
     "load_inventory",
     "load_suite",
+    "load_trusted_keys",
     "load_waivers",
     "read_drop",
     "read_gate",

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import typing
+from datetime import date
 from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Field
@@ -11,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from storqual.model.yaml_file import as_written
 from storqual_core.quantities import parse_duration, parse_percent, parse_size
 
-__all__ = ["Duration", "ManyOf", "Name", "Percent", "Size", "Text"]
+__all__ = ["Day", "Duration", "ManyOf", "Name", "Percent", "Role", "Size", "Text"]
 
 T = TypeVar("T")
 
@@ -34,6 +36,13 @@ def _name(value: object) -> object:
     value = _text(value)
     if not _NAME_CHARACTERS.issuperset(str(value)) or not str(value)[0].isalnum() or len(str(value)) > 64:
         raise ValueError("a name of letters, digits, `_`, `-` and `.`")
+    return value
+
+
+def _role(value: object) -> object:
+    value = _text(value)
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,31}", str(value)) or value == "manifest":
+        raise ValueError("a role such as technician or release-manager")
     return value
 
 
@@ -67,6 +76,15 @@ def _percent(value: object) -> object:
     return fraction
 
 
+def _date(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("a date such as 2027-03-31") from None
+
+
 def _many(value: object) -> object:
     """A list as a tuple; a single value is a list of one."""
     if isinstance(value, list | tuple):
@@ -76,11 +94,15 @@ def _many(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name)]
+Role = Annotated[str, BeforeValidator(_role)]
+"""In what capacity somebody signs; part of a file name."""
 Size = Annotated[int, BeforeValidator(_size)]
 """Bytes; written `4k`, `1GiB` or as a number."""
 Duration = Annotated[float, BeforeValidator(_duration)]
 """Seconds; written `2s`, `500ms`, `5m` or as a number."""
 Percent = Annotated[float, BeforeValidator(_percent)]
 """A fraction; written with the sign: `3%`."""
+Day = Annotated[date, BeforeValidator(_date)]
+"""A day of the calendar; written `2027-03-31`."""
 ManyOf = Annotated[tuple[T, ...], BeforeValidator(_many), Field(min_length=1)]
 """A list, or one value that stands for a list of one."""

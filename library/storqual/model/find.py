@@ -10,9 +10,17 @@ from storqual.model.shape import did_you_mean
 from storqual.resources import suites_folder
 from storqual_core.errors import BadInputError
 
-__all__ = ["find_drop", "find_suite"]
+__all__ = ["GATE", "WAIVERS", "beside_inventory", "find_drop", "find_suite"]
 
+GATE = "gate.yml"
+WAIVERS = "waivers.yml"
 _SUITE = ".suite.yml"
+
+
+def beside_inventory(name: str, inventories: Sequence[Path]) -> Path | None:
+    """The lab's own file `name`, in the folder of the first inventory that has one."""
+    beside = [(source if source.is_dir() else source.parent) / name for source in inventories]
+    return next((path for path in beside if path.is_file()), None)
 
 
 def find_drop(name: str, inventories: Sequence[Path]) -> Path:

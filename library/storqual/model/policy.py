@@ -3,26 +3,16 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from storqual.model.fields import ManyOf, Name, Percent, Text
+from storqual.model.fields import Day, ManyOf, Name, Percent, Role, Text
 from storqual.model.shape import Shape, raise_all, shaped
 from storqual.model.yaml_file import Document, read_yaml
 
 __all__ = ["Gate", "Waiver", "load_gate", "load_waivers", "read_gate", "read_waivers"]
-
-
-def _date(value: object) -> object:
-    if isinstance(value, date):
-        return value
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError:
-        raise ValueError("a date such as 2027-03-31") from None
 
 
 def _days(value: object) -> object:
@@ -32,7 +22,6 @@ def _days(value: object) -> object:
     return int(text)
 
 
-Day = Annotated[date, BeforeValidator(_date)]
 Days = Annotated[int, BeforeValidator(_days)]
 
 
@@ -45,7 +34,7 @@ class Gate(Shape):
     informative: ManyOf[Text] = ()
     marginal_passes: bool = True
     baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
-    signatures: ManyOf[Name] = ()
+    signatures: ManyOf[Role] = ()
     suites: ManyOf[Name] = ()
 
 

@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from storqual import __version__
-from storqual.model import find_drop, find_suite, read_drop, read_gate, read_inventory, read_suite
+from storqual.model import (
+    GATE,
+    WAIVERS,
+    beside_inventory,
+    find_drop,
+    find_suite,
+    read_drop,
+    read_gate,
+    read_inventory,
+    read_suite,
+    read_waivers,
+)
 from storqual.model.drop import Drop
 from storqual.model.inventory import Bench, Inventory
 from storqual.model.shape import did_you_mean, raise_all
@@ -145,11 +156,15 @@ def _read_all(request: PlanRequest) -> _Read:
         read.suite_path = find_suite(request.suite)
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)
         read.problems += problems
-    beside = [(source if source.is_dir() else source.parent) / "gate.yml" for source in request.inventories]
-    read.gate_path = request.gate or next((path for path in beside if path.is_file()), None)
+    read.gate_path = request.gate or beside_inventory(GATE, request.inventories)
     if read.gate_path is not None:
         with _Gather(read.problems):
             read.problems += read_gate(read.gate_path)[1]
+    waivers = beside_inventory(WAIVERS, request.inventories)
+    if waivers is not None:
+        # judging reads it: a mistake in it must not wait for the end of a campaign
+        with _Gather(read.problems):
+            read.problems += read_waivers(waivers)[1]
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             [alias for bench in read.inventory.benches.values() for alias in bench.adapters] if read.inventory else []

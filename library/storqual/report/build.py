@@ -23,7 +23,8 @@ from storqual.report.rows import Row, place_name, read_rows
 from storqual.report.timeline import Moment, findings_of, moments_of, timeline_of
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
 from storqual.report.words import OUTCOMES
-from storqual.store import write_bytes
+from storqual.store import is_signed, write_bytes
+from storqual_core.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,9 +42,11 @@ REPORT = "report.html"
 def build_report(run_dir: Path) -> Path:
     """Write `report.html` (and `report/*.html` above the limit of one page) of a judged run; returns its path.
 
-    Raises BadInputError when the run was not judged or is no run, StorqualError when it is damaged.
+    Raises BadInputError when the run was not judged, is signed or is no run, StorqualError when it is damaged.
     """
     run_dir = Path(run_dir)
+    if is_signed(run_dir):
+        raise BadInputError([f"{run_dir}: found a signed run; its report was signed with it and stays as it is"])
     material = read_material(run_dir)
     folder = run_dir / "report"
     if folder.is_dir():

@@ -13,9 +13,10 @@ from storqual.report.measures import measure
 from storqual.report.problems import problems_of
 from storqual.report.rows import Row, place_name
 from storqual.report.sentence import sentence_for
-from storqual.report.signers import roles_for, signers_for
+from storqual.report.signers import signers_for
 from storqual.report.view import Decision, Extreme, KeyValue, Phrase
 from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
+from storqual.signoff.roles import required_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,7 +79,7 @@ def decision_for(
         sectors_note=_sectors_note(material),
         signers=signers,
         may_sign=may_sign,
-        roles=tuple(role.replace("-", " ") for role in roles_for(material)),
+        roles=tuple(role.replace("-", " ") for role in required_roles(material.run)),
         verdict_sha256=material.verdict_sha256,
         warnings=tuple(str(text) for text in verdict.get("warnings") or ()),
     )

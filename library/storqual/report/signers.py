@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storqual.model import load_gate
+from storqual.signoff.roles import required_roles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,22 +13,12 @@ if TYPE_CHECKING:
     from storqual.report.material import Material
     from storqual.report.rows import Row
 
-__all__ = ["roles_for", "signers_for"]
-
-_DEFAULT_ROLES = ("release-manager",)
-
-
-def roles_for(material: Material) -> tuple[str, ...]:
-    """The roles whose signatures the gate of this run asks for, one each; a release manager where it says nothing."""
-    if "gate" not in (material.document.get("inputs") or {}):
-        return _DEFAULT_ROLES
-    gate = load_gate(material.run.input_file("gate"))
-    return tuple(gate.signatures) or _DEFAULT_ROLES
+__all__ = ["signers_for"]
 
 
 def signers_for(material: Material, rows: Sequence[Row]) -> tuple[tuple[str, ...], bool]:
     """Sentences for the first screen, and whether anybody may sign at all."""
-    roles = " and ".join(role.replace("-", " ") for role in roles_for(material))
+    roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
     code = material.verdict.get("exit_code")
     if code == 0:
         waived = any(row.waived for row in rows)

@@ -8,7 +8,7 @@ from storqual.store.coverage import Coverage, Skipped, coverage, ledger
 from storqual.store.create import InputFile, create_run, new_run_id, write_block
 from storqual.store.events import EVENT_KINDS, append_check, append_event, iter_events
 from storqual.store.finish import finish_run, guard_ledger, provisioned
-from storqual.store.layout import locked, read_run_json, sha256_of, write_bytes, write_json
+from storqual.store.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
 from storqual.store.records import Arm, Check, Event, Plan, PlannedPoint, PlannedSession, RawFile, Sample, SuiteRef
 from storqual.store.run import Run, iter_samples, read_run
 
@@ -35,6 +35,7 @@ __all__ = [
     "create_run",
     "finish_run",
     "guard_ledger",
+    "is_signed",
     "iter_events",
     "iter_samples",
     "ledger",

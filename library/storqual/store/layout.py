@@ -29,6 +29,7 @@ __all__ = [
     "complete_lines",
     "dump_json",
     "dump_line",
+    "is_signed",
     "locked",
     "now",
     "read_run_json",
@@ -91,9 +92,9 @@ def sync_tree(folder: Path) -> None:
     _sync_folder(folder)
 
 
-def dump_json(value: Mapping[str, Any]) -> bytes:
+def dump_json(value: Mapping[str, Any], *, ascii_only: bool = False) -> bytes:
     """`value` as readable JSON. Raises ValueError for NaN and infinity."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n"
+    return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, indent=1).encode() + b"\n"
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -127,9 +128,19 @@ def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line[:-1]
 
 
+def is_signed(run: Path) -> bool:
+    """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing."""
+    return any(run.glob("signoff*.json"))
+
+
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Hold the run directory against other writers on this machine; waits. Raises BadInputError when it is none."""
+    """Hold the run directory against other writers on this machine; waits.
+
+    Raises BadInputError when it is none, or is signed: what people signed takes no more writers.
+    """
+    if is_signed(run):
+        raise BadInputError([f"{run}: found a signed run, expected one to write to; only `judge` works on this one"])
     try:
         handle = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as problem:

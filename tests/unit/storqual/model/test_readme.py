@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from storqual.model import load_drop, load_gate, load_suite, load_waivers
+from storqual.model import load_drop, load_gate, load_suite, load_trusted_keys, load_waivers
 
 REPOSITORY = Path(__file__).resolve().parents[4]
-LOADERS = {"suite": load_suite, "drop": load_drop, "gate": load_gate, "waivers": load_waivers}
+LOADERS = {
+    "suite": load_suite,
+    "drop": load_drop,
+    "gate": load_gate,
+    "waivers": load_waivers,
+    "keys": load_trusted_keys,
+}
 BLOCK = re.compile(r"^```yaml (\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLES = [
     (kind, text)
@@ -29,5 +35,5 @@ def test_an_example_is_good(kind: str, text: str, tmp_path: Path) -> None:
 
 
 def test_there_is_an_example_of_each() -> None:
-    """Suite, drop, gate and waivers."""
+    """Suite, drop, gate, waivers and trusted keys."""
     assert {kind for kind, _ in EXAMPLES} == set(LOADERS)

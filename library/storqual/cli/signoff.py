@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual signoff` and `storqual verify`: sign a judged run, and check what was signed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.tables import print_pairs, print_rows
+
+__all__ = ["signoff_command", "verify_command"]
+
+_NOT_VALID = 1
+
+trusted_keys = click.option(
+    "--keys",
+    "trusted",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    envvar="STORQUAL_KEYS",
+    show_envvar=True,
+    required=True,
+    help="Trusted keys: whose signature counts, as what, until when.",
+)
+
+
+@click.command("signoff")
+@run_argument
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=True,
+    help="Your Ed25519 private key; with --ssh also a public key whose private half an agent or a token holds.",
+)
+@trusted_keys
+@click.option("--role", help="Sign as this; needed only for a key that is trusted in several roles.")
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Accepted failures; they must cover every failure of the run, and nothing that passed.",
+)
+@click.option("--ssh", is_flag=True, help="Sign with `ssh-keygen -Y` (agent, security token) instead of an envelope.")
+@as_json
+def signoff_command(
+    run: Path, key: Path, trusted: Path, role: str | None, waivers: Path | None, ssh: bool, as_json: bool
+) -> None:
+    """Sign a judged run off; what is signed is every file of it and what the candidate is made of.
+
+    The verdict is made again from the files first. A run that failed is signed only with waivers for every failure,
+    one that could not be judged never. The gate policy says which roles must sign.
+
+    \b
+    Examples:
+      storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml
+      storqual signoff runs/20261121T101500Z-adapter-4f2a --key ~/.ssh/id_ed25519 --keys keys.yml --ssh --json
+    """
+    from storqual.signoff.sign import SignRequest, sign_run
+
+    signed = sign_run(
+        SignRequest(
+            run=run.resolve(),
+            key=key,
+            trusted=trusted,
+            passphrase=lambda: str(click.prompt(f"Passphrase of {key}", hide_input=True, err=True)),
+            role=role,
+            waivers=waivers,
+            ssh=ssh,
+        )
+    )
+    if as_json:
+        print_json(signed.to_json())
+        return
+    pairs: list[tuple[str, object]] = [
+        ("run", signed.run),
+        ("outcome", signed.outcome + (f", {signed.waivers} failures waived" if signed.waivers else "")),
+        ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
+        ("files", " ".join(signed.files)),
+        ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
+    ]
+    print_pairs(pairs)
+
+
+@click.command("verify")
+@run_argument
+@trusted_keys
+@click.option("--as-of", type=click.DateTime(), help="Verify as if it were this time (UTC): keys and waivers expire.")
+@as_json
+def verify_command(run: Path, trusted: Path, as_of: datetime | None, as_json: bool) -> int:
+    """Verify a sign-off, offline: every file as signed, every signature that the gate asks for; 1 when not valid.
+
+    \b
+    Examples:
+      storqual verify runs/20261121T101500Z-adapter-4f2a --keys keys.yml
+      storqual verify runs/20261121T101500Z-adapter-4f2a --keys keys.yml --json
+    """
+    from storqual.signoff.verify import verify_run
+
+    moment = None if as_of is None else as_of.replace(tzinfo=UTC)
+    found = verify_run(run, trusted, as_of=moment)
+    if as_json:
+        print_json(found.to_json())
+        return _NOT_VALID if found.problems else 0
+    print_rows(
+        ("Signed", "As", "By", "Key", "At"),
+        [
+            ("refused" if one.problem else "valid", one.role, one.name, one.key, one.signed_at)
+            for one in found.signatures
+        ],
+    )
+    if found.problems:
+        print_pairs([("problem", problem) for problem in found.problems])
+        print_pairs([("NOT VALID", f"{found.run}: {len(found.problems)} problems")])
+        return _NOT_VALID
+    print_pairs([("VALID", f"{found.run}: {found.outcome}, {found.files} files as signed")])
+    return 0

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign a run: check that it may be signed and by whom, write the manifest, then the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from storqual.model.trusted_keys import TrustedKey, fingerprint, load_trusted_keys
+from storqual.signoff.envelope import load_private_key, public_line, seal
+from storqual.signoff.files import envelope_name, statement_name
+from storqual.signoff.judgement import acceptable_judgement
+from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+from storqual.signoff.roles import required_roles
+from storqual.signoff.ssh import read_public_key, sign_with_ssh
+from storqual.signoff.statement import Signer, dump_statement, make_statement
+from storqual.signoff.verify import validity_problem, verify_run
+from storqual.store import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual_core.errors import BadInputError
+
+__all__ = ["SignRequest", "Signed", "sign_run"]
+
+
+@dataclass(frozen=True)
+class SignRequest:
+    """What is asked: the run, the key (a file), trusted keys, the role where a key has several.
+
+    `ssh` signs with `ssh-keygen -Y`, for keys in an agent or on a token; `passphrase` is asked for a key with one.
+    """
+
+    run: Path
+    key: Path
+    trusted: Path
+    passphrase: Callable[[], str]
+    role: str | None = None
+    waivers: Path | None = None
+    ssh: bool = False
+    now: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A signature that was written, and the roles that have not signed yet."""
+
+    run: str
+    outcome: str
+    role: str
+    name: str
+    key: str
+    files: tuple[str, ...]
+    missing: tuple[str, ...]
+    waivers: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "run": self.run,
+            "outcome": self.outcome,
+            "role": self.role,
+            "name": self.name,
+            "key": self.key,
+            "files": list(self.files),
+            "missing": list(self.missing),
+            "waivers": self.waivers,
+        }
+
+
+def sign_run(request: SignRequest) -> Signed:
+    """Sign; nothing is written when anything speaks against it.
+
+    Raises BadInputError with every reason: an unknown, expired or wrong-role key, a second signature of one person, a
+    run that changed since the first signature, a verdict that does not pass (see `acceptable_judgement`).
+    """
+    run = read_run(request.run)
+    now = (request.now or datetime.now(UTC)).astimezone(UTC)
+    private = None if request.ssh else load_private_key(request.key, request.passphrase)
+    line = read_public_key(request.key) if private is None else public_line(private)
+    trusted = load_trusted_keys(request.trusted)
+    required = required_roles(run)
+    who, role = _who(run, line, request, trusted, required, now)
+    before = _earlier(run, request.trusted, who, role, now)
+    judgement = acceptable_judgement(run, request.waivers, now)
+    _check_report(run)
+    manifest = dump_manifest(run.name, list_files(run.path))
+    signer = Signer(who.name, role, who.id, now.isoformat(timespec="seconds").replace("+00:00", "Z"))
+    statement = dump_statement(
+        make_statement(
+            run,
+            judgement.verdict,
+            signer,
+            manifest=sha256_of(manifest),
+            judgement={"path": judgement.path, "sha256": judgement.sha256},
+        )
+    )
+    if private is not None:
+        files = {envelope_name(role): seal(statement, private)}
+    else:
+        name = statement_name(role)
+        files = {name: statement, f"{name}.sig": sign_with_ssh(statement, request.key)}
+    write_bytes(run.path / MANIFEST, manifest)
+    for name, data in files.items():
+        write_bytes(run.path / name, data)
+    return Signed(
+        run=run.name,
+        outcome=str(judgement.verdict["outcome"]),
+        role=role,
+        name=who.name,
+        key=who.id,
+        files=tuple(files),
+        missing=tuple(one for one in required if one != role and one not in before),
+        waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
+    )
+
+
+def _who(
+    run: Run, line: str, request: SignRequest, trusted: Sequence[TrustedKey], required: Sequence[str], now: datetime
+) -> tuple[TrustedKey, str]:
+    """Whose key it is, and the role to sign in. Raises BadInputError."""
+    found = fingerprint(line)
+    who = next((key for key in trusted if key.id == found), None)
+    if who is None:
+        unknown = f"found a key ({found}) that {request.trusted} does not list; add it there"
+        raise BadInputError([f"{request.key}: {unknown}"])
+    problem = validity_problem(who, now.date())
+    if problem:
+        raise BadInputError([f"{request.key}: {problem}"])
+    roles = [role for role in who.role if role in required]
+    if request.role is None and len(roles) == 1:
+        return who, roles[0]
+    asked = ", ".join(required)
+    if request.role is None:
+        told = f"found roles {', '.join(who.role)} of {who.name}, expected one of {asked}; name it with --role"
+        raise BadInputError([f"{request.trusted}: {told}"])
+    if request.role not in who.role:
+        raise BadInputError(
+            [f"{request.trusted}: found {who.name} as {', '.join(who.role)}, expected {request.role} to sign as that"]
+        )
+    if request.role not in required:
+        raise BadInputError([f"{run.name}: found role {request.role}, expected one that its gate asks for: {asked}"])
+    return who, request.role
+
+
+def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime) -> dict[str, str]:
+    """Names by role of those who signed before. Raises BadInputError when their signatures no longer hold."""
+    if not is_signed(run.path):
+        return {}
+    found = verify_run(run.path, trusted, as_of=now)
+    problems = list(found.damage)
+    names = {one.role: one.name for one in found.signatures if not one.problem}
+    if role in names:
+        problems.append(f"{run.name}: found a signature as {role} already, of {names[role]}")
+    elif who.name in names.values():
+        problems.append(f"{run.name}: found {who.name} to have signed already, expected another person as {role}")
+    if problems:
+        raise BadInputError(problems)
+    return names
+
+
+def _check_report(run: Run) -> None:
+    """A report is what people read before they sign: it must tell the run's own verdict. Raises BadInputError."""
+    report = run.path / "report.html"
+    digest = sha256_of((run.path / "verdict.json").read_bytes())
+    if report.is_file() and digest not in report.read_text(encoding="utf-8", errors="replace"):
+        remedy = f"make it again: storqual report {run.path}"
+        raise BadInputError([f"{report}: found a report of another verdict, expected one of verdict.json; {remedy}"])

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statement that people sign: in-toto Statement v1 with the test-result predicate.
+
+https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md and spec/predicates/test-result.md say what the
+fields mean; what storqual adds (who signs as what, the waivers that were accepted) stands under one key of its own,
+which readers of the predicate pass by.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.signoff.manifest import MANIFEST
+from storqual.store import Run
+from storqual.store.layout import dump_json
+
+__all__ = ["OWN", "PAYLOAD_TYPE", "Signer", "dump_statement", "make_statement", "parse_statement"]
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+OWN = "storqual"
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_NAMES = ("file", "path", "package", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signs: the person, the role, the fingerprint of the key, and when (UTC, ISO 8601)."""
+
+    name: str
+    role: str
+    key: str
+    signed_at: str
+
+
+def make_statement(
+    run: Run, verdict: Mapping[str, Any], signer: Signer, *, manifest: str, judgement: Mapping[str, str]
+) -> dict[str, Any]:
+    """The statement about `run`; `verdict` is the one that is accepted, `judgement` its file and digest.
+
+    `manifest` is the SHA-256 of the manifest. Every criterion is in one of the lists of tests; a waived failure and
+    a marginal pass are warnings, and so is whatever was only informative and did not pass.
+    """
+    passed: list[str] = []
+    warned: list[str] = []
+    failed: list[str] = []
+    for entry in verdict["criteria"]:
+        listed = passed
+        if entry["outcome"] == "FAIL" and entry["required"] and not entry["waiver"]:
+            listed = failed
+        elif entry["outcome"] != "PASS":
+            listed = warned
+        listed.append(_test(entry))
+    waivers = [
+        {**entry["waiver"], "criterion": _test(entry), "bench": entry["bench"]}
+        for entry in verdict["criteria"]
+        if entry["waiver"]
+    ]
+    result = "FAILED" if verdict["exit_code"] else "WARNED" if verdict["outcome"] != "PASS" or waivers else "PASSED"
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": MANIFEST, "digest": {"sha256": manifest}},
+            *({"name": name, "digest": {"sha256": digest}} for name, digest in _artifacts(run)),
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "result": result,
+            "configuration": [
+                {"name": name, "digest": {"sha256": digest}} for name, digest in sorted(verdict["inputs"].items())
+            ],
+            "passedTests": passed,
+            "warnedTests": warned,
+            "failedTests": failed,
+            OWN: {
+                "run": run.name,
+                "outcome": verdict["outcome"],
+                "judged_as_of": verdict["as_of"],
+                "judgement": dict(judgement),
+                "signer": {"name": signer.name, "role": signer.role, "key": signer.key},
+                "signed_at": signer.signed_at,
+                "waivers": waivers,
+            },
+        },
+    }
+
+
+def dump_statement(statement: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed."""
+    return dump_json(statement, ascii_only=True)
+
+
+def parse_statement(data: bytes) -> dict[str, Any]:
+    """A statement of ours: subjects by name, and storqual's own part. Raises ValueError for anything else."""
+    try:
+        document = json.loads(data)
+        if (document["_type"], document["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
+            raise ValueError("it is no in-toto statement about a test result")
+        own = document["predicate"][OWN]
+        signer = own["signer"]
+        return {
+            "subjects": {entry["name"]: entry["digest"]["sha256"] for entry in document["subject"]},
+            "signer": Signer(str(signer["name"]), str(signer["role"]), str(signer["key"]), str(own["signed_at"])),
+            "run": str(own["run"]),
+            "outcome": str(own["outcome"]),
+            "judgement": {"path": str(own["judgement"]["path"]), "sha256": str(own["judgement"]["sha256"])},
+            "waivers": [dict(entry) for entry in own["waivers"]],
+        }
+    except (KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise ValueError(f"it lacks a field ({problem!r})") from None
+
+
+def _test(entry: Mapping[str, Any]) -> str:
+    """A criterion by the name that it has in junit.xml."""
+    return f"{entry['id']}@{'/'.join(str(entry[part]) for part in ('adapter', 'point') if entry[part])}"
+
+
+def _artifacts(run: Run) -> Iterator[tuple[str, str]]:
+    """What the candidate is made of, by digest: its manifest, then each file that it or its provisioning names."""
+    candidate = run.arms["candidate"]
+    yield candidate.file, candidate.sha256
+    provisioned = [
+        entry for entry in run.document.get("provisioned") or () if entry.get("arm") in (None, candidate.name)
+    ]
+    yield from sorted(set(_named_digests([candidate.manifest, provisioned])))
+
+
+def _named_digests(value: object) -> Iterator[tuple[str, str]]:
+    """(name, SHA-256) of every mapping that holds both, at any depth."""
+    if isinstance(value, Mapping):
+        digest = value.get("sha256")
+        name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
+        if name is not None and isinstance(digest, str) and _SHA256.match(digest):
+            yield name, digest
+        for inner in value.values():
+            yield from _named_digests(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _named_digests(inner)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may sign what: every way in which a signature is refused, and what it is made of when it is not."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.signoff.verify import verify_run
+from storqual.store import append_event, sha256_of
+from storqual_core.errors import BadInputError
+from tests.make_run import make_run
+from tests.signing import NOW, Person, make_person, sign, write_keys
+from tests.synthetic_shape import POINTS
+
+LATER = NOW + timedelta(hours=2)
+WAIVER = """\
+- {{criterion: iops, adapter: "{adapter}", point: "{point}", owner: Pat, reason: known, reference: LAB-12,
+   expiry: {expiry}, max_loss: 25%}}
+"""
+
+
+def statement_of(envelope: Path) -> dict:
+    """The statement in an envelope, by plain base64."""
+    return json.loads(base64.b64decode(json.loads(envelope.read_text())["payload"]))
+
+
+def refusal(run: Path, person: Person, keys: Path, **more: object) -> str:
+    """What signing is refused with; nothing may have been written."""
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(BadInputError) as caught:
+        sign(run, person, keys, **more)
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert after == {**after, **before}
+    assert not [path for path in after.keys() - before.keys() if path.name.startswith("signoff")]
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which one adapter lost a fifth at two points."""
+    run = make_run(tmp_path_factory.mktemp("failed"), noise=0.003, points=POINTS[:2], effect={"sym": -0.2})
+    assert judge_run(run)["exit_code"] == 1
+    return run
+
+
+def waivers_of(folder: Path, adapter: str = "sym", point: str = "*", expiry: str = "2026-12-31") -> Path:
+    """A file with one waiver."""
+    path = folder / "waivers.yml"
+    path.write_text(WAIVER.format(adapter=adapter, point=point, expiry=expiry), encoding="utf-8")
+    return path
+
+
+def test_two_people_sign_and_the_run_is_signed_off(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """One signature of two is not enough; with the second the sign-off is complete."""
+    first = sign(run, people[0], keys)
+    assert (first.role, first.missing) == ("technician", ("release-manager",))
+    assert "there is no valid signature as release-manager" in verify_run(run, keys, as_of=LATER).problems
+    second = sign(run, people[1], keys)
+    assert second.missing == ()
+    found = verify_run(run, keys, as_of=LATER)
+    assert found.problems == ()
+    assert (found.outcome, {one.role for one in found.signatures}) == ("PASS", {"technician", "release-manager"})
+
+
+def test_the_statement_is_in_toto_about_the_manifest_and_the_drop(
+    run: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """Subjects with digests; every criterion in one list; the inputs of the judge by digest."""
+    sign(run, people[0], keys)
+    said = statement_of(run / "signoff.technician.json")
+    assert said["_type"] == "https://in-toto.io/Statement/v1"
+    assert said["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    subjects = {one["name"]: one["digest"]["sha256"] for one in said["subject"]}
+    assert subjects["signoff.manifest.json"] == sha256_of((run / "signoff.manifest.json").read_bytes())
+    assert subjects["inputs/candidate.drop.yml"] == sha256_of((run / "inputs" / "candidate.drop.yml").read_bytes())
+    verdict = json.loads((run / "verdict.json").read_text())
+    predicate = said["predicate"]
+    assert predicate["result"] == "PASSED"
+    assert predicate["failedTests"] == []
+    listed = [*predicate["passedTests"], *predicate["warnedTests"]]
+    assert len(listed) == len(verdict["criteria"])
+    assert f"iops@sym/{POINTS[0]}" in listed
+    assert {one["name"] for one in predicate["configuration"]} == set(verdict["inputs"])
+    assert predicate["storqual"]["signer"]["name"] == "Pat"
+
+
+def test_files_of_the_drop_are_subjects_by_their_digest(
+    tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """Firmware that the manifest names, and packages that provisioning recorded; those of the baseline are not."""
+    firmware, package, other = ("a" * 64, "b" * 64, "c" * 64)
+    run = make_run(
+        tmp_path,
+        noise=0.003,
+        points=POINTS[:1],
+        adapters=("sym",),
+        manifests={
+            "candidate": {"firmware": [{"file": "fw-28.rom", "sha256": firmware, "tool": "storcli"}]},
+            "baseline": {"firmware": [{"file": "fw-27.rom", "sha256": other, "tool": "storcli"}]},
+        },
+    )
+    document = json.loads((run / "run.json").read_text())
+    for entry in document["provisioned"]:
+        entry["packages"] = [{"name": "linux-image", "sha256": package if entry["arm"] == "candidate" else other}]
+    (run / "run.json").write_text(json.dumps(document))
+    judge_run(run)
+    sign(run, people[1], keys)
+    subjects = statement_of(run / "signoff.release-manager.json")["subject"]
+    digests = {one["name"]: one["digest"]["sha256"] for one in subjects}
+    assert (digests["fw-28.rom"], digests["linux-image"]) == (firmware, package)
+    assert other not in digests.values()
+
+
+def test_a_key_with_a_passphrase_asks_for_it(run: Path, tmp_path: Path) -> None:
+    """The right one signs, another one is refused."""
+    pat = make_person(tmp_path, "Pat", "technician", passphrase="open sesame")  # noqa: S106 - of a key made for this test
+    keys = write_keys(tmp_path, pat)
+    assert "found no usable key" in refusal(run, pat, keys, passphrase=lambda: "wrong")
+    assert sign(run, pat, keys, passphrase=lambda: "open sesame").name == "Pat"
+
+
+def test_a_key_that_nobody_trusts_does_not_sign(run: Path, tmp_path: Path, keys: Path) -> None:
+    """The message says where it would have to stand."""
+    stranger = make_person(tmp_path, "Sam", "technician")
+    assert "does not list; add it there" in refusal(run, stranger, keys)
+
+
+def test_what_is_no_private_key_does_not_sign(
+    run: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """A public key, an empty file, and one that is not there."""
+    for name, data in (("empty", b""), ("public", people[0].public.encode()), ("junk", b"\x00\xff" * 50)):
+        file = tmp_path / name
+        file.write_bytes(data)
+        stranger = Person("Sam", file, "", "technician", "")
+        assert "found no usable key" in refusal(run, stranger, keys)
+    assert "found no readable file" in refusal(run, Person("Sam", tmp_path / "none", "", "", ""), keys)
+
+
+@pytest.mark.parametrize(
+    ("day", "words"), [("2026-11-20", "expired on 2026-11-20"), ("2026-11-21", ""), ("2027-01-01", "")]
+)
+def test_a_key_counts_through_its_last_day(
+    run: Path, people: tuple[Person, Person], tmp_path: Path, day: str, words: str
+) -> None:
+    """An expired key does not sign."""
+    pat = people[0]
+    keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, pat.role, day))
+    if words:
+        assert words in refusal(run, pat, keys)
+    else:
+        assert sign(run, pat, keys).role == "technician"
+
+
+def test_nobody_signs_in_a_role_that_is_not_theirs(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """A technician is no release manager, and a role that the gate does not ask for is none."""
+    assert "found Pat as technician, expected release-manager" in refusal(
+        run, people[0], keys, role="release-manager"
+    )
+
+
+def test_a_role_that_the_gate_does_not_ask_for_signs_nothing(
+    run: Path, people: tuple[Person, Person], tmp_path: Path
+) -> None:
+    """It would be worth nothing, and look like something."""
+    pat = people[0]
+    keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, "director", pat.expires))
+    assert "found roles director of Pat, expected one of technician, release-manager" in refusal(run, pat, keys)
+    assert "found role director, expected one that its gate asks for" in refusal(run, pat, keys, role="director")
+
+
+def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:
+    """Two keys in one hand are one signature, and a role is signed once."""
+    other = make_person(tmp_path, "other", "release-manager")
+    again = Person("Pat", other.key, other.public, other.role, other.expires)
+    keys = write_keys(tmp_path, people[0], again)
+    sign(run, people[0], keys)
+    assert "found Pat to have signed already" in refusal(run, again, keys)
+    assert "found a signature as technician already, of Pat" in refusal(run, people[0], keys)
+
+
+def test_a_run_that_was_not_judged_is_not_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """There is nothing to agree to."""
+    run = make_run(tmp_path, points=POINTS[:1])
+    assert "found no verdict, expected one; judge it first" in refusal(run, people[1], keys)
+
+
+@pytest.mark.parametrize("field", ["outcome", "criterion", "number", "as_of"])
+def test_an_edited_verdict_is_not_signed(field: str, run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """The judge is asked again: a word or a number that the samples do not give is found."""
+    verdict = json.loads((run / "verdict.json").read_text())
+    if field == "outcome":
+        verdict["outcome"] = "MARGINAL"
+    elif field == "criterion":
+        verdict["criteria"][0]["outcome"] = "MARGINAL"
+    elif field == "number":
+        verdict["criteria"][0]["shift_percent"] += 0.5
+    else:
+        verdict["as_of"] = "yesterday"
+    (run / "verdict.json").write_text(json.dumps(verdict))
+    said = refusal(run, people[0], keys)
+    assert "the files say" in said or "found no verdict in this file" in said
+
+
+def test_a_run_whose_inputs_were_changed_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """A gate that asks for fewer signatures, after the plan."""
+    (run / "inputs" / "gate.yml").write_text("signatures: [technician]\n")
+    assert "expected the gate as planned" in refusal(run, people[0], keys)
+
+
+def test_a_failure_needs_waivers(failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """Without any, with one for another adapter, with one that has expired, with one for half of what failed."""
+    assert "expected waivers that cover every failure" in refusal(failed, people[1], keys)
+    for more in ({"adapter": "mpt"}, {"expiry": "2026-11-20"}, {"point": POINTS[0]}):
+        waivers = waivers_of(tmp_path, **more)
+        assert "found outcome FAIL" in refusal(failed, people[1], keys, waivers=waivers), more
+
+
+def test_a_waiver_that_is_wider_than_what_failed_is_refused(
+    failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """It would accept failures that nobody has seen yet."""
+    said = refusal(failed, people[1], keys, waivers=waivers_of(tmp_path, adapter="*"))
+    assert "is wider than what failed: it covers 4 criteria, 2 failed; narrow it to them" in said
+
+
+def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
+    failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """The verdict stays FAIL; the judgement that passes lies beside it, and ends with the waiver."""
+    failed = Path(shutil.copytree(failed, tmp_path / failed.name))
+    signed = sign(failed, people[1], keys, waivers=waivers_of(tmp_path))
+    assert (signed.waivers, signed.missing) == (2, ())
+    assert json.loads((failed / "verdict.json").read_text())["outcome"] == "FAIL"
+    said = statement_of(failed / "signoff.release-manager.json")["predicate"]
+    assert (said["result"], len(said["storqual"]["waivers"])) == ("WARNED", 2)
+    assert (failed / said["storqual"]["judgement"]["path"]).with_name("waivers.yml").is_file()
+    assert verify_run(failed, keys, as_of=LATER).problems == ()
+    # a judgement of the same day by the same rules does not take the place of the one that was signed
+    judge_run(failed, waivers=tmp_path / "waivers.yml", as_of=NOW)
+    assert verify_run(failed, keys, as_of=LATER).problems == ()
+    (problem, *_) = verify_run(failed, keys, as_of=NOW + timedelta(days=60)).problems
+    assert "it rests on waiver LAB-12" in problem
+    assert "which expired on 2026-12-31" in problem
+
+
+def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """Not with waivers either."""
+    run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
+    assert judge_run(run)["exit_code"] == 2
+    waivers = waivers_of(tmp_path)
+    assert "what was not judged cannot be signed or waived" in refusal(run, people[1], keys, waivers=waivers)
+
+
+def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """What it leads to can change without the run."""
+    (run / "raw" / "elsewhere").symlink_to("/etc/hostname")
+    assert "found a link or a special file" in refusal(run, people[0], keys)
+
+
+def test_a_report_of_another_verdict_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    """People read the report before they sign."""
+    (run / "report.html").write_text("<p>PASS</p>")
+    assert "found a report of another verdict" in refusal(run, people[0], keys)
+
+
+def test_a_signed_run_takes_no_more_writers(signed: Path) -> None:
+    """Whatever would write to it is refused before it does."""
+    before = (signed / "events.jsonl").read_bytes()
+    with pytest.raises(BadInputError, match="found a signed run"):
+        append_event(signed, "note", {"text": "one more thing"})
+    assert (signed / "events.jsonl").read_bytes() == before

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is done to a signed run is found, and each file that it was done to is named."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+from storqual.signoff.verify import verify_run
+from tests.signing import NOW, Person, make_person, sign, write_keys
+
+LATER = NOW + timedelta(hours=2)
+
+
+def problems(run: Path, keys: Path) -> str:
+    """What is wrong with the sign-off of `run`."""
+    return "\n".join(verify_run(run, keys, as_of=LATER).problems)
+
+
+def files(run: Path) -> list[Path]:
+    """All files of a run, those of the sign-off too."""
+    return sorted(path for path in run.rglob("*") if path.is_file())
+
+
+def test_an_untouched_run_is_valid(signed: Path, keys: Path) -> None:
+    """Else nothing below would prove anything; a moved copy is the same run."""
+    assert problems(signed, keys) == ""
+    moved = signed.rename(signed.with_name("renamed"))
+    assert problems(moved, keys) == ""
+
+
+def test_one_flipped_bit_in_any_file_is_found(signed: Path, keys: Path) -> None:
+    """Any bit: text, compressed bytes, line ends, the base64 of a signature."""
+    chance = random.Random(20261121)
+    for path in files(signed):
+        before = path.read_bytes()
+        for _ in range(3 if "signoff" in path.name else 1):
+            data = bytearray(before)
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            path.write_bytes(data)
+            assert path.name in problems(signed, keys), path
+        path.write_bytes(before)
+    assert problems(signed, keys) == ""
+
+
+def test_every_bit_of_a_signature_counts(signed: Path, keys: Path) -> None:
+    """Also the spare bits of its base64, in an envelope and in what ssh-keygen wrote."""
+    chance = random.Random(7)
+    for name in ("signoff.release-manager.json", "signoff.technician.statement.json.sig"):
+        before = (signed / name).read_bytes()
+        last = before.rindex(b"==" if b"==" in before else b"\n-----END") - 1
+        places = [(last, bit) for bit in range(8)]
+        places += [(chance.randrange(len(before)), chance.randrange(8)) for _ in range(12)]
+        for place, bit in places:
+            data = bytearray(before)
+            data[place] ^= 1 << bit
+            (signed / name).write_bytes(data)
+            assert name.removesuffix(".sig") in problems(signed, keys), (name, place, bit)
+        (signed / name).write_bytes(before)
+
+
+def test_any_missing_file_is_found(signed: Path, keys: Path) -> None:
+    """Each one is named; a missing signature as the role that it stood for."""
+    for path in files(signed):
+        data = path.read_bytes()
+        path.unlink()
+        said = problems(signed, keys)
+        assert path.name in said or "no valid signature as release-manager" in said, path
+        path.write_bytes(data)
+
+
+def test_any_renamed_file_is_found(signed: Path, keys: Path) -> None:
+    """By its old name and its new one."""
+    for path in files(signed):
+        other = path.with_name(f"{path.stem}-{path.suffix}")
+        path.rename(other)
+        said = problems(signed, keys)
+        assert path.name in said or other.name in said, path
+        if "signoff" not in path.name:
+            assert f"was renamed to {other.relative_to(signed)}" in said
+        other.rename(path)
+
+
+def test_any_added_file_is_found(signed: Path, keys: Path) -> None:
+    """In every folder, under every kind of name; a link and a folder with a file too."""
+    for name in (
+        "raw/extra.json.gz",
+        ".hidden",
+        "inputs/more/deep.yml",
+        "signoff.txt",
+        "signoff.x.json",
+        "verdict.json~",
+    ):
+        path = signed / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{}\n")
+        assert f"{name}: " in problems(signed, keys), name
+        path.unlink()
+    (signed / "raw" / "link").symlink_to("/etc/hostname")
+    assert "raw/link: was added" in problems(signed, keys)
+
+
+def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: Path) -> None:
+    """Samples and events have an order."""
+    for name in ("samples.jsonl", "events.jsonl"):
+        path = signed / name
+        before = path.read_bytes()
+        lines = before.splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[1], lines[0], *lines[2:]]))
+        assert f"{name}: was changed: its lines were put in another order" in problems(signed, keys)
+        path.write_bytes(before)
+
+
+def test_two_files_that_changed_places_are_both_named(signed: Path, keys: Path) -> None:
+    """Equal sizes and equal digests as a set are not enough."""
+    first, second = sorted((signed / "raw").iterdir())[:2]
+    one, two = first.read_bytes(), second.read_bytes()
+    first.write_bytes(two)
+    second.write_bytes(one)
+    said = problems(signed, keys)
+    assert first.name in said
+    assert second.name in said
+
+
+def test_a_manifest_that_was_made_again_is_found(signed: Path, keys: Path) -> None:
+    """Who changes a file and the manifest has no signature over it."""
+    (signed / "verdict.json").write_text("{}")
+    (signed / MANIFEST).write_bytes(dump_manifest(signed.name, list_files(signed)))
+    assert f"{MANIFEST} was changed" in problems(signed, keys)
+
+
+def test_judging_again_is_no_tampering(signed: Path, keys: Path) -> None:
+    """What lies in judgements/ is not what was signed."""
+    other = signed / "judgements" / "0123456789abcdef" / "verdict.json"
+    other.parent.mkdir(parents=True)
+    other.write_text("{}")
+    assert problems(signed, keys) == ""
+
+
+def test_a_signature_of_another_run_is_found(
+    signed: Path, run: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """It is valid, but about something else."""
+    sign(run, people[1], keys, now=NOW - timedelta(hours=1))
+    manifest = json.loads((run / MANIFEST).read_text())
+    assert manifest == json.loads((signed / MANIFEST).read_text())
+    (run / "signoff.release-manager.json").rename(signed / "signoff.release-manager.json")
+    assert problems(signed, keys) == ""
+    (run / "verdict.json").write_text((run / "verdict.json").read_text() + "\n")
+    (run / MANIFEST).unlink()
+    sign(run, people[1], keys)
+    shutil.copy(run / "signoff.release-manager.json", signed)
+    assert "signoff.release-manager.json: it is about another manifest" in problems(signed, keys)
+
+
+def test_an_unsigned_run_is_not_valid(run: Path, keys: Path) -> None:
+    """It says who must sign."""
+    assert "the run is unsigned: it needs technician and release-manager" in problems(run, keys)
+
+
+def test_a_key_that_is_trusted_no_more_does_not_count(
+    signed: Path, tmp_path: Path, people: tuple[Person, Person]
+) -> None:
+    """Trust is what the verifier's own file says: a key that was taken out, another role, a day that has passed."""
+    pat, rene = people
+    stranger = make_person(tmp_path, "Sam", "release-manager")
+    assert "which is not trusted" in problems(signed, write_keys(tmp_path, pat, stranger))
+    other = Person(rene.name, rene.key, rene.public, "technician", rene.expires)
+    assert "is trusted as technician only" in problems(signed, write_keys(tmp_path, pat, other))
+    named = Person("Robin", rene.key, rene.public, rene.role, rene.expires)
+    assert "it names Rene, but the key is that of Robin" in problems(signed, write_keys(tmp_path, pat, named))
+    keys = write_keys(tmp_path, pat, rene)
+    late = "\n".join(verify_run(signed, keys, as_of=NOW.replace(year=2028)).problems)
+    assert "the key of Rene expired on 2027-12-31; if it was known to be signed before, verify with --as-of" in late
+    early = "\n".join(verify_run(signed, keys, as_of=NOW - timedelta(days=1)).problems)
+    assert "which is not before" in early
+
+
+def test_people_can_check_an_ssh_signature_by_hand(
+    signed: Path, tmp_path: Path, people: tuple[Person, Person]
+) -> None:
+    """With ssh-keygen and nothing of ours."""
+    statement = signed / "signoff.technician.statement.json"
+    signers = tmp_path / "signers"
+    signers.write_text(f"pat {people[0].public}\n")
+    argv = ["ssh-keygen", "-Y", "verify", "-n", "storqual-signoff", "-I", "pat", "-f", str(signers)]
+    argv += ["-s", f"{statement}.sig"]
+    assert subprocess.run(argv, input=statement.read_bytes(), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "\x00", '{"payload": 1}', '{"_type": null}', "[" * 9999])
+def test_a_file_that_is_no_signature_is_a_problem_and_no_exception(signed: Path, keys: Path, text: str) -> None:
+    """In the place of each part of a sign-off."""
+    for name in (MANIFEST, "signoff.release-manager.json", "signoff.technician.statement.json"):
+        before = (signed / name).read_bytes()
+        (signed / name).write_text(text)
+        assert name in problems(signed, keys)
+        (signed / name).write_bytes(before)
