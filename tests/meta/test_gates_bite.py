@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from storqual.judge.verdict import judge_run
+from storqual_core.errors import BadInputError
 from tests.make_run import make_run
 from tests.synthetic_shape import POINTS, SUITE
 
 POINT = POINTS[1]
 QUIET = {"noise": 0.003}
+WCE = {"drive": "0x5000", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": True}
 FINDING = {"kind": "adapter_reset", "count": 1, "lines": ["sym0: SCSI BUS reset detected."]}
 
 
@@ -85,6 +87,23 @@ def test_an_unchanged_run_passes(tmp_path: Path) -> None:
             2,
         ),
         ("noise that drowns the margin", {"noise": 0.3}, "INCONCLUSIVE", 2),
+        (
+            "a point that no arm measured",
+            {"missing": [f"sym/{POINT}"], "missing_in": ("baseline", "candidate")},
+            "ERROR",
+            2,
+        ),
+        ("no sample at all", {"missing": POINTS, "missing_in": ("baseline", "candidate")}, "ERROR", 2),
+        ("no sample of the baseline", {"missing": [f"mpt/{POINT}"], "missing_in": ("baseline",)}, "ERROR", 2),
+        ("every point left out with a reason", {"skipped": dict.fromkeys(POINTS, "reserved")}, "ERROR", 2),
+        ("a setting that was read back otherwise", {"settings": {"candidate": [WCE | {"read_back": 1}]}}, "ERROR", 2),
+        (
+            "a setting that is not in effect",
+            {"settings": {"candidate": [WCE | {"proven": False, "proof": "writes did not slow down"}]}},
+            "ERROR",
+            2,
+        ),
+        ("the same in the baseline", {"settings": {"baseline": [WCE | {"proven": False}]}}, "ERROR", 2),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else None,
 )
@@ -104,6 +123,55 @@ def test_the_failing_points_are_the_ones_that_lost(tmp_path: Path) -> None:
 def test_one_session_per_arm_never_decides(tmp_path: Path) -> None:
     """A boot's own level cannot be told from the drop's with one boot of each."""
     assert verdict_of(tmp_path, sessions=2)["outcome"] == "INCONCLUSIVE"
+
+
+def test_a_setting_in_effect_is_no_trouble(tmp_path: Path) -> None:
+    """Proven, or not measured: only what speaks against it counts."""
+    settings = {arm: [WCE, WCE | {"name": "drive.RCD", "proven": None}] for arm in ("baseline", "candidate")}
+    assert verdict_of(tmp_path, settings=settings)["outcome"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("suite.yml", "margin: 8%", "margin: 60%"),
+        ("suite.yml", "against: baseline, required: true", "against: baseline, required: false"),
+        ("gate.yml", "marginal_passes: false", "marginal_passes: true"),
+        ("gate.yml", "name: strict", "name: strict\ninformative: ['*']"),
+        ("candidate.drop.yml", "package", "package "),
+    ],
+)
+def test_a_threshold_that_was_changed_after_the_plan_decides_nothing(
+    name: str, old: str, new: str, tmp_path: Path
+) -> None:
+    """Suite, gate and drops are frozen by digest; the verdict says which one was changed."""
+    run = make_run(tmp_path, effect=-0.2, gate="name: strict\nmarginal_passes: false\n", **QUIET)
+    file = run / "inputs" / name
+    assert old in file.read_text(encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    verdict = judge_run(run)
+    assert (verdict["outcome"], verdict["exit_code"]) == ("ERROR", 2)
+    assert f"inputs/{name}: found" in verdict["reason"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        ("{metric: iosp, against: baseline, required: true}", "did you mean 'iops'?"),
+        ("{metric: iops, against: absolute, min: 5ms, required: true}", "5ms"),
+        ("{metric: latency_p99_us, against: absolute, max: 3%, required: true}", "3%"),
+    ],
+)
+def test_a_criterion_that_no_sample_can_answer_is_bad_input(criterion: str, said: str, tmp_path: Path) -> None:
+    """A misspelt metric, a limit in a unit that does not fit: nothing is judged by such a suite."""
+    run = make_run(tmp_path, **QUIET)
+    wrong = tmp_path / "wrong.suite.yml"
+    wrong.write_text(SUITE.replace("{metric: iops, against: baseline, required: true}", criterion), encoding="utf-8")
+    assert criterion in wrong.read_text(encoding="utf-8")
+    with pytest.raises(BadInputError) as caught:
+        judge_run(run, suite=wrong)
+    assert said in str(caught.value)
+    assert not list(run.rglob("verdict.json"))
 
 
 @pytest.mark.parametrize("primitive", ["read_ios", "runtime_ns"])
@@ -179,6 +247,39 @@ def test_a_waiver_counts_for_its_loss_and_until_its_day(
     assert any(word in warning for warning in verdict["warnings"])
     failed = [entry for entry in verdict["criteria"] if entry["outcome"] == "FAIL"]
     assert [bool(entry["waiver"]) for entry in failed] == [code == 0]
+
+
+@pytest.mark.parametrize(
+    ("scope", "word"),
+    [
+        ({"adapter": "mega"}, "matches no failure"),
+        ({"drop": "27.*"}, "matches no failure"),
+        ({"drop": "28.00..28.05"}, "matches no failure"),
+        ({"suite": "other"}, "matches no failure"),
+        ({"adapter": "*"}, "is wider than what failed: it covers 8 criteria, 1 failed"),
+    ],
+)
+def test_a_waiver_that_says_more_or_something_else_is_reported(
+    scope: dict[str, str], word: str, tmp_path: Path
+) -> None:
+    """It matches nothing here, or it accepts what nobody has seen fail."""
+    run = make_run(tmp_path, effect={f"sym/{POINT}": -0.2}, drops={"candidate": "28.10"}, **QUIET)
+    waivers = tmp_path / "waivers.yml"
+    point = "*" if scope == {"adapter": "*"} else POINT
+    lines = WAIVER.format(point=point, loss=25).replace("- adapter: sym", f"- {json.dumps(scope)[1:-1]}")
+    waivers.write_text(lines if "adapter" in scope else lines + "    adapter: sym\n", encoding="utf-8")
+    verdict = judge_run(run, waivers=waivers, as_of=datetime(2026, 12, 1, tzinfo=UTC))
+    assert any(word in warning for warning in verdict["warnings"]), verdict["warnings"]
+    assert verdict["exit_code"] == (0 if "wider" in word else 1)
+
+
+@pytest.mark.parametrize("drop", ["28.10", "28.*", "28.9..28.11", "*"])
+def test_a_waiver_names_a_drop_or_a_range_of_them(drop: str, tmp_path: Path) -> None:
+    """In a range numbers count as numbers: 28.10 comes after 28.9."""
+    run = make_run(tmp_path, effect={f"sym/{POINT}": -0.2}, drops={"candidate": "28.10"}, **QUIET)
+    waivers = tmp_path / "waivers.yml"
+    waivers.write_text(WAIVER.format(point=POINT, loss=25) + f"    drop: '{drop}'\n", encoding="utf-8")
+    assert judge_run(run, waivers=waivers, as_of=datetime(2026, 12, 1, tzinfo=UTC))["exit_code"] == 0
 
 
 def test_the_command_ends_with_the_verdicts_code(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 from storqual.store import Event, Run, guard_ledger
 
@@ -26,7 +27,36 @@ def rig_problems(run: Run) -> list[str]:
         sentence = _spoils(event)
         if sentence:
             problems.append(f"{event.bench}: {sentence}" if event.bench else sentence)
-    return problems + _shared_boots(run)
+    return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
+
+
+def _changed_inputs(run: Run) -> list[str]:
+    """Suite, gate and drops were frozen by digest at plan time: what was changed since decides nothing."""
+    return [problem.removeprefix(f"{run.path}/") for problem in run.verify_inputs()]
+
+
+def _not_in_effect(run: Run) -> list[str]:
+    """Settings that a session was measured without: read back otherwise than declared, or shown to have no effect."""
+    said = []
+    for event in run.events:
+        if event.kind != "session_started":
+            continue
+        for setting in (event.fields.get("provisioned") or {}).get("settings") or ():
+            wrong = _setting_problem(setting)
+            if wrong:
+                where = " of ".join(str(setting[name]) for name in ("name", "drive") if setting.get(name))
+                said.append(f"{event.bench}: session {event.text('session')}, {where}: {wrong}")
+    return said
+
+
+def _setting_problem(setting: Mapping[str, Any]) -> str:
+    """Why this setting was not what the drop says; empty when it was, or when nothing speaks against it."""
+    declared, found = setting.get("declared"), setting.get("read_back")
+    if declared is not None and found != declared:
+        return f"declared {declared}, read back {found}"
+    if setting.get("proven") is False:
+        return f"declared {declared}, but not in effect: {setting.get('proof') or 'no reason was recorded'}"
+    return ""
 
 
 def _spoils(event: Event) -> str:
