@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -17,6 +18,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
+SECRET = "canary-" + "7f3a19c2"
+"""The password of a bench's controller in the inventory."""
 
 
 @pytest.fixture
@@ -24,6 +27,9 @@ def lab(tmp_path: Path) -> Path:
     """The local inventory with its state in a folder of this test."""
     folder = tmp_path / "lab" / "inventories" / "local"
     shutil.copytree(REPOSITORY / "inventories" / "local", folder)
+    (folder / "group_vars").mkdir()
+    secrets = f"bmc_password: {SECRET}\nansible_password: {SECRET}\nbmc: {{user: root, password: '{SECRET}'}}\n"
+    (folder / "group_vars" / "benches.yml").write_text(secrets, encoding="utf-8")
     return folder
 
 
@@ -45,6 +51,18 @@ def the_run(lab: Path) -> Path:
     return made
 
 
+def files_with(text: str, folder: Path) -> list[str]:
+    """The files below `folder` whose name or content, also unpacked, holds `text`."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+        if text.encode() in data or text in path.name:
+            found.append(str(path))
+    return found
+
+
 def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_not(lab: Path, tmp_path: Path) -> None:
     """The run directory holds everything that other people's scripts rely on."""
     code = job(words(lab), tmp_path / "log")
@@ -60,6 +78,7 @@ def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_n
         "checks.jsonl",
         "junit.xml",
         "pytest.html",
+        "ocp.jsonl",
         "inputs",
         "raw",
     ):
@@ -67,6 +86,8 @@ def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_n
     assert "not a qualification of hardware" in (run / "report.html").read_text(encoding="utf-8")
     assert str(run / "report.html") in output
     assert json.loads((run / "run.json").read_text(encoding="utf-8"))["overhead"]["seconds_per_sample"] < 0.5
+    assert files_with(SECRET, run) == []
+    assert SECRET not in output
 
 
 def test_a_killed_job_is_resumed_and_repeats_nothing(lab: Path, tmp_path: Path) -> None:

@@ -43,9 +43,14 @@ def judge_command(
 
 @click.command("publish")
 @run_argument
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+)
 @as_json
-def publish_command(run: Path, as_json: bool) -> int:
-    """Close a run: judge it, write pytest.html, junit.xml and report.html; the exit code is the gate's.
+def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
+    """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
 
     \b
     Example:
@@ -55,7 +60,7 @@ def publish_command(run: Path, as_json: bool) -> int:
     from storqual.report.summary import print_summary
     from storqual.store import read_run_json
 
-    done = publish(run.resolve())
+    done = publish(run.resolve(), waivers=waivers)
     if as_json:
         print_json(done.to_json())
     else:

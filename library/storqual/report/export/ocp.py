@@ -21,7 +21,7 @@ from storqual.store import write_bytes
 from storqual.text_safety import visible_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from storqual.report.links import Key
 
@@ -67,17 +67,18 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
     created = str(material.document.get("created") or judged)
     yield created, {"schemaVersion": {"major": 2, "minor": 0}}
     yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
+    known = {one["hardwareInfoId"] for one in _hardware(material)}
     by_point: defaultdict[Key, list[Row]] = defaultdict(list)
     for row in read_rows(material.verdict):
         by_point[row.key].append(row)
     for number, key in enumerate(material.points):
-        yield from _step(material, number, key, by_point.pop(key, []), judged)
+        yield from _step(material, number, key, by_point.pop(key, []), judged, known)
     # hand-written checks belong to no planned point
     for number, rows in enumerate(by_point.values(), start=len(material.points)):
         step = str(number)
         yield judged, _of_step(step, {"testStepStart": {"name": "checks"}})
         for row in rows:
-            yield judged, _of_step(step, {"diagnosis": _diagnosis(row)})
+            yield judged, _of_step(step, {"diagnosis": _diagnosis(row, known)})
         yield judged, _of_step(step, {"testStepEnd": {"status": "COMPLETE"}})
     for warning in material.verdict.get("warnings") or ():
         yield judged, {"testRunArtifact": {"log": {"severity": "WARNING", "message": str(warning)}}}
@@ -90,7 +91,7 @@ def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _step(
-    material: Material, number: int, key: Key, rows: Sequence[Row], judged: str
+    material: Material, number: int, key: Key, rows: Sequence[Row], judged: str, known: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """One point: its measurements and diagnoses, its errors, its raw files."""
     data = material.points[key]
@@ -111,7 +112,7 @@ def _step(
             yield judged, _of_step(step, {"measurement": _measurement(row, value)})
         if row.outcome == "ERROR":
             yield judged, _of_step(step, {"error": {"symptom": "not-judged", "message": row.text("reason")}})
-        yield judged, _of_step(step, {"diagnosis": _diagnosis(row)})
+        yield judged, _of_step(step, {"diagnosis": _diagnosis(row, known)})
     status = "SKIP" if data.planned.skipped else "COMPLETE" if launches else "ERROR"
     yield judged, _of_step(step, {"testStepEnd": {"status": status}})
 
@@ -132,14 +133,16 @@ def _measurement(row: Row, value: float) -> dict[str, Any]:
     return measured
 
 
-def _diagnosis(row: Row) -> dict[str, Any]:
+def _diagnosis(row: Row, known: Collection[str]) -> dict[str, Any]:
+    """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
     diagnosis = {
         "verdict": f"{row.text('id')}-{row.outcome.lower()}",
         "type": _DIAGNOSES.get(row.outcome, "UNKNOWN"),
         "message": row.text("reason"),
     }
-    if row.text("adapter"):
-        diagnosis["hardwareInfoId"] = "/".join(row.key[:2])
+    hardware = "/".join(row.key[:2])
+    if hardware in known:
+        diagnosis["hardwareInfoId"] = hardware
     return diagnosis
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from storqual.report.material import Material
 
-__all__ = ["criteria_csv", "samples_csv"]
+__all__ = ["criteria_csv", "launch_table", "samples_csv"]
 
 _CRITERIA = (
     "id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "reference",
@@ -50,6 +50,11 @@ def criteria_csv(material: Material) -> str:
 
 def samples_csv(material: Material) -> str:
     """One line per launch: where, when, how it ended, its factors, and the metrics that this run was judged by."""
+    return _csv(*launch_table(material))
+
+
+def launch_table(material: Material) -> tuple[list[str], list[list[object]]]:
+    """The heads and rows of the table of launches, in the order of time; nothing is rounded or quoted."""
     factors = list(dict.fromkeys(name for data in material.points.values() for name in levels(data.planned)))
     launches = [
         (data, launch) for data in material.points.values() for arm in data.launches.values() for launch in arm
@@ -65,7 +70,7 @@ def samples_csv(material: Material) -> str:
             + [launch.values.get(name) for name in metrics]
             + ["; ".join(launch.suspect), " ".join(raw.sha256 for raw in launch.raw)]
         )
-    return _csv([*_LAUNCH, *factors, *metrics, "suspect", "raw_sha256"], rows)
+    return [*_LAUNCH, *factors, *metrics, "suspect", "raw_sha256"], rows
 
 
 def _csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -16,6 +16,7 @@ import pytest
 from storqual.report.export import criteria_csv, ocp_lines, open_metrics, samples_csv, write_ocp
 from storqual.report.material import read_material
 from tests.unit.storqual.report.conftest import FINDING
+from tests.unit.storqual.report.export.ocp_types import written_back
 from tests.unit.storqual.report.hostile import chunks, infect
 from tests.unit.storqual.report.runs import QUICK, judged
 
@@ -61,6 +62,33 @@ def check(name: str, value: Mapping[str, Any]) -> None:
         if key in OBJECTS:
             for one in inner if isinstance(inner, list) else [inner]:
                 check(key, one)
+
+
+def test_every_line_is_what_the_specifications_own_types_write(runs: dict[str, Path]) -> None:
+    """Read into the types of the `ocptv` package and written back, each line is the same line."""
+    for name in ("pass", "fail", "waived", "error", "local"):
+        hardware: dict[str, Any] = {}
+        for line in lines_of(runs[name]):
+            if "testRunStart" in line.get("testRunArtifact", {}):
+                listed = line["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]
+                hardware = {one["hardwareInfoId"]: one for one in listed}
+                # the schema of version 2.0 has it, the package does not
+                assert {one.pop("partType") for one in listed} == {"storage adapter", "drive"}
+            back = written_back(line, hardware)
+            del back["timestamp"]
+            assert back == {key: value for key, value in line.items() if key != "timestamp"}
+
+
+def test_the_types_refuse_what_the_specification_does_not_have(runs: dict[str, Path]) -> None:
+    """Else the test above would prove nothing."""
+    line = {"sequenceNumber": 1, "timestamp": "2026-11-21T10:00:00Z"}
+    end = {"testRunEnd": {"status": "COMPLETE", "result": "PASS"}}
+    good = {**line, "testRunArtifact": end}
+    assert written_back(good, {})["testRunArtifact"] == end
+    with pytest.raises(ValueError, match="MARGINAL"):
+        written_back({**line, "testRunArtifact": {"testRunEnd": {"status": "COMPLETE", "result": "MARGINAL"}}}, {})
+    with pytest.raises(TypeError):
+        written_back({**line, "testStepArtifact": {"testStepId": 7, "testStepStart": {"name": "x"}}}, {})
 
 
 def lines_of(run: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual export`: a judged run in the formats of other people's programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual_core.errors import BadInputError
+
+if TYPE_CHECKING:
+    from storqual.report.material import Material
+
+__all__ = ["export_command"]
+
+_PARQUET = "parquet"
+_TEXTS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab")
+
+
+@click.command("export")
+@run_argument
+@click.option(
+    "--format", "form", type=click.Choice([*_TEXTS, _PARQUET]), required=True, help="What the reader understands."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; standard output without it."
+)
+@as_json
+def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> None:
+    """Export a judged run: OCP lines, OpenMetrics, tables, or annotations of a merge request.
+
+    openmetrics is for dashboards; criteria-csv and samples-csv for spreadsheets; parquet (extra `parquet`) for DuckDB
+    and pandas; github prints workflow commands; gitlab is a code quality report.
+
+    \b
+    Examples:
+      storqual export runs/20261121T101500Z-adapter-4f2a --format criteria-csv -o criteria.csv
+      storqual export runs/20261121T101500Z-adapter-4f2a --format github
+      storqual export runs/20261121T101500Z-adapter-4f2a --format openmetrics -o storqual.prom --json
+    """
+    from storqual.report.export import write_parquet
+    from storqual.report.material import read_material
+    from storqual.store import write_bytes
+
+    if output is None and (form == _PARQUET or as_json):
+        raise BadInputError([f"--output: found none, expected a file for {'--json' if as_json else form}"])
+    material = read_material(run)
+    if output is None:
+        click.echo(_text(form, material), nl=False)
+        return
+    if form == _PARQUET:
+        write_parquet(material, output)
+    else:
+        write_bytes(output, _text(form, material).encode())
+    if as_json:
+        print_json({"format": form, "output": str(output)})
+
+
+def _text(form: str, material: Material) -> str:
+    """The run in a format that is text."""
+    from storqual.report import export
+
+    writers: dict[str, Callable[[Material], str]] = {
+        "ocp": lambda read: "".join(f"{line}\n" for line in export.ocp_lines(read)),
+        "openmetrics": export.open_metrics,
+        "criteria-csv": export.criteria_csv,
+        "samples-csv": export.samples_csv,
+        "github": export.github_annotations,
+        "gitlab": export.gitlab_code_quality,
+    }
+    return writers[form](material)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verdict where a merge request is read: GitHub workflow commands, and GitLab's code quality report.
+
+Both point at the candidate's drop manifest, the file that such a request changes. What decides stands first, because
+GitHub shows only so many annotations of a step; what passed is not annotated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storqual.report.rows import Row, read_rows
+from storqual.report.sentence import sentence_for
+from storqual.text_safety import terminal_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual.report.material import Material
+
+__all__ = ["github_annotations", "gitlab_code_quality"]
+
+MOST = 10
+"""Annotations of one kind that GitHub shows for a step."""
+
+_LEVELS = {"FAIL": "error", "ERROR": "error", "INCONCLUSIVE": "error", "MARGINAL": "warning"}
+_SEVERITIES = {"error": "critical", "warning": "minor", "notice": "info"}
+_ORDER = ("error", "warning", "notice")
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """One annotation; texts are made safe."""
+
+    level: str
+    check: str
+    text: str
+
+
+def github_annotations(material: Material) -> str:
+    """Workflow commands, one a line: the run's outcome, then its worst criteria, then how many more there are."""
+    notes = list(_notes(material))
+    lines = [_command(material, notes[0])]
+    for level in _ORDER:
+        own = [note for note in notes[1:] if note.level == level]
+        # the first of a kind may be the outcome; the last one tells how many are left
+        shown = own if len(own) < MOST else own[: MOST - 2]
+        lines += [_command(material, note) for note in shown]
+        if len(own) > len(shown):
+            more = f"{len(own) - len(shown)} more, see the report"
+            lines.append(_command(material, _Note(level, "storqual", more)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def gitlab_code_quality(material: Material) -> str:
+    """The JSON list of GitLab's code quality report; fingerprints stay the same when a run is exported again."""
+    run = material.run.name
+    listed = [
+        {
+            "description": note.text,
+            "check_name": note.check,
+            "fingerprint": hashlib.sha256(f"{run}\0{number}\0{note.check}\0{note.text}".encode()).hexdigest(),
+            "severity": _SEVERITIES[note.level],
+            "location": {"path": _file(material), "lines": {"begin": 1}},
+        }
+        for number, note in enumerate(_notes(material))
+        if number or note.level != "notice"
+    ]
+    return json.dumps(listed, ensure_ascii=False, indent=1) + "\n"
+
+
+def _notes(material: Material) -> Iterator[_Note]:
+    """The outcome first, then every required criterion that did not simply pass, the worst first."""
+    rows = read_rows(material.verdict)
+    drops = {arm: drop.drop for arm, drop in material.run.arms.items()}
+    outcome = str(material.verdict.get("outcome"))
+    sentence = "".join(str(part) for part in sentence_for(material.verdict, rows, drops))
+    yield _Note(_LEVELS.get(outcome, "notice"), "storqual", terminal_text(f"{outcome}: {sentence}"))
+    notes = [_of_row(row) for row in rows if row.required and row.outcome not in ("PASS", "SKIPPED")]
+    yield from sorted(notes, key=lambda note: _ORDER.index(note.level))
+
+
+def _of_row(row: Row) -> _Note:
+    place = "/".join(part for part in row.key if part)
+    text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
+    if row.waived:
+        waiver = row.fields["waiver"]
+        text += f" (waived by {waiver.get('owner')} until {waiver.get('expiry')}, {waiver.get('reference')})"
+    level = "warning" if row.waived else _LEVELS.get(row.outcome, "notice")
+    return _Note(level, terminal_text(row.text("id")), terminal_text(text))
+
+
+def _file(material: Material) -> str:
+    """The candidate's manifest as the user named it; its name where that is no path of a checkout."""
+    entry = (material.document.get("inputs") or {}).get("candidate") or {}
+    source = terminal_text(str(entry.get("source") or ""))
+    return source if source and not source.startswith(("/", "..")) else material.run.arms["candidate"].file
+
+
+def _command(material: Material, note: _Note) -> str:
+    properties = {"file": _file(material), "line": "1", "title": f"storqual: {note.check}"}
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{note.level} {listed}::{_data(note.text)}"
+
+
+def _data(text: str) -> str:
+    """Text of a workflow command: a line end or a percent sign in it must not begin another one."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ready pipelines: each is read as its system reads it, and what it runs is run, on a change that adds a drop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CI = REPOSITORY / "ci"
+
+STUB = """\
+#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$1 $7" in
+"qualify good") code=0 ;;
+"qualify worse") code=1 ;;
+"qualify unclear") code=2 ;;
+*) code=0 ;;
+esac
+if [ "$1" = qualify ]; then
+    mkdir -p "runs/$7" && echo '{}' > "runs/$7/verdict.json"
+    printf '{\\n "run": "runs/%s",\\n "exit_code": %s\\n}\\n' "$7" "$code"
+fi
+exit $code
+"""
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git in `folder`, by nobody's own settings."""
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    names = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *words], cwd=folder, env={**os.environ, **own, **names}, check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with the drop in the field, and a stand-in for the command that answers by the drop's name."""
+    folder = tmp_path / "checkout"
+    (folder / "inventories" / "lab" / "drops").mkdir(parents=True)
+    shutil.copytree(CI, folder / "ci")
+    (folder / "inventories" / "lab" / "drops" / "stable.yml").write_text("name: stable\n")
+    stub = tmp_path / "storqual"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "lab")
+    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
+    return folder
+
+
+def change(folder: Path, *drops: str) -> None:
+    """Commit drops."""
+    for drop in drops:
+        (folder / "inventories" / "lab" / "drops" / f"{drop}.yml").write_text(f"name: {drop}\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "drops")
+
+
+def run_step(folder: Path, command: str, **variables: str) -> tuple[int, list[str], str]:
+    """Run a pipeline's command line in the checkout: exit code, what the stand-in was asked, what was printed."""
+    calls = folder.parent / "calls"
+    calls.unlink(missing_ok=True)
+    environment = {**os.environ, "STORQUAL": str(folder.parent / "storqual"), "CALLS": str(calls), **variables}
+    environment.pop("GITHUB_ACTIONS", None)
+    environment |= {name: value for name, value in variables.items() if name == "GITHUB_ACTIONS"}
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return ended.returncode, calls.read_text().splitlines() if calls.exists() else [], ended.stdout + ended.stderr
+
+
+def github() -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    """The job of the GitHub workflow, its commands, and its variables."""
+    workflow = YAML(typ="safe", pure=True).load((CI / "github.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    assert workflow["on"]["pull_request"]["paths"] == ["inventories/*/drops/*.yml"]
+    return job, [step["run"] for step in job["steps"] if "run" in step], {**job["env"], "GITHUB_BASE_REF": "main"}
+
+
+def gitlab() -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    """The same of the GitLab pipeline."""
+    pipeline = YAML(typ="safe", pure=True).load((CI / "gitlab-ci.yml").read_text())
+    job = pipeline["qualify"]
+    assert job["stage"] in pipeline["stages"]
+    return job, job["script"], {**job["variables"], "CI_MERGE_REQUEST_DIFF_BASE_SHA": "origin/main"}
+
+
+def jenkins() -> tuple[str, list[str], dict[str, str]]:
+    """The same of the Jenkins pipeline: steps and variables as they stand in the text."""
+    text = (CI / "Jenkinsfile").read_text()
+    code = re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
+    assert code.count("{") == code.count("}")
+    return (
+        code,
+        re.findall(r"^\s*sh '(.*)'$", code, re.MULTILINE),
+        dict(re.findall(r"^\s*([A-Z_]+) = '(.*)'$", code, re.MULTILINE)),
+    )
+
+
+PIPELINES = {"github": github, "gitlab": gitlab, "jenkins": jenkins}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_sets_up_and_qualifies_and_nothing_swallows_the_code(name: str) -> None:
+    """Two commands; no `|| true`, no `continue-on-error`, no `allow_failure`."""
+    _, commands, _ = PIPELINES[name]()
+    assert [command.split()[0] for command in commands] == ["ci/setup", "ci/qualify-drops"]
+    assert all((CI / command.split()[0].removeprefix("ci/")).stat().st_mode & 0o111 for command in commands)
+    text = (CI / {"github": "github.yml", "gitlab": "gitlab-ci.yml", "jenkins": "Jenkinsfile"}[name]).read_text()
+    assert not re.search(r"\|\|\s*true|continue-on-error|allow_failure|catchError|returnStatus", text)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(
+    ("drops", "code"), [((), 0), (("good",), 0), (("good", "worse"), 1), (("unclear", "good"), 2)]
+)
+def test_what_a_pipeline_runs_ends_with_the_worst_code(
+    name: str, drops: tuple[str, ...], code: int, checkout: Path
+) -> None:
+    """On a change without a drop it is zero and asks no bench; each changed drop is qualified once."""
+    if drops:
+        change(checkout, *drops)
+    _, commands, variables = PIPELINES[name]()
+    ended, calls, output = run_step(checkout, commands[-1], **variables)
+    assert ended == code, output
+    asked = [call.split() for call in calls if call.startswith("qualify")]
+    assert [call[call.index("--candidate") + 1] for call in asked] == sorted(drops)
+    assert all(call[call.index("--baseline") + 1] == "stable" for call in asked)
+    assert sum(call.startswith("export") for call in calls) == len(drops)
+
+
+def test_the_drop_in_the_field_is_not_qualified_against_itself(checkout: Path) -> None:
+    """Only what else the change brings."""
+    (checkout / "inventories" / "lab" / "drops" / "stable.yml").write_text(
+        "name: stable\ndescription: now with words\n"
+    )
+    change(checkout, "good")
+    _, calls, _ = run_step(checkout, "ci/qualify-drops origin/main", STORQUAL_BASELINE="stable")
+    assert sum(call.startswith("qualify") for call in calls) == 1
+
+
+def test_a_gate_without_a_baseline_or_with_an_unknown_base_is_wrong_use(checkout: Path) -> None:
+    """Never zero."""
+    change(checkout, "good")
+    assert run_step(checkout, "ci/qualify-drops origin/main", STORQUAL_BASELINE="")[0] == 3
+    assert run_step(checkout, "ci/qualify-drops origin/nothing", STORQUAL_BASELINE="stable")[:2] == (3, [])
+
+
+def test_annotations_go_where_the_system_looks_for_them(checkout: Path) -> None:
+    """Printed on GitHub; a file that GitLab's artifacts match elsewhere."""
+    change(checkout, "good")
+    _, calls, _ = run_step(
+        checkout, "ci/qualify-drops origin/main", STORQUAL_BASELINE="stable", GITHUB_ACTIONS="true"
+    )
+    assert calls[-1] == "export runs/good --format github"
+    _, calls, _ = run_step(checkout, "ci/qualify-drops origin/main", STORQUAL_BASELINE="stable")
+    assert calls[-1] == "export runs/good --format gitlab -o code-quality-lab-good.json"
+    job, _, _ = gitlab()
+    assert Path("code-quality-lab-good.json").match(job["artifacts"]["reports"]["codequality"])
+    assert json.loads((checkout / "runs" / "good" / "verdict.json").read_text()) == {}
