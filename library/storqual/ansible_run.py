@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["run_playbook"]
 
 _PR_SET_PDEATHSIG = 1
+_STDERR = 2
+"""The file descriptor."""
 
 
 def _end_with_parent() -> None:
@@ -45,9 +47,11 @@ def run_playbook(
     options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
+    quiet: bool = False,
 ) -> int:
     """Run `playbooks/<name>` and return its exit status; its output goes to the terminal, or to the file `output`.
 
+    `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error.
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
     """
     root = project_root()
@@ -69,7 +73,7 @@ def run_playbook(
             argv,
             env=env,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads here yet
-            stdout=stream,
+            stdout=_STDERR if quiet and stream is None else stream,
             stderr=stream,
         )
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import click
 from storqual.campaign import Provision, RunBlock
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.tables import print_rows
 from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command as next_step
 from storqual.commands.record import parse_fields, record
@@ -44,7 +46,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
         print_json(answer)
         return
     words = [answer["action"], *(str(answer[name]) for name in ("block", "reason") if answer.get(name))]
-    click.echo(" ".join(words))
+    click.echo(terminal_text(" ".join(words)))
 
 
 def _disturbance(run: Path, bench: str, session: str) -> dict[str, object]:
@@ -107,10 +109,17 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
     if as_json:
         print_json([{**event.fields, "time": event.time, "kind": event.kind} for event in chosen])
         return
-    for event in chosen:
-        shown = {name: value for name, value in event.fields.items() if name not in ("time", "kind", "previous")}
-        words = (f"{name}={value}" for name, value in shown.items() if isinstance(value, (str, int, float)))
-        click.echo(terminal_text(f"{event.time}  {event.kind}  {'  '.join(words)}"))
+    print_rows(
+        ("Time", "Event", "What"),
+        [(event.time, event.kind, "  ".join(_told(event.fields))) for event in chosen],
+    )
+
+
+def _told(fields: Mapping[str, object]) -> Iterator[str]:
+    """The plain values of an event."""
+    for name, value in fields.items():
+        if name not in ("time", "kind", "previous") and isinstance(value, str | int | float):
+            yield f"{name}={value}"
 
 
 @click.command("collect")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from storqual.cli.options import as_json, print_json
-from storqual.text_safety import terminal_text
+from storqual.cli.tables import print_rows
 
 __all__ = ["inventory_command"]
 
@@ -31,8 +31,11 @@ def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool
     if as_json:
         print_json({name: bench.model_dump(mode="json", exclude_none=True) for name, bench in benches.items()})
         return
-    for name, bench in benches.items():
-        click.echo(terminal_text(f"{name}  ({bench.kind})"))
-        for alias, adapter in bench.adapters.items():
-            claimed = len(adapter.claimed)
-            click.echo(terminal_text(f"  {alias}  {adapter.model}: {len(adapter.drives)} drives, {claimed} claimed"))
+    print_rows(
+        ("Bench", "Kind", "Adapter", "Model", "Drives", "Claimed"),
+        [
+            (name, bench.kind, alias, adapter.model, len(adapter.drives), len(adapter.claimed))
+            for name, bench in benches.items()
+            for alias, adapter in bench.adapters.items()
+        ],
+    )

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import click
 
+from storqual.cli.completion import complete_run
+
 __all__ = ["as_json", "print_json", "run_argument"]
 
-run_argument = click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+run_argument = click.argument(
+    "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=complete_run
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from storqual.cli.completion import complete_drop, complete_suite
 from storqual.cli.options import as_json, print_json
+from storqual.cli.tables import print_pairs
 from storqual_core.errors import BadInputError
 from storqual_core.quantities import parse_duration
 
@@ -18,16 +20,18 @@ __all__ = ["plan_command"]
 
 @click.command("plan")
 @click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
-@click.option("--candidate", default="", help="The drop to qualify.")
-@click.option("--baseline", default="", help="The drop it must not fall behind.")
-@click.option("--suite", default="", help="Workloads and criteria.")
+@click.option("--candidate", shell_complete=complete_drop, default="", help="The drop to qualify.")
+@click.option("--baseline", shell_complete=complete_drop, default="", help="The drop it must not fall behind.")
+@click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
 @click.option("--profile", help="A profile of the suite.")
 @click.option("--gate", type=click.Path(path_type=Path), help="Gate policy; the built-in one without it.")
 @click.option("--adapters", help="Only these adapters, separated by commas.")
 @click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option("--budget", help="Bench time to plan within, such as 2h; required criteria come first.")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
+@click.option(
+    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
+)
 @click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
@@ -95,14 +99,16 @@ def _benches(run: Path) -> dict[str, Any]:
 
 def _print(answer: dict[str, Any]) -> None:
     """The plan in a few lines for a person."""
-    click.echo(f"run        {answer['run']}")
+    pairs: list[tuple[str, object]] = [("run", answer["run"])]
     if "points" in answer:
         seen = answer["detectable_percent"]
-        click.echo(f"points     {answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches")
-        click.echo(f"bench time {answer['expected_seconds'] / 60:.0f} min in {answer['sessions']} sessions")
-        click.echo(f"margin     {answer['margin_percent']:g} %")
-        click.echo(f"detectable {'unknown until the noise is known' if seen is None else f'{seen:g} %'}")
-    for warning in answer.get("warnings", []):
-        click.echo(f"warning    {warning}")
+        pairs += [
+            ("points", f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"),
+            ("bench time", f"{answer['expected_seconds'] / 60:.0f} min in {answer['sessions']} sessions"),
+            ("margin", f"{answer['margin_percent']:g} %"),
+            ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
+        ]
+    pairs += [("warning", warning) for warning in answer.get("warnings", [])]
     if answer.get("path"):
-        click.echo(f"directory  {answer['path']}")
+        pairs.append(("directory", answer["path"]))
+    print_pairs(pairs)

@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from storqual.ansible_run import run_playbook
+from storqual.cli.completion import complete_drop, complete_suite
+from storqual.cli.options import as_json, print_json
 from storqual_core.errors import BadInputError
 
 __all__ = ["qualify_command"]
@@ -21,9 +23,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 
 @click.command("qualify")
 @click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
-@click.option("--candidate", help="The drop to qualify: a name in <inventory>/drops, or a path.")
-@click.option("--baseline", help="The drop it must not fall behind.")
-@click.option("--suite", help="Workloads and criteria: a name in suites/, or a path.")
+@click.option(
+    "--candidate", shell_complete=complete_drop, help="The drop to qualify: a name in <inventory>/drops, or a path."
+)
+@click.option("--baseline", shell_complete=complete_drop, help="The drop it must not fall behind.")
+@click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
 @click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
@@ -33,7 +37,13 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas.")
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+)
 @click.option("-v", "--verbose", count=True, help="More of Ansible's own output.")
+@as_json
 def qualify_command(
     inventories: tuple[str, ...],
     candidate: str | None,
@@ -46,7 +56,9 @@ def qualify_command(
     seed: int | None,
     limit: str | None,
     consent: str | None,
+    waivers: Path | None,
     verbose: int,
+    as_json: bool,
 ) -> int:
     """Qualify a candidate drop against a baseline, end to end, and leave with the gate's exit code.
 
@@ -56,9 +68,12 @@ def qualify_command(
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --profile quick
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
-    from storqual.report.summary import print_summary
+    from storqual.model import load_waivers
 
     runs = runs.resolve()
+    if waivers is not None:
+        # read now: a mistake in it must not wait for the end of a campaign
+        load_waivers(waivers)
     if resume is not None:
         run = _find_run(resume, runs)
         inventories = inventories or _inventories_of(run)
@@ -76,6 +91,8 @@ def qualify_command(
         if "," not in inventory and not Path(inventory).exists():
             raise BadInputError([f"{inventory}: found no such inventory, expected a file or a folder"])
     variables["runs"] = str(runs)
+    if waivers is not None:
+        variables["waivers"] = str(waivers.resolve())
     note = runs / f".last-run-{os.getpid()}"
     options = [*(["--limit", limit] if limit else []), *(["-" + "v" * verbose] if verbose else [])]
     try:
@@ -85,22 +102,34 @@ def qualify_command(
             variables=variables,
             options=options,
             environment={_LAST_RUN: str(note)},
+            quiet=as_json,
         )
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
     finally:
         note.unlink(missing_ok=True)
     code = status if status in (0, 1, 2, 3, 4) else _NO_VERDICT
-    if run_path is None:
-        if code in (0, 1):
-            # Ansible ended without reaching the plan: no matching host, or a play that could not start
-            code = _NO_VERDICT
-        click.echo(f"storqual: no run was made; exit code {code}", err=True)
-        return code
-    if (run_path / "verdict.json").is_file():
-        print_summary(_json(run_path / "verdict.json"), _json(run_path / "run.json"), run_path / "report.html")
-    else:
-        click.echo(f"storqual: no verdict yet; go on with: storqual qualify --resume {run_path.name}", err=True)
+    if run_path is None and code in (0, 1):
+        # Ansible ended without reaching the plan: no matching host, or a play that could not start
+        code = _NO_VERDICT
+    _tell(run_path, code, as_json=as_json)
     return code
+
+
+def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
+    """The end of a job: a summary, or one JSON object; what is missing on standard error."""
+    from storqual.report.summary import print_summary
+
+    verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
+    report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
+    if run is None:
+        click.echo(f"storqual: no run was made; exit code {code}", err=True)
+    elif not verdict:
+        click.echo(f"storqual: no verdict yet; go on with: storqual qualify --resume {run.name}", err=True)
+    elif not as_json:
+        print_summary(verdict, _json(run / "run.json"), run / "report.html")
+    if as_json:
+        paths = {"run": None if run is None else str(run), "report": None if report is None else str(report)}
+        print_json({**paths, "outcome": verdict.get("outcome"), "exit_code": code})
 
 
 def _json(path: Path) -> dict[str, Any]:

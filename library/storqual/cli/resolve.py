@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from storqual.cli.completion import complete_drop
 from storqual.cli.options import as_json, print_json
+from storqual.cli.tables import print_pairs
 
 __all__ = ["resolve_command"]
 
@@ -15,7 +17,7 @@ __all__ = ["resolve_command"]
 @click.command("resolve")
 @click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
 @click.option("--bench", required=True, help="The bench the drop is for.")
-@click.option("--drop", required=True, help="A name in <inventory>/drops, or a path.")
+@click.option("--drop", required=True, shell_complete=complete_drop, help="A name in <inventory>/drops, or a path.")
 @click.option("--adapters", default="", help="Only these adapters, separated by commas; all without it.")
 @as_json
 def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: str, as_json: bool) -> None:
@@ -32,7 +34,9 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
     if as_json:
         print_json(answer)
         return
-    for drive, settings in answer["roles"]["drives"].items():
-        click.echo(f"{drive}  {'  '.join(f'{name}={value}' for name, value in settings.items())}")
-    for name in ("kernel", "cmdline", "modules"):
-        click.echo(f"{name}  {answer['roles'][name]}")
+    roles = answer["roles"]
+    pairs: list[tuple[str, object]] = [
+        (drive, "  ".join(f"{name}={value}" for name, value in settings.items()))
+        for drive, settings in roles["drives"].items()
+    ]
+    print_pairs([*pairs, *((name, roles[name]) for name in ("kernel", "cmdline", "modules"))])

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as people meet it: help, answers for programs, mistakes in one line, completion."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from storqual.cli import main, storqual
+from tests.unit.storqual.report.hostile import PAYLOADS, infect
+from tests.unit.storqual.report.runs import QUICK, judged
+
+COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose every free text is hostile."""
+    run = judged(tmp_path_factory.mktemp("hostile"), points=QUICK[:1], adapters=("sym",), noise=0.002)
+    infect(run, PAYLOADS)
+    return run
+
+
+def command(name: str) -> click.Command:
+    """The command called `name`."""
+    found = storqual.get_command(click.Context(storqual), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name: str) -> None:
+    """A first sentence, an example, and `--json`."""
+    found = command(name)
+    text = found.help or ""
+    assert re.match(r"[A-Z][^\n]*[.:]", text), name
+    assert re.search(r"Examples?:\n\s+(ssh|storqual) ", text), name
+    assert "--json" in {word for option in found.params for word in option.opts}, name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_is_for(name: str) -> None:
+    """Arguments are told in the text."""
+    for option in command(name).params:
+        if isinstance(option, click.Option):
+            assert option.help, f"{name} {option.opts}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["judge"], "storqual judge: Missing argument 'RUN'; see storqual judge --help"),
+        (["jugde"], "storqual: No such command 'jugde'"),
+        (["verify", "none", "--keys", "none"], "storqual verify: Invalid value for '--keys'"),
+        (["plan", "--sed", "1"], "storqual plan: No such option"),
+        (["judge", "--as-of", "soon", "."], "storqual judge: Invalid value for '--as-of'"),
+        (["judge", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
+        (["plan"], "storqual: -i/--inventory is needed"),
+        (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN'"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_do(
+    arguments: list[str],
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Exit code 3, nothing on standard output, no traceback, no escape sequence."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (3, "")
+    assert err.startswith(line)
+    assert all(one.startswith("storqual") for one in err.splitlines())
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(
+    "arguments", [["events"], ["judge"], ["export", "--format", "criteria-csv"], ["record", "note"]]
+)
+def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
+    arguments: list[str],
+    terminal: bool,
+    hostile_run: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No control byte and no escape sequence but rich's own colours."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    more = ["text=\x1b[31m{{ 7*7 }}\r"] if arguments[0] == "record" else []
+    with pytest.raises(SystemExit):
+        main([arguments[0], str(hostile_run), *arguments[1:], *more])
+    out, err = capsys.readouterr()
+    said = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
+    assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", said + err)
+    assert "\x1b[31m" not in out
+
+
+def completions(line: str, folder: Path) -> list[str]:
+    """What bash is offered for a command line."""
+    words = line.split(" ")
+    environment = {**os.environ, "_STORQUAL_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    environment["COMP_CWORD"] = str(len(words) - 1)
+    argv = [sys.executable, "-m", "storqual"]
+    said = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return [one.partition(",")[2] for one in said.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a lab and a run."""
+    path = tmp_path_factory.mktemp("work")
+    for drop in ("field", "new"):
+        (path / "inventories" / "lab" / "drops").mkdir(parents=True, exist_ok=True)
+        (path / "inventories" / "lab" / "drops" / f"{drop}.yml").write_text("")
+    (path / "runs" / "20261121T101500Z-adapter-4f2a").mkdir(parents=True)
+    (path / "runs" / "20261121T101500Z-adapter-4f2a" / "run.json").write_text("{}")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("storqual ver", ["verify"]),
+        ("storqual export --form", ["--format"]),
+        ("storqual export --format gitl", ["gitlab"]),
+        ("storqual plan -i inventories/lab --candidate n", ["new"]),
+        ("storqual plan --suite adap", ["adapter"]),
+        ("storqual verify ", ["runs/20261121T101500Z-adapter-4f2a"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_names(line: str, offered: list[str], folder: Path) -> None:
+    """As the README says how to switch it on."""
+    assert completions(line, folder) == offered
+
+
+def readme_lines() -> Iterator[str]:
+    """Commands of ours in the README."""
+    text = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
+    yield from re.findall(r"^    (?:\.venv/bin/)?(storqual .*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", list(readme_lines()))
+def test_the_readme_names_options_that_there_are(line: str) -> None:
+    """Every command and every option of it."""
+    words = line.split()
+    found = command(words[1])
+    known = {word for option in found.params for word in option.opts}
+    assert {word for word in words if word.startswith("-")} <= known, line

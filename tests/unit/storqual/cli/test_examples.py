@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of every command's help, executed as they stand there."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from storqual.cli import main, storqual
+from storqual.judge.verdict import judge_run
+from storqual.store import write_json
+from tests.make_run import make_run
+from tests.signing import make_person, write_keys
+from tests.synthetic_shape import POINTS, SUITE
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+RUN = "20261121T101500Z-adapter-4f2a"
+
+NEEDS_A_BENCH = ("facts", "packages", "qualify")
+"""These are run up to where a bench or an archive would be asked."""
+
+
+def examples() -> list[tuple[str, str]]:
+    """(command, line) of every help; a line that goes on after a backslash is one."""
+    found = []
+    context = click.Context(storqual)
+    for name in storqual.list_commands(context):
+        command = storqual.get_command(context, name)
+        assert command is not None
+        _, _, text = (command.help or "").partition("Example")
+        found += [(name, line.strip()) for line in text.splitlines() if "storqual " in line]
+    return found
+
+
+EXAMPLES = examples()
+
+
+@pytest.fixture(scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1], adapters=("sym",))
+    judge_run(run)
+    return run
+
+
+@pytest.fixture
+def work(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as the examples think of it: inventories and suites, a run, keys, a stricter suite; one's own home."""
+    for name in ("inventories", "suites"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    shutil.copytree(_made, tmp_path / "runs" / RUN)
+    (tmp_path / ".ssh").mkdir()
+    pat = make_person(tmp_path / ".ssh", "id_ed25519", "release-manager", expires="2099-12-31")
+    write_keys(tmp_path, pat)
+    (tmp_path / "stricter.suite.yml").write_text(SUITE.replace("margin: 8%", "margin: 7%"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
+    """What a bench or an archive would have been asked."""
+    calls: list[Mapping[str, Any]] = []
+
+    def play(name: str, **more: Any) -> int:
+        calls.append({"name": name, **more})
+        if name == "facts.yml":
+            folder = more["variables"]["facts_folder"]
+            Path(more["output"]).write_text("", encoding="utf-8")
+            facts = {"kernel": {"release": "6.1.0"}, "boot_id": "b", "adapters": [], "drives": []}
+            write_json(Path(folder) / "bench7.json", facts)
+        return 2
+
+    def fetch(*words: Any) -> list[Any]:
+        calls.append({"name": words[1]})
+        return []
+
+    for module in ("storqual.ansible_run", "storqual.cli.qualify"):
+        monkeypatch.setattr(f"{module}.run_playbook", play)
+    monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
+    monkeypatch.setattr("storqual.virtual_bench.packages.fetch_packages", fetch)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), EXAMPLES, ids=[f"{name}-{number}" for number, (name, _) in enumerate(EXAMPLES)]
+)
+def test_an_example_does_what_it_says(
+    name: str,
+    line: str,
+    work: Path,
+    asked: list[Mapping[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It ends without a mistake in its use, and with the code that its help promises."""
+    line = line.replace("<run-id>", RUN).partition(" > ")[0]
+    before, pipe, after = line.rpartition("| ")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert before.startswith("ssh ") or not pipe
+    words = shlex.split(after)
+    assert words[0] == "storqual"
+    if name == "verify":
+        with pytest.raises(SystemExit):
+            main(["signoff", f"runs/{RUN}", "--key", ".ssh/id_ed25519", "--keys", "keys.yml"])
+        capsys.readouterr()
+    expanded = [word.replace("~", str(work)) if word.startswith("~") else word for word in words[1:]]
+    if "*" in line:
+        expanded = [
+            path for word in expanded for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+        ]
+    with pytest.raises(SystemExit) as ended:
+        main(expanded)
+    out, err = capsys.readouterr()
+    promised = {"audit": (0, 1), "judge": (0, 1), "qualify": (2,)}.get(name, (0,))
+    assert ended.value.code in promised, err
+    assert bool(asked) == (name in NEEDS_A_BENCH)
+    assert "Traceback" not in out + err
+    if "--json" in words:
+        assert re.match(r"[\[{]", out)
