@@ -26,7 +26,7 @@ options:
     type: dict
     default: {}
   deep:
-    description: Ask tools as well. What they cannot read is a sentence in RV(ignore:facts.unread).
+    description: Ask tools as well. What they cannot read is a sentence in C(facts.unread).
     type: bool
     default: false
 attributes:

@@ -13,6 +13,11 @@ from typing import Any
 
 from ansible import context
 from ansible.plugins.callback import CallbackBase
+from ansible.utils.vars import load_extra_vars
+
+from storqual.drift import drift_table
+from storqual.playbook_variables import unknown_variables
+from storqual.resources import project_root
 
 DOCUMENTATION = r"""
 name: storqual_events
@@ -57,8 +62,17 @@ class CallbackModule(CallbackBase):
         os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
-        """Remember whether this playbook ends with a verdict."""
-        self._judging = Path(str(playbook._file_name)).name == "qualify.yml"  # noqa: SLF001 - no public name for it
+        """Refuse variables that nobody knows; remember whether this playbook ends with a verdict."""
+        path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
+        self._judging = path.name == "qualify.yml"
+        roles = path.parent.parent / "roles"
+        if path.parent == project_root() / "playbooks":
+            given = load_extra_vars(playbook.get_loader())
+            problems = unknown_variables(path, roles, (str(name) for name in given))
+            for problem in problems:
+                self._display.error(problem, wrap_text=False)
+            if problems:
+                sys.exit(3)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """Tell the event stream what begins."""
@@ -105,8 +119,6 @@ class CallbackModule(CallbackBase):
         """The drift report, when this was a look at benches and at least one of them was seen."""
         if not context.CLIARGS.get("check") or not self._drift:
             return
-        from storqual.drift import drift_table  # noqa: PLC0415 - only a drift report needs it
-
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:
             self._codes.append(2)

@@ -105,7 +105,7 @@ def _settings(there: Mapping[str, Any]) -> str:
     words = [
         there.get("cache", ""),
         f"depth {queue['queue_depth']}" if queue.get("queue_depth") else "",
-        selected_word(queue.get("scheduler", "")),
+        f"scheduler {selected_word(queue['scheduler'])}" if queue.get("scheduler") else "",
     ]
     return ", ".join(word for word in words if word)
 

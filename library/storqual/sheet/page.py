@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AdapterCard", "Sheet", "make_sheet"]
 
+_ROOMY = 14
+
 
 @dataclass(frozen=True)
 class AdapterCard:
@@ -49,6 +51,11 @@ class Sheet:
     drop: str
     drift: tuple[str, ...] | None
     last: LastResult | None
+
+    @property
+    def dense(self) -> bool:
+        """Whether so many drives are on the sheet that it needs small type to stay one page."""
+        return sum(len(card.drives) for card in self.adapters) + len(self.others) + len(self.hidden) > _ROOMY
 
 
 def make_sheet(

@@ -40,7 +40,7 @@ def test_what_is_there_is_told_beside_what_is_declared() -> None:
         "MISSING",
     ]
     assert card.drives[0].place == "shelf 1, bay 0"
-    assert card.drives[0].settings == "write back, depth 32, none"
+    assert card.drives[0].settings == "write back, depth 32, scheduler none"
     assert card.drives[0].size == "73.4 GB"
     assert card.drives[0].reference
     assert dict(card.facts)["link"] == "5.0 GT/s x4, possible 8.0 GT/s x8"
@@ -59,6 +59,13 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     assert "Not compared: the bench could not be looked at." in page
     assert "No judged run of this bench was found." in page
     assert "as declared" not in page
+
+
+def test_a_full_shelf_gets_small_type() -> None:
+    """So that it stays one page."""
+    assert 'class="dense"' not in render_sheet(make_sheet(bench_of(), FACTS, made=MADE))
+    many = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{place:02x}"} for place in range(24)]
+    assert 'class="dense"' in render_sheet(make_sheet(bench_of(), {**FACTS, "drives": many}, made=MADE))
 
 
 class _Nodes(HTMLParser):
