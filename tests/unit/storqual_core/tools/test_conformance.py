@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +50,25 @@ def test_every_tool_is_shipped_to_the_bench() -> None:
     (imported,) = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1]
     assert [alias.name for alias in imported.names] == sorted(tools.TOOLS)
     assert sorted(tools.TOOLS) == sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+
+def test_tools_are_found_in_an_archive(tmp_path: Path) -> None:
+    """As a bench has them: Ansible and the bench program ship the core as a zip file."""
+    archive = tmp_path / "core.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in FOLDER.parent.rglob("*.py"):
+            packed.write(path, path.relative_to(FOLDER.parents[1]))
+    program = "from storqual_core.tools import TOOLS; print(*sorted(TOOLS)); print(TOOLS['nvme']().__file__)"
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names, file = ended.stdout.splitlines()
+    assert names.split() == sorted(tools.TOOLS)
+    assert file.startswith(str(archive))
 
 
 def test_outputs_belong_to_tools() -> None:
