@@ -238,7 +238,9 @@ class Firmware(Protocol):
 
 
 class Raid(Protocol):
-    """Volumes."""
+    """Volumes. `FREE` are the states of drives that belong to nothing."""
+
+    FREE: tuple[str, ...]
 
     def read_volumes(self, runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
         """All volumes of an adapter."""
@@ -294,7 +296,7 @@ CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
     "settings": Capability(Settings, ("write_setting",)),
     "firmware": Capability(Firmware, ("download", "activation", "activate")),
-    "raid": Capability(Raid, ("objections", "create", "delete", "set_policy", "initialise", "progress")),
+    "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
     "resolve": Capability(Resolve),
 }

@@ -16,7 +16,7 @@ from .machine import visible
 from .signatures import objection
 from .sysfs import Drive
 
-__all__ = ["CONSENT_DIGITS", "PURPOSES", "Refusal", "Rule", "chosen", "decide"]
+__all__ = ["CONSENT_DIGITS", "PURPOSES", "Refusal", "Rule", "chosen", "decide", "missing_consent"]
 
 CONSENT_DIGITS = 6
 """Characters of a WWN's end that a consent must name at least."""
@@ -288,23 +288,26 @@ def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[s
 
 
 def _consent(claim: Claim, drive: Drive, snapshot: Snapshot, consent: Iterable[str]) -> Iterator[Refusal]:
+    yield from missing_consent(claim, {other.id for other in snapshot.drives}, consent, _named(claim, drive))
+
+
+def missing_consent(
+    claim: Claim, known: Collection[str], consent: Iterable[str], named_as: str = ""
+) -> Iterator[Refusal]:
+    """Why a consent does not cover a drive: it does not name it, or it also names another of the `known` ones."""
     tails = [tail.strip().lower() for tail in consent]
     named = [tail for tail in tails if len(tail) >= CONSENT_DIGITS and claim.id.lower().endswith(tail)]
     if not named:
         yield Refusal(
-            _named(claim, drive),
+            named_as or _named(claim),
             "this goes beyond the claim and nobody consented to it",
             f"add -e consent={visible(claim.id[-max(CONSENT_DIGITS, 8) :])} if you mean this drive",
         )
         return
-    others = {
-        other.id
-        for other in snapshot.drives
-        if other.id != claim.id and any(other.id.lower().endswith(tail) for tail in named)
-    }
+    others = {other for other in known if other != claim.id and any(other.lower().endswith(tail) for tail in named)}
     if others:
         yield Refusal(
-            _named(claim, drive),
+            named_as or _named(claim),
             f"the consent '{visible(named[0])}' also names {', '.join(visible(other) for other in sorted(others))}",
             "name more characters of the WWN",
         )

@@ -6,20 +6,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
+from .capabilities import offers
 from .command import Runner, run
 from .errors import BadInputError
 from .guard_claims import Claim, claims_of_adapters
 from .guard_snapshot import matching
 from .machine import Machine
+from .raid_controller import ControllerVolumes
 from .raid_layout import Backends
 from .raid_md import MdVolumes
 from .raid_plan import Wish
 from .sysfs import read_drives
+from .tools import TOOLS
 
 __all__ = ["Chooser", "volumes_of"]
 
 _MD = "mdadm"
-_TOOL_OF_DRIVER: Mapping[str, str] = {}
+_TOOL_OF_DRIVER: Mapping[str, str] = {"megaraid_sas": "storcli", "mpi3mr": "storcli2"}
 
 
 def volumes_of(
@@ -33,11 +36,19 @@ def volumes_of(
     """What makes volumes on a bench, by tool, for one run. It raises BadInputError for a tool that makes none."""
 
     def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> Any:  # noqa: ANN401 - by tool
-        if tool != _MD:
-            raise BadInputError([f"raid.tool {tool!r} makes no volumes; known: {_MD}"])
-        return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
+        if tool == _MD:
+            return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
+        makers = [name for name in TOOLS if _makes_volumes(name)]
+        if tool not in makers:
+            raise BadInputError([f"raid.tool {tool!r} makes no volumes; known: {', '.join(makers)}"])
+        return ControllerVolumes(tool, TOOLS[tool](), claims, state_dir, consent, made, machine or Machine(), runner)
 
     return backend
+
+
+def _makes_volumes(tool: str) -> bool:
+    offered = offers(TOOLS[tool]())
+    return "raid.create" in offered and "raid.delete" in offered
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping
     """What is still under way, by volume."""
     for part in parts:
         for plan, volume in _found(part):
-            tasks = wait_for(volume.facts, part.backend.progress, seconds) if volume is not None else {}
+            tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
             if tasks:
                 yield plan.wish.owner, dict(tasks)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 from . import guard
-from .capabilities import Value, VolumeFacts, VolumeRequest
+from .capabilities import Value, VolumeRequest
 from .command import Runner, run
 from .errors import StorqualError, ToolError
 from .guard_claims import Claim, VolumeClaim
@@ -157,9 +157,9 @@ class MdVolumes:
             mdadm.set_policy(self.runner, mdadm.INDEX, volume.facts, name, value)
         return [f"{owner}: {name} set to {value}"]
 
-    def progress(self, volume: VolumeFacts) -> Mapping[str, float]:
+    def progress(self, volume: Existing) -> Mapping[str, float]:
         """Percent by task of what is under way."""
-        return mdadm.progress(self.runner, mdadm.INDEX, volume)
+        return mdadm.progress(self.runner, mdadm.INDEX, volume.facts)
 
     @staticmethod
     def _after(steps: Sequence[str], work: Callable[[], list[str]]) -> list[str]:

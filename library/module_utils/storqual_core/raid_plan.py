@@ -83,6 +83,8 @@ class Existing:
     own: bool
     this_run: bool = False
     failed: tuple[str, ...] = ()
+    adapter: str = ""
+    """Its adapter, as the tool names it."""
 
     @property
     def drives(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Callable, Mapping
 
-from .capabilities import VolumeFacts
+from .raid_plan import Existing
 
 __all__ = ["wait_for"]
 
@@ -19,8 +19,8 @@ _LOOK_AGAIN_S = 5.0
 
 
 def wait_for(
-    volume: VolumeFacts,
-    progress: Callable[[VolumeFacts], Mapping[str, float]],
+    volume: Existing,
+    progress: Callable[[Existing], Mapping[str, float]],
     seconds: float,
     *,
     sysfs: str = "/sys",
@@ -32,7 +32,7 @@ def wait_for(
         under_way = progress(volume)
         if not under_way or left <= 0:
             return under_way
-        _event(Path(sysfs) / "block" / Path(volume.device).resolve().name / "md" / "sync_action", left)
+        _event(Path(sysfs) / "block" / Path(volume.facts.device).resolve().name / "md" / "sync_action", left)
 
 
 def _event(path: Path, seconds: float) -> None:

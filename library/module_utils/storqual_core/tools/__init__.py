@@ -39,6 +39,8 @@ def _shipped() -> None:
         sg_write_buffer,
         smartctl,
         ssacli,
+        storcli,
+        storcli2,
     )
 
 

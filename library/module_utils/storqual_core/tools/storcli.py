@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""storcli and perccli: MegaRAID and PERC adapters up to the 95xx and PERC 11, and SAS HBAs of the same maker.
+
+Commands end in `J` (JSON) and `nolog`, or the tool leaves a log in the current folder. Reading was checked with
+recorded outputs; the changing commands are those of published manuals and of programs in use, each read back by
+whoever calls. The successors for 96xx and PERC 12 have another grammar: see `storcli2`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Mapping
+
+from ..capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
+from ..command import Completed, Runner, run_first
+from ..errors import ToolError
+from ..json_text import as_list, as_mapping, as_text
+from ..storcli_answer import (
+    adapter_of,
+    answers_of,
+    carried_out,
+    data_of,
+    drives_behind,
+    drives_of,
+    first,
+    flat,
+    percent_of,
+    size_of,
+    wwn_of,
+)
+
+__all__ = [
+    "FREE",
+    "PROGRAMS",
+    "SETTINGS",
+    "activation",
+    "create",
+    "delete",
+    "download",
+    "initialise",
+    "objections",
+    "parse_adapters",
+    "parse_volumes",
+    "progress",
+    "read_facts",
+    "read_settings",
+    "read_versions",
+    "read_volumes",
+    "resolve",
+    "set_policy",
+    "write_setting",
+]
+
+PROGRAMS = (
+    "storcli64",
+    "storcli",
+    "perccli64",
+    "perccli",
+    "/opt/MegaRAID/storcli/storcli64",
+    "/opt/MegaRAID/perccli/perccli64",
+)
+SETTINGS: Mapping[str, Spelling] = {
+    "rebuild_rate": Spelling("Rebuild Rate", "rebuildrate", "documented only"),
+    "interrupt_coalescing_depth": Spelling("Interrupt Throttle Active Count", "", "recorded"),
+    "interrupt_coalescing_timeout": Spelling("Interrupt Throttle Completion", "", "recorded"),
+}
+"""Canonical names, the words of the policies' table, and the word to set it by (none: only read)."""
+
+FREE = ("UGood",)
+_TOOL = "storcli"
+_TIMEOUT = 180.0
+_DOWNLOAD_TIMEOUT = 3600.0
+_FIRMWARE = {
+    "firmware": ("Firmware Version", "FW Version"),
+    "package": ("Firmware Package Build", "FW Package Build"),
+    "bios": ("Bios Version", "BIOS Version"),
+    "nvdata": ("NVDATA Version",),
+}
+_CACHE = re.compile(r"\A(NR|R)?(AWB|WB|WT)?([CD])?\Z")
+_READ_POLICY = {"R": "ra", "NR": "nora"}
+_IO_POLICY = {"D": "direct", "C": "cached"}
+_DISK_CACHE = {"disk's default": "default", "enabled": "enable", "disabled": "disable"}
+_LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 4, "50": 6, "60": 8}
+_SPANS = {"10": 2, "50": 2, "60": 2}
+_TASKS = {"INIT": "initialise", "BGI": "initialise", "CC": "check", "MIGRATE": "reshape", "REBUILD": "rebuild"}
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}\Z")
+_DOWNLOADS = {"firmware": "", "package": "", "bios": "bios ", "efibios": "efibios "}
+_WRITING = {
+    # canonical name: the word of the command, and its values by the canonical ones
+    "read_policy": ("rdcache", {"ra": "ra", "nora": "nora"}),
+    "write_policy": ("wrcache", {"wb": "wb", "wt": "wt", "awb": "awb"}),
+    "io_policy": ("iopolicy", {"direct": "direct", "cached": "cached"}),
+    "disk_cache": ("pdcache", {"enable": "on", "disable": "off", "default": "default"}),
+}
+
+
+def _ask(runner: Runner, words: str, timeout: float = _TIMEOUT) -> Completed:
+    return run_first(runner, PROGRAMS, [*words.split(" "), "J", "nolog"], timeout=timeout)
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
+    adapters = []
+    notes = []
+    for adapter in parse_adapters(_ask(runner, "/call show all")):
+        known = {drive.position: drive for drive in adapter.drives}
+        for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
+            try:
+                answers = data_of(_ask(runner, words), _TOOL)
+            except ToolError as problem:
+                # drives in enclosures and those without are asked for apart, and an adapter may know one way only
+                notes.append(str(problem))
+                continue
+            known.update({drive.position: drive for answer in answers for drive in drives_of(answer, _state)})
+        volumes = read_volumes(runner, adapter.index)
+        adapters.append(replace(adapter, drives=tuple(known.values()), volumes=volumes))
+    return ToolFacts(tuple(adapters), tuple(notes))
+
+
+def parse_adapters(ended: Completed) -> tuple[AdapterFacts, ...]:
+    """The controllers of `/call show all` (or `show`), with the drives and volumes listed there. Raises ToolError."""
+    return tuple(
+        replace(
+            adapter_of(answer, _FIRMWARE),
+            drives=drives_of(answer, _state),
+            volumes=tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST"))),
+        )
+        for answer in data_of(ended, _TOOL)
+    )
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    return as_text(row.get("State")).strip("- ")
+
+
+def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
+    """One row of a list of volumes; its members are the drives of its group, where those are listed too."""
+    words = {key: as_text(value).strip() for key, value in as_mapping(row).items()}
+    group, _, number = words.get("DG/VD", "").partition("/")
+    drives = [as_mapping(drive) for drive in as_list(data.get("PD LIST"))]
+    placed = [
+        (as_text(drive.get("EID:Slt")).strip(), _state(drive))
+        for drive in drives
+        if as_text(drive.get("DG")).strip() == group
+    ]
+    cache = _CACHE.match(words.get("Cache", ""))
+    read, write, through = cache.groups() if cache else (None, None, None)
+    policies = {
+        "read_policy": _READ_POLICY.get(read or "", ""),
+        "write_policy": (write or "").lower(),
+        "io_policy": _IO_POLICY.get(through or "", ""),
+    }
+    state = words.get("State", "")
+    return VolumeFacts(
+        id=number,
+        name=words.get("Name", ""),
+        level=words.get("TYPE", "").upper().replace("RAID", ""),
+        state=state,
+        members=tuple(position for position, held in placed if held not in ("DHS", "GHS")),
+        spares=tuple(position for position, held in placed if held == "DHS"),
+        policies={name: value for name, value in policies.items() if value},
+        healthy={"": None, "Optl": True}.get(state, False),
+        settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
+    )
+
+
+def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
+    """The volumes of one controller, with strip, members and what is under way. Raises ToolError."""
+    volumes = parse_volumes(_ask(runner, f"/c{index}/vall show all"))
+    return tuple(
+        replace(volume, progress={} if _idle(volume) else progress(runner, index, volume)) for volume in volumes
+    )
+
+
+def _idle(volume: VolumeFacts) -> bool:
+    return volume.settings.get("Active Operations", "") == "None"
+
+
+def parse_volumes(ended: Completed) -> tuple[VolumeFacts, ...]:
+    """The volumes of `/cN/vall show all`, none where there is none. Raises ToolError."""
+    found = []
+    for answer in data_of(ended, _TOOL):
+        for key, rows in answer.data.items():
+            if re.match(r"\A/c\d+/v\d+\Z", key) and as_list(rows):
+                found.append(_detailed(as_list(rows)[0], answer.data))
+    return tuple(found)
+
+
+def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
+    volume = _listed(row, {})
+    drives = [as_mapping(drive) for drive in as_list(data.get(f"PDs for VD {volume.id}"))]
+    words = flat(as_mapping(data.get(f"VD{volume.id} Properties")), without=())
+    blocks = words.get("Number of Blocks", "")
+    device = first(words, "OS Drive Name")
+    disk_cache = _DISK_CACHE.get(words.get("Disk Cache Policy", "").lower(), "")
+    return replace(
+        volume,
+        wwn=wwn_of(words.get("SCSI NAA Id", "")),
+        size=int(blocks) * 512 if blocks.isdecimal() and blocks.isascii() else None,
+        strip=size_of(words.get("Strip Size", "")),
+        members=tuple(
+            as_text(drive.get("EID:Slt")).strip() for drive in drives if _state(drive) not in ("DHS", "GHS")
+        ),
+        spares=tuple(as_text(drive.get("EID:Slt")).strip() for drive in drives if _state(drive) == "DHS"),
+        policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
+        device=f"/dev/{device.rpartition('/')[2]}" if device else "",
+        settings={**volume.settings, **words},
+    )
+
+
+def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
+    """Percent by task of what a controller does with a volume: initialisation, consistency check, migration."""
+    found: dict[str, float] = {}
+    for words in ("init", "bgi", "cc", "migrate"):
+        for answer in answers_of(_ask(runner, f"/c{index}/v{volume.id} show {words}").stdout, _TOOL):
+            for row in as_list(answer.data.get("VD Operation Status")):
+                percent = percent_of(as_mapping(row).get("Progress%"))
+                task = _TASKS.get(as_text(as_mapping(row).get("Operation")).upper())
+                if task and percent is not None:
+                    found[task] = percent
+    return found
+
+
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """What these controllers have nothing for, or cannot make of so many drives."""
+    found = []
+    if request.level not in _LEVELS:
+        found.append(f"they make no RAID {request.level}, only {', '.join(_LEVELS)}")
+    elif len(request.members) < _LEVELS[request.level]:
+        found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
+    elif request.level in _SPANS and len(request.members) % 2:
+        found.append(f"RAID {request.level} needs an even number of members, {len(request.members)} are named")
+    if request.strip is not None and request.strip not in [1024 << power for power in range(3, 11)]:
+        found.append(f"strips are powers of two from 8 KiB to 1 MiB, {request.strip} bytes are declared")
+    if "bitmap" in request.policies:
+        found.append("the controller keeps its own journal: there is no bitmap to choose")
+    if request.name and not _NAME.match(request.name):
+        found.append("names have up to 15 letters, digits, dots, dashes and underscores")
+    return tuple(found)
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a volume, then give it its spares; the order of the words matters to the tool. Raises ToolError."""
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
+    words = [f"/c{index}", "add", "vd", f"type=raid{request.level}", "size=all"]
+    words += [f"name={request.name}"] if request.name else []
+    words.append(f"drives={','.join(request.members)}")
+    if request.level in _SPANS:
+        per_span = 2 if request.level == "10" else len(request.members) // _SPANS[request.level]
+        words.append(f"PDperArray={per_span}")
+    for name in ("write_policy", "read_policy", "io_policy"):
+        words += [_WRITING[name][1][str(request.policies[name])]] if name in request.policies else []
+    words += [f"strip={request.strip // 1024}"] if request.strip is not None else []
+    carried_out(_ask(runner, " ".join(words)), _TOOL, f"a volume on controller {index} could not be made")
+    for position in request.spares:
+        words = [f"/c{index}{_path(position)}", "add", "hotsparedrive"]
+        carried_out(_ask(runner, " ".join(words)), _TOOL, f"drive {position} could not be made a hot spare")
+
+
+def _path(position: str) -> str:
+    """`/e252/s4` of `252:4`."""
+    enclosure, _, slot = position.rpartition(":")
+    return f"/e{enclosure}/s{slot}" if enclosure else f"/s{slot}"
+
+
+def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
+    """Delete a volume with all that is on it. Raises ToolError."""
+    ended = _ask(runner, f"/c{index}/v{volume.id} del force")
+    carried_out(ended, _TOOL, f"volume {volume.id} of controller {index} could not be deleted", "end what uses it")
+
+
+def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:
+    """Set a cache policy, the name, or the controller's rebuild rate. Raises ToolError."""
+    if name == "rebuild_rate":
+        write_setting(runner, index, name, value)
+        return
+    if name == "name":
+        words = f"name={value}"
+    elif name in _WRITING and str(value) in _WRITING[name][1]:
+        words = f"{_WRITING[name][0]}={_WRITING[name][1][str(value)]}"
+    else:
+        raise ToolError(f"{_TOOL} knows no {name} of {value!r}")
+    ended = _ask(runner, f"/c{index}/v{volume.id} set {words}")
+    carried_out(ended, _TOOL, f"{name} of volume {volume.id} could not be set to {value}")
+
+
+def initialise(runner: Runner, index: str, volume: VolumeFacts, kind: str) -> None:
+    """Start writing zeros: to both ends (`fast`) or to all of the volume (`full`). Raises ToolError."""
+    if kind not in ("fast", "full"):
+        raise ToolError(f"{_TOOL} initialises fast or full, not {kind}")
+    words = f"/c{index}/v{volume.id} start init {'full ' if kind == 'full' else ''}force"
+    carried_out(_ask(runner, words), _TOOL, f"the initialisation of volume {volume.id} could not be started")
+
+
+def _controller(runner: Runner, index: str) -> AdapterFacts:
+    adapters = parse_adapters(_ask(runner, f"/c{index} show all"))
+    if len(adapters) != 1:
+        raise ToolError(f"{_TOOL} finds no controller {index}")
+    return adapters[0]
+
+
+def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
+    """The controller's properties that have a canonical name: shares in percent, counts, microseconds."""
+    settings = _controller(runner, index).settings
+    found: dict[str, Value] = {}
+    for name, spelling in SETTINGS.items():
+        number = percent_of(first(settings, spelling.read))
+        if number is not None:
+            found[name] = int(number)
+    return found
+
+
+def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
+    """Set a property of the controller. Raises ToolError for one whose way of writing is not known."""
+    spelling = SETTINGS.get(name)
+    if spelling is None or not spelling.write:
+        raise ToolError(f"how {_TOOL} sets {name} is not verified, so it is not tried; set it with the vendor's menu")
+    ended = _ask(runner, f"/c{index} set {spelling.write}={value}")
+    carried_out(ended, _TOOL, f"{name} of controller {index} could not be set to {value}")
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """Versions by component; an image that waits for a restart is `firmware.pending`."""
+    adapter = _controller(runner, index)
+    pending = first(adapter.settings, "Pending Images in Flash / Image name")
+    waits = {"firmware.pending": pending} if pending and pending.lower() != "no pending images" else {}
+    return {**adapter.firmware, **waits}
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+    """Put an image into the controller's flash. Raises ToolError; the caller reads the versions back."""
+    if image.component not in _DOWNLOADS:
+        raise ToolError(f"{_TOOL} downloads {', '.join(_DOWNLOADS)}, not {image.component}")
+    words = [f"/c{index}", "download", *_DOWNLOADS[image.component].split(), f"file={image.path}"]
+    ended = run_first(runner, PROGRAMS, [*words, "J", "nolog"], timeout=_DOWNLOAD_TIMEOUT)
+    carried_out(ended, _TOOL, f"{image.component} of controller {index} could not be downloaded")
+
+
+def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
+    """`reboot` while the image waits in flash, `none` when the controller runs it."""
+    versions = read_versions(runner, index)
+    return "none" if versions.get(image.component) == image.version else "reboot"
+
+
+def resolve(runner: Runner, node: str) -> tuple[str, ...]:
+    """The drives behind a volume's block device, by WWN or serial; empty when no controller has such a volume."""
+    return drives_behind(read_facts(runner), node)

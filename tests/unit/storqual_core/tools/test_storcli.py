@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""storcli and perccli: facts, volumes, settings and images, and every way in which they say no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.capabilities import FirmwareImage, VolumeFacts, VolumeRequest
+from storqual_core.command import Completed
+from storqual_core.errors import StorqualError, ToolError
+from storqual_core.tools import storcli
+from tests.replay import Call, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIXTURES = Path(__file__).parent / "fixtures" / "storcli"
+VOLUME = VolumeFacts("239", level="5")
+
+
+def said(name: str) -> str:
+    """A fixture."""
+    return (FIXTURES / f"{name}.json").read_text(encoding="utf-8")
+
+
+def call(words: str, answer: str = "done", rc: int = 0) -> Call:
+    """One command of the tool, answered with a fixture."""
+    return Call(f"storcli64 {words} J nolog", said(answer), rc=rc)
+
+
+def ended(text: str) -> Completed:
+    """A command that printed `text`."""
+    return Completed(("storcli64",), 0, text, "", 0.0)
+
+
+def facts() -> Any:
+    """The facts of the fixtures' one controller."""
+    calls = [
+        call("/call show all", "show_all"),
+        call("/c0/eall/sall show all", "drives"),
+        call("/c0/sall show all", "refused", 13),
+        call("/c0/vall show all", "volumes"),
+        call("/c0/v239 show init", "init"),
+        *(call(f"/c0/v239 show {words}", "idle") for words in ("bgi", "cc", "migrate")),
+    ]
+    replay = Replay(calls)
+    found = storcli.read_facts(replay)
+    replay.done()
+    return found
+
+
+def test_a_controller_is_read_with_drives_volumes_and_what_is_under_way() -> None:
+    """Addresses are hexadecimal, a package of zeros is none, a note is kept."""
+    found = facts()
+    (adapter,) = found.adapters
+    assert (adapter.index, adapter.model, adapter.serial) == ("0", "Example RAID 9", "EX0001")
+    assert (adapter.pci, adapter.driver, adapter.health) == ("0000:3b:00.0", "megaraid_sas", "Needs Attention")
+    assert adapter.firmware == {"firmware": "5.1.0", "bios": "7.1"}
+    assert adapter.settings["A Section Of Tomorrow / Novelty"] == "yes"
+    assert adapter.ports[0].wwn == "0x500062b200000010"
+    assert (adapter.enclosures[0].position, adapter.enclosures[0].slots) == ("252", 8)
+    (volume,) = adapter.volumes
+    assert (volume.id, volume.name, volume.level, volume.strip) == ("239", "scratch", "5", 65536)
+    assert (volume.members, volume.spares) == (("252:0", "252:1", "252:2"), ("252:3",))
+    assert (volume.size, volume.device) == (3906469888 * 512, "/dev/sdf")
+    assert volume.policies == {
+        "read_policy": "nora",
+        "write_policy": "awb",
+        "io_policy": "cached",
+        "disk_cache": "disable",
+    }
+    assert (volume.healthy, volume.progress) == (True, {"initialise": 12.0})
+    assert "a drive is in use (code 13)" in found.notes[0]
+
+
+def test_drives_have_exact_sizes_or_none() -> None:
+    """A rounded size is no size; an identity that is not available is none."""
+    (adapter,) = facts().adapters
+    drives = {drive.position: drive for drive in adapter.drives}
+    first, second = drives["252:0"], drives["252:1"]
+    assert (first.wwn, first.serial, first.size) == ("0x5000c50000000001", "SER0", 0x74706DB0 * 512)
+    assert first.counters == {"Media Error Count": 3, "Predictive Failure Count": 0, "Shield Counter": 0}
+    assert (second.wwn, second.size) == ("", None)
+    assert drives[":5"].state == "JBOD"
+    replay = Replay([call("x", "drives_without_enclosure")])
+    answer = storcli.data_of(replay(["storcli64", "x", "J", "nolog"]), "storcli")[0]
+    (drive,) = storcli.drives_of(answer, lambda _row: "")
+    assert (drive.position, drive.size) == (":7", 0x74706DB0 * 512)
+
+
+def test_a_volume_leads_to_its_drives() -> None:
+    """By WWN where the drive says one, else by serial."""
+    replay = Replay(
+        [
+            call("/call show all", "show_all"),
+            call("/c0/eall/sall show all", "drives"),
+            call("/c0/sall show all", "drives_without_enclosure"),
+            call("/c0/vall show all", "volumes"),
+            *(call(f"/c0/v239 show {words}", "idle") for words in ("init", "bgi", "cc", "migrate")),
+        ]
+    )
+    assert storcli.resolve(replay, "/dev/sdf") == ("0x5000c50000000001", "SER1", "0x5000c50000000003")
+
+
+def test_no_controller_is_no_error() -> None:
+    """The tool calls it a failure."""
+    assert storcli.read_facts(Replay([call("/call show all", "none", 1)])).adapters == ()
+    with pytest.raises(ToolError, match="storcli finds no controller 5"):
+        storcli.read_versions(Replay([call("/c5 show all", "none", 1)]), "5")
+
+
+def test_a_failure_with_data_is_read() -> None:
+    """One property failed; the rest is there."""
+    (adapter,) = storcli.parse_adapters(ended(said("half")))
+    assert (adapter.model, adapter.serial) == ("Example RAID 9", "EX0001")
+
+
+REQUEST = VolumeRequest("5", ("252:0", "252:1", "252:2"))
+ALL = {"read_policy": "ra", "write_policy": "wt", "io_policy": "direct"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "type=raid5 size=all drives=252:0,252:1,252:2"),
+        ({"strip": 65536, "name": "r5"}, "type=raid5 size=all name=r5 drives=252:0,252:1,252:2 strip=64"),
+        ({"policies": ALL}, "type=raid5 size=all drives=252:0,252:1,252:2 wt ra direct"),
+        (
+            {"level": "10", "members": ("252:0", "252:1", "252:2", "252:3")},
+            "type=raid10 size=all drives=252:0,252:1,252:2,252:3 PDperArray=2",
+        ),
+        (
+            {"level": "50", "members": tuple(f"252:{slot}" for slot in range(6))},
+            "type=raid50 size=all drives=252:0,252:1,252:2,252:3,252:4,252:5 PDperArray=3",
+        ),
+    ],
+)
+def test_a_volume_is_made_with_its_words_in_their_order(change: dict[str, Any], words: str) -> None:
+    """Spans for the levels that have them."""
+    replay = Replay([call(f"/c0 add vd {words}")])
+    storcli.create(replay, "0", VolumeRequest(**{**vars(REQUEST), **change}))
+    replay.done()
+
+
+def test_spares_are_added_after_the_volume() -> None:
+    """Drive by drive."""
+    replay = Replay(
+        [
+            call("/c0 add vd type=raid5 size=all drives=252:0,252:1,252:2"),
+            call("/c0/e252/s3 add hotsparedrive"),
+            call("/c0/s5 add hotsparedrive"),
+        ]
+    )
+    storcli.create(replay, "0", VolumeRequest(**{**vars(REQUEST), "spares": ("252:3", ":5")}))
+    replay.done()
+
+
+def test_what_cannot_be_made_is_refused_with_every_reason() -> None:
+    """Before the tool is started."""
+    request = VolumeRequest("50", ("252:0",), 1000, "a name", {"bitmap": "internal"})
+    with pytest.raises(ToolError) as told:
+        storcli.create(Replay([]), "0", request)
+    for words in ("RAID 50 needs 6 members", "powers of two from 8 KiB", "no bitmap", "names have up to 15"):
+        assert words in str(told.value)
+    odd = VolumeRequest("10", tuple("abcde"))
+    assert "needs an even number of members" in storcli.objections(odd)[0]
+    assert "make no RAID 7" in storcli.objections(VolumeRequest("7", ()))[0]
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda r: storcli.delete(r, "0", VOLUME), "/c0/v239 del force"),
+        (lambda r: storcli.set_policy(r, "0", VOLUME, "disk_cache", "disable"), "/c0/v239 set pdcache=off"),
+        (lambda r: storcli.set_policy(r, "0", VOLUME, "write_policy", "awb"), "/c0/v239 set wrcache=awb"),
+        (lambda r: storcli.set_policy(r, "0", VOLUME, "name", "x"), "/c0/v239 set name=x"),
+        (lambda r: storcli.set_policy(r, "0", VOLUME, "rebuild_rate", 60), "/c0 set rebuildrate=60"),
+        (lambda r: storcli.initialise(r, "0", VOLUME, "full"), "/c0/v239 start init full force"),
+        (lambda r: storcli.initialise(r, "0", VOLUME, "fast"), "/c0/v239 start init force"),
+        (lambda r: storcli.download(r, "0", FirmwareImage("/f.rom", "")), "/c0 download file=/f.rom"),
+        (
+            lambda r: storcli.download(r, "0", FirmwareImage("/f.rom", "", component="bios")),
+            "/c0 download bios file=/f.rom",
+        ),
+    ],
+)
+def test_a_change_is_one_command_and_believed_only_when_all_says_success(
+    act: Callable[[Replay], None], words: str
+) -> None:
+    """Status, every row, and the exit status."""
+    replay = Replay([call(words)])
+    act(replay)
+    replay.done()
+    with pytest.raises(ToolError, match=r"a drive is in use \(code 13\); command: storcli64"):
+        act(Replay([call(words, "refused", 13)]))
+    with pytest.raises(ToolError, match="storcli ended with status 255"):
+        act(Replay([call(words, rc=255)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("read_policy", "adaptive"), ("bitmap", "none"), ("interrupt_coalescing_depth", 4)]
+)
+def test_what_is_not_verified_is_not_tried(name: str, value: str | int) -> None:
+    """No command is run."""
+    with pytest.raises(ToolError, match=r"knows no .*" + name):
+        storcli.set_policy(Replay([]), "0", VOLUME, name, value)
+    with pytest.raises(ToolError, match=f"how storcli sets {name} is not verified"):
+        storcli.write_setting(Replay([]), "0", name, value)
+
+
+def test_components_and_kinds_that_the_tool_does_not_have_are_refused() -> None:
+    """With those that it has."""
+    with pytest.raises(ToolError, match="downloads firmware, package, bios, efibios, not nvdata"):
+        storcli.download(Replay([]), "0", FirmwareImage("/f", "", component="nvdata"))
+    with pytest.raises(ToolError, match="initialises fast or full, not none"):
+        storcli.initialise(Replay([]), "0", VOLUME, "none")
+
+
+def test_settings_have_canonical_names_and_plain_numbers() -> None:
+    """From the table of policies."""
+    found = storcli.read_settings(Replay([call("/c0 show all", "show_all")]), "0")
+    assert found == {"rebuild_rate": 30, "interrupt_coalescing_depth": 16, "interrupt_coalescing_timeout": 50}
+
+
+def test_an_image_that_waits_needs_a_reboot() -> None:
+    """Until the controller runs it."""
+    image = FirmwareImage("/f.rom", "", version="5.2.0")
+    calls = [call("/c0 show all", "show_all") for _ in range(3)]
+    replay = Replay(calls)
+    assert storcli.read_versions(replay, "0")["firmware.pending"] == "5.2.0"
+    assert storcli.activation(replay, "0", image) == "reboot"
+    assert storcli.activation(replay, "0", FirmwareImage("/f.rom", "", version="5.1.0")) == "none"
+
+
+ALL_TEXTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.iterdir())]
+
+
+@given(st.sampled_from(ALL_TEXTS), st.data())
+def test_any_damage_is_read_or_refused_with_a_sentence(text: str, data: st.DataObject) -> None:
+    """Cut off, something between, a value of another kind, words of another language."""
+    place = data.draw(st.integers(0, len(text)))
+    kind = data.draw(st.sampled_from(["cut", "insert", "retype"]))
+    if kind == "cut":
+        text = text[:place]
+    elif kind == "insert":
+        text = text[:place] + data.draw(st.text(max_size=20)) + text[place:]
+    else:
+        old = data.draw(st.sampled_from(['"Success"', ": 0", ": [", '"931.000 GB"', ": {", '"Controllers": [']))
+        new = data.draw(
+            st.sampled_from(["null", ": null", '"Erfolgreich"', ": 1,5", ": [[", '"931,000 Go"', ": 1e999"])
+        )
+        text = text.replace(old, new, 1)
+    for parse in (storcli.parse_adapters, storcli.parse_volumes):
+        try:
+            parse(ended(text))
+        except StorqualError as problem:
+            assert "storcli" in str(problem)  # noqa: PT017 - either outcome is right
+
+
+def test_recorded_outputs_are_read_or_refused_with_a_sentence(transcripts: Path) -> None:
+    """Of adapters of three generations and two vendors."""
+    models = {}
+    for path in sorted([*(transcripts / "storcli").iterdir(), *(transcripts / "perccli").iterdir()]):
+        try:
+            adapters = storcli.parse_adapters(ended(path.read_text(encoding="utf-8")))
+        except ToolError as problem:
+            models[path.name] = str(problem)[:40]
+            continue
+        models[path.name] = " ".join(f"{adapter.model}:{len(adapter.drives)}" for adapter in adapters)
+    assert models["h755_call_show_all.json"] == "PERC H755 Front:8"
+    assert models["hba9500-8i_call_show_all.json"] == "HBA 9500-8i:29"
+    assert models["three_controllers_call_show.json"] == "AVAGO 3108 MegaRAID:18 AVAGO 3108 MegaRAID:18 LSI3008-IR:3"
+    assert models["none_no_controller_found.json"] == models["none_number_of_controllers_0.json"] == ""
+    assert models["err_set_good_errcd255.json"].startswith("storcli could not read: Operation not")
+    assert models["text_m5110e_leading_failure.txt"].startswith("storcli printed no JSON object")

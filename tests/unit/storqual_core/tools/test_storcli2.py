@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""storcli2 and perccli2: another grammar, other words for the same things, failures with a status of 0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.capabilities import VolumeFacts, VolumeRequest
+from storqual_core.command import Completed
+from storqual_core.errors import StorqualError, ToolError
+from storqual_core.tools import storcli2
+from tests.replay import Call, Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIXTURES = Path(__file__).parent / "fixtures" / "storcli2"
+VOLUME = VolumeFacts("1", level="1")
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FIXTURES.iterdir())}
+
+
+def call(words: str, answer: str = "done") -> Call:
+    """One command of the tool, answered with a fixture."""
+    return Call(f"storcli2 {words} J", TEXTS[answer])
+
+
+def ended(text: str) -> Completed:
+    """A command that printed `text`."""
+    return Completed(("storcli2",), 0, text, "", 0.0)
+
+
+def reading() -> Replay:
+    """The commands of a look at everything."""
+    return Replay(
+        [
+            call("show", "show"),
+            call("/c0 show all", "show_all"),
+            call("/c0/eall/sall show all", "drives"),
+            call("/c0/vall show all", "volumes"),
+        ]
+    )
+
+
+def test_a_controller_is_read_with_drives_and_volumes() -> None:
+    """State and status are one thing here, package and firmware are two."""
+    (adapter,) = storcli2.read_facts(reading()).adapters
+    assert (adapter.index, adapter.model, adapter.vendor, adapter.pci) == (
+        "0",
+        "Example 96",
+        "Example",
+        "0000:16:00.0",
+    )
+    assert adapter.firmware == {"firmware": "8.1.1", "package": "8.1.0"}
+    assert [drive.state for drive in adapter.drives] == ["Conf Online", "Conf Offline", "UConf Good"]
+    assert adapter.drives[0].wwn == "0x5000c50000000010"
+    (volume,) = adapter.volumes
+    assert (volume.level, volume.healthy, volume.strip) == ("1", False, 65536)
+    assert volume.policies == {"read_policy": "nora", "write_policy": "wb", "disk_cache": "disable"}
+    assert (volume.members, volume.device) == (("306:0", "306:1"), "/dev/sdq")
+    assert volume.wwn == "0x600062b200000020aabbccdd00112233"
+
+
+def test_a_volume_leads_to_its_drives() -> None:
+    """By WWN; the one that says none is left out."""
+    assert storcli2.resolve(reading(), "/dev/sdq") == ("0x5000c50000000010",)
+
+
+def test_no_controller_is_no_error_and_no_volume_is_one() -> None:
+    """Both end with status 0."""
+    assert storcli2.read_facts(Replay([call("show", "none")])).adapters == ()
+    with pytest.raises(ToolError, match=r"Invalid VD number \(code 255\)"):
+        storcli2.parse_volumes(ended(TEXTS["no_volume"]))
+    with pytest.raises(ToolError, match="finds no controller 3"):
+        storcli2.read_versions(Replay([call("/c3 show all", "none")]), "3")
+
+
+def test_plain_text_is_told_with_what_it_says() -> None:
+    """Although JSON was asked for."""
+    with pytest.raises(ToolError, match="answered in plain text: syntax error, unexpected TOKEN_EXAMPLE"):
+        storcli2.set_policy(Replay([call("/c0/v1 set wrcache=wt", "plain")]), "0", VOLUME, "write_policy", "wt")
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda r: storcli2.delete(r, "0", VOLUME), "/c0/v1 delete"),
+        (lambda r: storcli2.set_policy(r, "0", VOLUME, "write_policy", "wt"), "/c0/v1 set wrcache=wt"),
+        (
+            lambda r: storcli2.create(
+                r, "0", VolumeRequest("1", ("306:0", "306:1"), policies={"read_policy": "ra", "write_policy": "wb"})
+            ),
+            "/c0 add vd r1 drives=306:0,306:1 wb ra",
+        ),
+    ],
+)
+def test_a_change_is_one_command(act: Callable[[Replay], None], words: str) -> None:
+    """Never two policies at once."""
+    replay = Replay([call(words)])
+    act(replay)
+    replay.done()
+    with pytest.raises(ToolError, match="Invalid VD number"):
+        act(Replay([call(words, "no_volume")]))
+
+
+def test_what_is_not_verified_is_refused_with_every_reason() -> None:
+    """No command is run."""
+    request = VolumeRequest("5", ("a",), 65536, "n", {"io_policy": "direct"}, "full", ("b",))
+    with pytest.raises(ToolError) as told:
+        storcli2.create(Replay([]), "0", request)
+    for words in (
+        "needs 3 members",
+        "no io_policy to set",
+        "a strip is",
+        "a name is",
+        "hot spares is",
+        "initialisation",
+    ):
+        assert words in str(told.value)
+    assert "how storcli2 makes RAID 60 is not verified" in storcli2.objections(VolumeRequest("60", ()))[0]
+    with pytest.raises(ToolError, match="knows no io_policy"):
+        storcli2.set_policy(Replay([]), "0", VOLUME, "io_policy", "direct")
+
+
+@given(st.sampled_from(sorted(TEXTS.values())), st.data())
+def test_any_damage_is_read_or_refused_with_a_sentence(text: str, data: st.DataObject) -> None:
+    """Cut off, something between, a value of another kind."""
+    place = data.draw(st.integers(0, len(text)))
+    kind = data.draw(st.sampled_from(["cut", "insert", "retype"]))
+    if kind == "cut":
+        text = text[:place]
+    elif kind == "insert":
+        text = text[:place] + data.draw(st.text(max_size=20)) + text[place:]
+    else:
+        old = data.draw(st.sampled_from(['"Success"', ": {", ": [", '"VD Info": {', '"NR,WB"']))
+        text = text.replace(old, data.draw(st.sampled_from(["null", ": null, ", "[[", '"Échec"', ": 7"])), 1)
+    for parse in (lambda end: storcli2.parse_adapters(end, "0"), storcli2.parse_volumes):
+        try:
+            parse(ended(text))
+        except StorqualError as problem:
+            assert "storcli2" in str(problem)  # noqa: PT017 - either outcome is right
+
+
+def test_recorded_outputs_are_read_or_refused_with_a_sentence(transcripts: Path) -> None:
+    """Of a RAID adapter and of an HBA."""
+    drives, refused = {}, {}
+    for path in sorted((transcripts / "storcli2").iterdir()):
+        try:
+            drives[path.name] = len(storcli2.parse_adapters(ended(path.read_text(encoding="utf-8")), "0")[0].drives)
+        except ToolError as problem:
+            refused[path.name] = str(problem)
+    assert drives["mr9660-16i_c0_show_all.json"] == 24
+    assert drives["ehba9600-24i_c0_show.json"] == 10
+    assert "TOKEN_WRITE_CACHE" in refused["plaintext_despite_J_combined_set.txt"]
+    assert "finds no controller" in refused["none_number_of_controllers_0.json"]
