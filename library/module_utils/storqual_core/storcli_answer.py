@@ -101,17 +101,17 @@ def answers_of(text: str, tool: str) -> list[Answer]:
     return answers
 
 
-def data_of(ended: Completed, tool: str) -> list[Answer]:
-    """The answers of a reading command: those with data, none for what does not exist.
+def data_of(text: str, tool: str) -> list[Answer]:
+    """The answers to a reading command: those with data, none for what does not exist.
 
     Raises ToolError when a controller failed and gave no data.
     """
     found = []
-    for answer in answers_of(ended.stdout, tool):
+    for answer in answers_of(text, tool):
         if answer.nothing:
             continue
         if not answer.data and answer.complaints:
-            raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}; command: {ended.line}")
+            raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}")
         found.append(answer)
     return found
 

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from storqual_core.bench_state import read_saved
 from storqual_core.command import run
-from storqual_core.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from storqual_core.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kernel_boot import System
 from storqual_core.own_volumes import volume_uuid
 from storqual_core.provisioned import PartialError
@@ -23,17 +23,10 @@ from storqual_core.scratch_stamp import STAMP, read_stamp
 from tests.bench_tree import MIB, STATE, BenchTree
 from tests.fake_md import Array, FakeMd
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 IDS = [f"0x5000c5000000000{place}" for place in range(1, 6)]
 SMALL = 4 * MIB
 FOREIGN = "11111111-2222-3333-4444-555555555555"
 VOLUME = {"adapter": "sym", "level": "5", "strip": "64k", "name": "r5", "members": IDS[:3]}
-
-
-class PowerCutError(Exception):
-    """The bench is gone at this moment."""
 
 
 @pytest.fixture
@@ -325,36 +318,3 @@ def test_a_failing_mdadm_leaves_drives_that_the_restore_clears(md: FakeMd) -> No
     md.fail = ""
     assert put_back(md)["restored"]
     assert not any(IDS[0] in drive for drive in Ledger.read(md.tree.machine.path(STATE)).made)
-
-
-def cut_at(md: FakeMd, moment: int, *, after: bool) -> Callable[..., Any]:
-    """A runner that dies before or after its nth command."""
-    count = 0
-
-    def runner(argv: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        if count == moment and not after:
-            raise PowerCutError
-        ended = md(argv, **options)
-        if count == moment:
-            raise PowerCutError
-        return ended
-
-    return runner
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("moment", [3, 4, 5, 7])
-def test_after_a_power_cut_the_next_run_brings_what_was_declared(md: FakeMd, moment: int, *, after: bool) -> None:
-    """At the stop of one layout, the making of another, and behind it; and the restore then leaves nothing."""
-    provision(md, VOLUME)
-    other = {**VOLUME, "strip": "128k"}
-    with suppress(PowerCutError, StorqualError):
-        provision(md, other, runner=cut_at(md, moment, after=after))
-    assert {entry["name"]: entry["read_back"] for entry in provision(md, other)["settings"]}["raid.strip"] == 131072
-    with suppress(PowerCutError, StorqualError):
-        put_back(md, cut_at(md, moment, after=after))
-    put_back(md)
-    assert md.arrays == {}
-    assert all(stamped(md.tree, f"sd{'abc'[place]}", IDS[place]) for place in range(3))

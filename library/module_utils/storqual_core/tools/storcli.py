@@ -103,11 +103,11 @@ def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
     adapters = []
     notes = []
-    for adapter in parse_adapters(_ask(runner, "/call show all")):
+    for adapter in parse_adapters(_ask(runner, "/call show all").stdout):
         known = {drive.position: drive for drive in adapter.drives}
         for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
             try:
-                answers = data_of(_ask(runner, words), _TOOL)
+                answers = data_of(_ask(runner, words).stdout, _TOOL)
             except ToolError as problem:
                 # drives in enclosures and those without are asked for apart, and an adapter may know one way only
                 notes.append(str(problem))
@@ -118,7 +118,7 @@ def read_facts(runner: Runner) -> ToolFacts:
     return ToolFacts(tuple(adapters), tuple(notes))
 
 
-def parse_adapters(ended: Completed) -> tuple[AdapterFacts, ...]:
+def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     """The controllers of `/call show all` (or `show`), with the drives and volumes listed there. Raises ToolError."""
     return tuple(
         replace(
@@ -126,7 +126,7 @@ def parse_adapters(ended: Completed) -> tuple[AdapterFacts, ...]:
             drives=drives_of(answer, _state),
             volumes=tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST"))),
         )
-        for answer in data_of(ended, _TOOL)
+        for answer in data_of(text, _TOOL)
     )
 
 
@@ -167,7 +167,7 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     """The volumes of one controller, with strip, members and what is under way. Raises ToolError."""
-    volumes = parse_volumes(_ask(runner, f"/c{index}/vall show all"))
+    volumes = parse_volumes(_ask(runner, f"/c{index}/vall show all").stdout)
     return tuple(
         replace(volume, progress={} if _idle(volume) else progress(runner, index, volume)) for volume in volumes
     )
@@ -177,10 +177,10 @@ def _idle(volume: VolumeFacts) -> bool:
     return volume.settings.get("Active Operations", "") == "None"
 
 
-def parse_volumes(ended: Completed) -> tuple[VolumeFacts, ...]:
+def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     """The volumes of `/cN/vall show all`, none where there is none. Raises ToolError."""
     found = []
-    for answer in data_of(ended, _TOOL):
+    for answer in data_of(text, _TOOL):
         for key, rows in answer.data.items():
             if re.match(r"\A/c\d+/v\d+\Z", key) and as_list(rows):
                 found.append(_detailed(as_list(rows)[0], answer.data))
@@ -296,7 +296,7 @@ def initialise(runner: Runner, index: str, volume: VolumeFacts, kind: str) -> No
 
 
 def _controller(runner: Runner, index: str) -> AdapterFacts:
-    adapters = parse_adapters(_ask(runner, f"/c{index} show all"))
+    adapters = parse_adapters(_ask(runner, f"/c{index} show all").stdout)
     if len(adapters) != 1:
         raise ToolError(f"{_TOOL} finds no controller {index}")
     return adapters[0]

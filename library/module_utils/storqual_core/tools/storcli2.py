@@ -72,30 +72,34 @@ def _ask(runner: Runner, words: str) -> Completed:
 def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
     adapters = []
-    for answer in data_of(_ask(runner, "show"), _TOOL):
+    for answer in data_of(_ask(runner, "show").stdout, _TOOL):
         for row in as_list(answer.data.get("System Overview")):
             index = as_text(as_mapping(row).get("Ctrl"))
-            (adapter,) = parse_adapters(_ask(runner, f"/c{index} show all"), index)
+            adapter = _controller(runner, index)
             known = {drive.position: drive for drive in adapter.drives}
-            for details in data_of(_ask(runner, f"/c{index}/eall/sall show all"), _TOOL):
+            for details in data_of(_ask(runner, f"/c{index}/eall/sall show all").stdout, _TOOL):
                 known.update({drive.position: drive for drive in drives_of(details, _state)})
             adapters.append(replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index)))
     return ToolFacts(tuple(adapters))
 
 
-def parse_adapters(ended: Completed, index: str) -> tuple[AdapterFacts, ...]:
-    """The one controller of `/cN show all` (or `show`). Raises ToolError when it is not there."""
-    found = tuple(
+def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
+    """The controller of `/cN show all` (or `/cN show`); none when there is no such controller. Raises ToolError."""
+    return tuple(
         replace(
             adapter_of(answer, _FIRMWARE),
             drives=drives_of(answer, _state),
             volumes=tuple(_listed(as_mapping(row), answer.data) for row in as_list(answer.data.get("VD LIST"))),
         )
-        for answer in data_of(ended, _TOOL)
+        for answer in data_of(text, _TOOL)
     )
+
+
+def _controller(runner: Runner, index: str) -> AdapterFacts:
+    found = parse_adapters(_ask(runner, f"/c{index} show all").stdout)
     if len(found) != 1:
-        raise ToolError(f"{_TOOL} finds no controller {index}; command: {ended.line}")
-    return found
+        raise ToolError(f"{_TOOL} finds no controller {index}")
+    return found[0]
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -129,17 +133,17 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     """The volumes of one controller, with strip and members. Raises ToolError."""
-    return parse_volumes(_ask(runner, f"/c{index}/vall show all"))
+    return parse_volumes(_ask(runner, f"/c{index}/vall show all").stdout)
 
 
-def parse_volumes(ended: Completed) -> tuple[VolumeFacts, ...]:
+def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     """The volumes of `/cN/vall show all` or `/cN/vN show all`. Raises ToolError, also for a number that is none."""
     found = []
-    for answer in data_of(ended, _TOOL):
+    for answer in data_of(text, _TOOL):
         wrong = answer.complaints
         entries = as_list(answer.data.get("Virtual Drives"))
         if wrong and not entries:
-            raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}; command: {ended.line}")
+            raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
         found += [_detailed(as_mapping(entry)) for entry in entries]
     return tuple(found)
 
@@ -210,7 +214,7 @@ def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """Versions by component; package and firmware are two things here."""
-    return parse_adapters(_ask(runner, f"/c{index} show all"), index)[0].firmware
+    return _controller(runner, index).firmware
 
 
 def resolve(runner: Runner, node: str) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from storqual_core.capabilities import VolumeFacts, VolumeRequest
 from storqual_core.errors import ToolError
@@ -127,34 +125,3 @@ def test_a_policy_that_md_does_not_have_is_refused() -> None:
     """Without asking mdadm."""
     with pytest.raises(ToolError, match="md has no write_policy that can be set"):
         mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")
-
-
-@given(st.sampled_from([REBUILDING, WAITING]), st.data())
-def test_any_damage_is_read_or_refused_with_a_sentence(text: str, data: st.DataObject) -> None:
-    """Cut off, lines of another output between, digits and words of another language."""
-    lines = text.splitlines(keepends=True)
-    lines = lines[: data.draw(st.integers(0, len(lines)))]
-    strange = [
-        "État : propre, dégradé\n",
-        "  Chunk Size : 64\u041a\n",
-        "mdadm: warning\n",
-        "\x00\x1b[31m\n",
-        "   : \n",
-        "64,5 %\n",
-    ]
-    for _ in range(data.draw(st.integers(0, 3))):
-        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.one_of(st.sampled_from(strange), st.text())))
-    try:
-        volume = mdadm.parse_detail("".join(lines))
-    except ToolError as problem:
-        assert "mdadm" in str(problem)  # noqa: PT017 - either outcome is right
-        return
-    assert volume.id.startswith("/dev/")
-
-
-def test_recorded_outputs_are_read(transcripts: Path) -> None:
-    """Old and new metadata, a container's member, one that is rebuilt."""
-    for path in sorted((transcripts / "mdadm").iterdir()):
-        volume = mdadm.parse_detail(path.read_text(encoding="utf-8"))
-        assert volume.level == "1", path.name
-        assert len(volume.members) == 2, path.name
