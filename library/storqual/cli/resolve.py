@@ -39,4 +39,11 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
         (drive, "  ".join(f"{name}={value}" for name, value in settings.items()))
         for drive, settings in roles["drives"].items()
     ]
+    pairs += [
+        (
+            f"{volume['adapter']} volume",
+            "  ".join(f"{name}={value}" for name, value in volume.items() if name != "adapter"),
+        )
+        for volume in roles["volumes"]
+    ]
     print_pairs([*pairs, *((name, roles[name]) for name in ("kernel", "cmdline", "modules"))])
