@@ -116,15 +116,15 @@ class ControllerVolumes:
         going = list(delete)
         ours = {drive for volume in going if volume.this_run for drive in volume.drives}
         drives = {*wish.drives, *(drive for volume in going for drive in volume.drives)} - ours
-        known = {claim.id for claim in self.claims}
-        found = [
-            refusal
-            for claim in self.claims
-            if claim.id in drives
-            for refusal in missing_consent(claim, known, self.consent)
-        ]
-        found += [refusal for volume in going for refusal in self._used(volume)]
+        found = [*self._unconsented(drives), *(refusal for volume in going for refusal in self._used(volume))]
         return [str(refusal) for refusal in found]
+
+    def _unconsented(self, drives: Collection[str]) -> Iterator[Refusal]:
+        """What consent lacks for these drives, none of which anybody can look at."""
+        known = {claim.id for claim in self.claims}
+        for claim in self.claims:
+            if claim.id in drives:
+                yield from missing_consent(claim, known, self.consent)
 
     def _used(self, volume: Existing) -> Iterator[Refusal]:
         """Who uses a volume's block device, its partitions, and what is made of them."""
@@ -144,17 +144,8 @@ class ControllerVolumes:
 
     def delete(self, volume: Existing) -> list[str]:
         """Delete a volume. Raises GuardRefusalError without consent or when it is used, ToolError."""
-        foreign = () if volume.this_run else tuple(volume.drives)
-        known = {claim.id for claim in self.claims}
-        refusals = [
-            *(
-                refusal
-                for claim in self.claims
-                if claim.id in foreign
-                for refusal in missing_consent(claim, known, self.consent)
-            ),
-            *self._used(volume),
-        ]
+        foreign = () if volume.this_run else volume.drives
+        refusals = [*self._unconsented(foreign), *self._used(volume)]
         if refusals:
             raise GuardRefusalError([str(refusal) for refusal in refusals])
         self.tool.delete(self.runner, volume.adapter, volume.facts)
@@ -173,14 +164,8 @@ class ControllerVolumes:
         Raises GuardRefusalError, ToolError before the first write, PartialError after it.
         """
         made = Ledger.read(self.machine.path(self.state_dir))
-        kept = [drive for drive in wish.drives if wish.key not in made.made.get(drive, ())]
-        known = {claim.id for claim in self.claims}
-        refusals = [
-            refusal
-            for claim in self.claims
-            if claim.id in kept and wish.key not in self.made_now
-            for refusal in missing_consent(claim, known, self.consent)
-        ]
+        known = wish.key in self.made_now or all(wish.key in made.made.get(drive, ()) for drive in wish.drives)
+        refusals = [] if known else list(self._unconsented(wish.drives))
         if refusals:
             raise GuardRefusalError([str(refusal) for refusal in refusals])
         places = self._places(self.tool.read_facts(self.runner))
