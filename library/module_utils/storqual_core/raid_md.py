@@ -20,6 +20,7 @@ from .guard_claims import Claim, VolumeClaim
 from .guard_rules import chosen, topmost
 from .guard_snapshot import look
 from .machine import Machine
+from .own_volumes import own_volumes
 from .provisioned import PartialError
 from .raid_plan import Existing, Wish
 from .scratch_ledger import Ledger
@@ -137,10 +138,12 @@ class MdVolumes:
             nodes = {drive: held.release(drive) for drive in wish.drives}
             steps = [f"{wish.owner}: RAID {wish.level} of {len(wish.members)} drives made"]
             self._after([f"{wish.owner}: mdadm was started"], lambda: self._make(self._request(wish, nodes)))
-        made = VolumeClaim(wish.owner, self._device(wish), wish.key, wish.drives)
 
         def verify() -> list[str]:
-            with self._hold(claims, "write", [made]):
+            made = [volume for volume in own_volumes(self.machine, self.state_dir, claims) if volume.uuid == wish.key]
+            if not made:
+                raise ToolError(f"{wish.owner}: the kernel shows no array {wish.key} after mdadm made it")
+            with self._hold(claims, "write", made):
                 return []
 
         return steps + self._after(steps, verify)

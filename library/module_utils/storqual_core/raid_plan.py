@@ -147,7 +147,7 @@ def read_wishes(volumes: Iterable[Mapping[str, Any]]) -> list[Wish]:
             continue
         missing = [name for name in _NEEDED if not plain.get(name)]
         if missing:
-            problems.append(f"{place}: found no {' and no '.join(missing)}, expected both")
+            problems.append(f"{place}: found no {' and no '.join(missing)}, expected a level and members")
             continue
         wish = _wish(str(given.get("adapter", "")), plain)
         for drive in wish.drives:

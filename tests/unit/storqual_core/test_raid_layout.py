@@ -200,7 +200,7 @@ def test_a_member_with_data_is_refused(md: FakeMd) -> None:
     [
         ({**VOLUME, "level": "7"}, "raid.level: '7' is not one of"),
         ({**VOLUME, "chunk": 4}, "raid.chunk is not a known setting"),
-        ({"adapter": "sym", "level": "5"}, "found no members, expected both"),
+        ({"adapter": "sym", "level": "5"}, "found no members, expected a level and members"),
         ({**VOLUME, "members": [*IDS[:2], "0x5000c500ffffffff"]}, "no adapter of this bench has a claim on it"),
         ({**VOLUME, "tool": "mdadmm"}, "raid.tool 'mdadmm' makes no volumes"),
     ],
