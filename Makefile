@@ -1,7 +1,7 @@
 # Every target sets up what it needs first; any of them works on a fresh machine, in any order.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help qualify test test-fast test-long lint benchmark bench-up bench-down clean setup setup-bench
+.PHONY: help qualify methods test test-fast test-long lint benchmark bench-up bench-down clean setup setup-bench
 
 BASELINE ?= stable
 CANDIDATE ?= backport
@@ -20,6 +20,9 @@ setup-bench:
 
 qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; zero when the gate passes
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
+
+methods: setup-bench ## the five published methods on the virtual bench, each with its report
+	@PROFILE=$(PROFILE) ci/methods
 
 test: setup-bench ## all tests, the virtual bench included
 	@$(BIN)/python -m pytest tests -m 'not long'

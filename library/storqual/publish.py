@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a measured run to what people read: close it, judge it, write its log and its report."""
+"""From a measured run to what people read: close it, judge it, write its log and its report, and audit the report."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storqual.audit import Status, audit, audit_document
 from storqual.judge.verdict import judge_run
 from storqual.model import WAIVERS, beside_inventory
 from storqual.pytest_plugin import publish_log, run_checks
 from storqual.report import build_report
 from storqual.report.export import write_ocp
-from storqual.store import append_event, finish_run, read_run_json
+from storqual.store import append_event, finish_run, read_run_json, write_json
+from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Published", "publish"]
+
+_MOST_TOLD = 10
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,12 @@ class Published:
 
 
 def publish(run: Path, *, waivers: Path | None = None) -> Published:
-    """Write run.json's end, checks.jsonl, verdict.json, pytest.html, junit.xml, report.html and ocp.jsonl of `run`.
+    """Write the end of run.json, checks, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
 
     Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
     nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
-    accepted by `waivers`, without it by `waivers.yml` beside the inventory that the run was planned from.
+    accepted by `waivers`, without it by `waivers.yml` beside the inventory that the run was planned from. The report
+    is audited as the published ones are: raises StorqualError when it states what its own data does not say.
     Raises BadInputError for a run that is signed: it is not published again.
     """
     append_event(run, "run_finished", {})
@@ -58,4 +63,21 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     verdict = judge_run(run, waivers=waivers or beside_inventory(WAIVERS, inventories))
     append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
-    return Published(run=run, verdict=verdict, report=build_report(run), log=log, ocp=write_ocp(run))
+    report = build_report(run)
+    _audited(run, report)
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run))
+
+
+def _audited(run: Path, report: Path) -> None:
+    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
+    claims = audit([run])
+    write_json(run / "audit.json", audit_document(claims))
+    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
+    if not wrong:
+        return
+    refused = report.with_name("report.refused.html")
+    report.replace(refused)
+    told = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
+    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
+    head = f"{refused}: not published, {len(wrong)} statements do not agree with the run's own data"
+    raise StorqualError("\n".join([head, *told, *more]))

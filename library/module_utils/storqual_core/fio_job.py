@@ -35,7 +35,7 @@ _ENGINES = frozenset(
 )
 _LOGS = frozenset({"iops", "lat", "hist"})
 _KEYS = frozenset(
-    "rw bs iodepth numjobs ioengine direct runtime_s ramp_s rwmixread options seed fallback logs log_ms".split()  # noqa: SIM905 - one list of words
+    "rw bs iodepth numjobs ioengine direct runtime_s ramp_s rwmixread zones options seed fallback logs log_ms".split()  # noqa: SIM905 - one list of words
 )
 
 
@@ -49,7 +49,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class FioAsk:
-    """The `fio` part of a launch: pattern, block size (bytes), depth and jobs per drive, times (seconds)."""
+    """The `fio` part of a launch: pattern, block size (bytes), depth and jobs per drive, times (seconds).
+
+    With `zones` each job has its own part of every target, in order; else all jobs work on all of it.
+    """
 
     rw: str
     bs: int
@@ -60,6 +63,7 @@ class FioAsk:
     runtime_s: float
     ramp_s: float
     rwmixread: int | None
+    zones: bool
     options: Mapping[str, str]
     seed: int | None
     fallback: tuple[Variant, ...]
@@ -151,9 +155,17 @@ def build_argv(
         ]
         if target.offset:
             argv.append(f"--offset={target.offset}")
-        if target.size:
-            argv.append(f"--size={target.size}")
+        size = _zone(ask, target) if ask.zones else target.size
+        if size:
+            argv.append(f"--size={size}")
+            if ask.zones:
+                argv.append(f"--offset_increment={size}")
     return argv
+
+
+def _zone(ask: FioAsk, target: FioTarget) -> int:
+    """The bytes of a target that each of its jobs has for itself, in whole blocks."""
+    return max(target.size // ask.numjobs // ask.bs, 1) * ask.bs
 
 
 def _log_options(ask: FioAsk, prefix: str) -> list[str]:
@@ -216,6 +228,7 @@ def read_ask(entry: object, where: str, problems: list[str]) -> FioAsk | None:
         runtime_s=seconds("runtime_s", 0.001),
         ramp_s=seconds("ramp_s", 0.0),
         rwmixread=None if mix is None else whole("rwmixread", None, 0, 100),
+        zones=bool(whole("zones", 0, 0, 1)),
         options=read_options(entry.get("options") or {}, bad),
         seed=None if seed is None else whole("seed", None, 1, (1 << 63) - 1),
         fallback=_read_fallback(entry.get("fallback") or [], bad),

@@ -8,7 +8,7 @@ that reads the facts, because a second call would cost an emulated bench seconds
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from .identity import normalise_wwn, same_text
 from .machine import visible
@@ -27,10 +27,12 @@ def compare(facts: _Facts, adapters: Mapping[str, _Facts], *, kind: str = "hardw
     if kind == "local":
         return []
     problems = [*_twice_declared(adapters)]
+    taken = {_text(declared, "pci").lower() for declared in adapters.values()}
     for alias, declared in adapters.items():
         found = _adapter(alias, declared, facts["adapters"], problems)
         for place, drive in enumerate(declared.get("drives") or ()):
-            problems.extend(_drive(f"adapter {alias}, drive {place + 1}", drive, found, facts["drives"]))
+            where = f"adapter {alias}, drive {place + 1}"
+            problems.extend(_drive(where, drive, found, facts["drives"], taken))
     problems.extend(_one_name_twice(facts, adapters))
     return problems
 
@@ -86,7 +88,17 @@ def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: 
     return found
 
 
-def _drive(where: str, declared: _Facts, adapter: _Facts | None, present: Sequence[_Facts]) -> Iterator[str]:
+def _behind(address: str, adapter: str, taken: Collection[str]) -> bool:
+    """Whether a drive at a PCI address is on an adapter: at its own, or at another function of its card.
+
+    A card of several channels is several functions in one slot; one that is declared by itself is another adapter.
+    """
+    return address == adapter or (address.partition(".")[0] == adapter.partition(".")[0] and address not in taken)
+
+
+def _drive(
+    where: str, declared: _Facts, adapter: _Facts | None, present: Sequence[_Facts], taken: Collection[str]
+) -> Iterator[str]:
     wwn, serial = _wwn(declared), _text(declared, "serial")
     if wwn:
         found = [drive for drive in present if drive["wwn"] == wwn]
@@ -113,7 +125,7 @@ def _drive(where: str, declared: _Facts, adapter: _Facts | None, present: Sequen
         else:
             if size != drive["size"]:
                 yield f"{name}: its size is {drive['size']} bytes, the inventory says {size}"
-    if adapter is not None and drive["adapter"] != adapter["pci"]:
+    if adapter is not None and not _behind(drive["adapter"], adapter["pci"], taken):
         yield f"{name}: it is on the adapter at {drive['adapter'] or 'no PCI address'}, not on {adapter['pci']}"
 
 

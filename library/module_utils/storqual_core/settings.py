@@ -297,6 +297,7 @@ raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); b
 os.governor text : CPU frequency governor, where the bench has one
 os.irq_affinity mapping : adapter alias to the list of CPUs that take its interrupts
 os.nr_requests integer 1..65535 : drive.nr_requests for every drive under test
+os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus) : /proc/cmdline after the boot
 os.cmdline list reboot : arguments added to the kernel command line : /proc/cmdline after the boot
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all` : the emulator's answer
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics : the panic is in the console log

@@ -16,7 +16,7 @@ from storqual.model.shape import did_you_mean
 from storqual.resources import suites_folder
 from storqual_core.errors import BadInputError
 
-__all__ = ["PublishedValue", "overlays", "published_value"]
+__all__ = ["PublishedValue", "overlays", "published_reports", "published_value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def published_value(name: str) -> PublishedValue:
     report = _report(report_name)
     figures = Figures(report.figures)
     try:
-        reference = parse_reference(figure_name)
+        reference = _reference(figure_name)
         return _value(report, figures.figure(reference), reference.cell, float(figures.number(reference).value))
     except (KeyError, ValueError) as problem:
         known = [figure.id for figure in report.figures]
@@ -60,11 +60,26 @@ def overlays(report_name: str, metric: str) -> list[PublishedValue]:
     ]
 
 
+def _reference(name: str) -> Reference:
+    """A figure, or one cell of a series; a label may hold blanks. Raises ValueError."""
+    series, bracket, label = name.partition("[")
+    if not bracket:
+        return parse_reference(name)
+    if not label.endswith("]") or len(label) < 2:
+        raise ValueError("the name of one figure, its label in brackets")
+    return Reference(parse_reference(series).figure, label[:-1])
+
+
+def published_reports() -> list[str]:
+    """The names of the reports whose figures come with the project."""
+    return sorted(file.stem for file in (suites_folder() / "published").glob("*.yml"))
+
+
 def _report(name: str) -> Published:
     folder = suites_folder() / "published"
     path = folder / f"{name.replace('_', '-')}.yml"
     if path.parent != folder or not path.is_file():
-        known = sorted(file.stem for file in folder.glob("*.yml"))
+        known = published_reports()
         found = f"found no published report {name!r}"
         raise BadInputError([f"{found}, expected one of {', '.join(known)}{did_you_mean(name, known)}"])
     return load_published(Path(path))

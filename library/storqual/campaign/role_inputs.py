@@ -15,6 +15,7 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What `roles/campaign` hands to the roles; every key is always there."""
     driver = spec.get("driver") or {}
     virtual = spec.get("virtual") or {}
+    system = spec.get("os") or {}
     return {
         "drives": spec.get("drive") or {},
         "volumes": spec.get("raid") or [],
@@ -22,7 +23,7 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "only_volumes": bool(spec.get("raid") or (spec.get("as_found") or {}).get("raid")),
         "kernel": driver.get("kernel") or {},
         "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
-        "cmdline": (spec.get("os") or {}).get("cmdline") or [],
+        "cmdline": [*(system.get("cmdline") or []), *([f"maxcpus={system['cpus']}"] if system.get("cpus") else [])],
         "fresh_boot": spec.get("boot") == "always",
         "panic_at_boot": bool(virtual.get("panic_at_boot")),
         "iops_limit": virtual.get("iops_limit") or {},

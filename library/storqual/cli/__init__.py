@@ -24,6 +24,7 @@ EXIT_INTERRUPTED = 130
 _COMMANDS = {
     "audit": "storqual.cli.audit",
     "collect": "storqual.cli.bookkeeping",
+    "compare": "storqual.cli.compare",
     "events": "storqual.cli.bookkeeping",
     "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",

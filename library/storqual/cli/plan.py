@@ -21,7 +21,12 @@ __all__ = ["plan_command"]
 @click.command("plan")
 @click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
 @click.option("--candidate", shell_complete=complete_drop, default="", help="The drop to qualify.")
-@click.option("--baseline", shell_complete=complete_drop, default="", help="The drop it must not fall behind.")
+@click.option(
+    "--baseline",
+    shell_complete=complete_drop,
+    default="",
+    help="The drop it must not fall behind; none to characterise one drop.",
+)
 @click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
 @click.option("--profile", help="A profile of the suite.")
 @click.option("--gate", type=click.Path(path_type=Path), help="Gate policy; the built-in one without it.")
@@ -59,6 +64,7 @@ def plan_command(
     Examples:
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --json
+      storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
     """
     from storqual.commands.plan import PlanRequest, check_resume, plan_run
 
@@ -66,7 +72,7 @@ def plan_command(
         done = check_resume(resume)
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
     else:
-        asked = {"-i/--inventory": inventories, "--candidate": candidate, "--baseline": baseline, "--suite": suite}
+        asked = {"-i/--inventory": inventories, "--candidate": candidate, "--suite": suite}
         missing = [f"{name} is needed" for name, value in asked.items() if not value]
         if missing:
             raise BadInputError(missing)
@@ -109,6 +115,7 @@ def _print(answer: dict[str, Any]) -> None:
             ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
         ]
     pairs += [("warning", warning) for warning in answer.get("warnings", [])]
+    pairs += [("advice", sentence) for sentence in answer.get("advice", [])]
     if answer.get("path"):
         pairs.append(("directory", answer["path"]))
     print_pairs(pairs)

@@ -26,7 +26,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option(
     "--candidate", shell_complete=complete_drop, help="The drop to qualify: a name in <inventory>/drops, or a path."
 )
-@click.option("--baseline", shell_complete=complete_drop, help="The drop it must not fall behind.")
+@click.option(
+    "--baseline",
+    shell_complete=complete_drop,
+    help="The drop it must not fall behind; none to characterise one drop.",
+)
 @click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
 @click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
@@ -62,10 +66,14 @@ def qualify_command(
 ) -> int:
     """Qualify a candidate drop against a baseline, end to end, and leave with the gate's exit code.
 
+    Without --baseline one drop is characterised by a suite that compares with none: adapters, drives, ports and
+    settings among themselves, against limits and published figures.
+
     \b
     Examples:
       storqual qualify -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --profile quick
+      storqual qualify -i inventories/virtual_methods --candidate stable --suite qla1040-adapters
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
     from storqual.model import load_waivers
@@ -79,13 +87,13 @@ def qualify_command(
         inventories = inventories or _inventories_of(run)
         variables: dict[str, object] = {"resume": str(run)}
     else:
-        asked = {"candidate": candidate, "baseline": baseline, "suite": suite}
+        asked = {"candidate": candidate, "suite": suite}
         missing = [f"--{name} is needed" for name, value in asked.items() if value is None]
         if not inventories:
             missing.insert(0, "-i/--inventory is needed")
         if missing:
             raise BadInputError(missing)
-        chosen = {"profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
+        chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
         variables = {**asked, **{name: value for name, value in chosen.items() if value is not None}}
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():

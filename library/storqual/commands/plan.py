@@ -29,6 +29,7 @@ class Planned:
     detectable: float | None
     margin: float
     warnings: tuple[str, ...]
+    advice: tuple[str, ...]
     benches: Mapping[str, Mapping[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
@@ -44,6 +45,7 @@ class Planned:
             "detectable_percent": None if self.detectable is None else round(100 * self.detectable, 3),
             "margin_percent": round(100 * self.margin, 3),
             "warnings": list(self.warnings),
+            "advice": list(self.advice),
             "benches": {name: dict(entry) for name, entry in self.benches.items()},
         }
 
@@ -66,6 +68,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
         detectable=plan["detectable"],
         margin=plan["margin"],
         warnings=campaign.warnings,
+        advice=tuple(plan["advice"]),
         benches={
             bench.bench.name: {
                 "adapters": list(bench.under_test),

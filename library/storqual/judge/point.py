@@ -26,7 +26,9 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
             answers[index] = Judged("ERROR", f"there is no metric called {question.criterion.metric!r}")
             continue
         spoilt = _spoilt(question)
-        if spoilt:
+        if question.excused:
+            answers[index] = Judged("SKIPPED", question.excused)
+        elif spoilt:
             answers[index] = Judged("ERROR", spoilt)
         elif question.criterion.against in ("absolute", "published"):
             answers[index] = judge_against_limits(question, metric)

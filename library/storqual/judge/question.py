@@ -24,6 +24,8 @@ class Question:
     place: Place
     by_session: bool
     peers: tuple[tuple[str, Place], ...] = ()
+    excused: str = ""
+    """Why this bench cannot stand for what the criterion is about."""
 
     @property
     def metric(self) -> Metric | None:

@@ -35,7 +35,6 @@ from storqual_core.errors import BadInputError
 __all__ = ["judge_run", "looks_of", "questions_of", "verdict_of"]
 
 SCHEMA = "storqual.verdict/1"
-_ARMS = ("baseline", "candidate")
 _DATA = ("samples.jsonl", "checks.jsonl")
 
 
@@ -76,7 +75,7 @@ def verdict_of(
         "gate": gate or _optional(run, "gate"),
         "waivers": waivers,
         "history": _optional(run, "history"),
-        **{arm: run.input_file(arm) for arm in _ARMS},
+        **{arm: run.input_file(arm) for arm in run.arms},
     }
     return _verdict(run, {name: file for name, file in files.items() if file is not None}, moment)
 
@@ -155,7 +154,9 @@ def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]
         for one in criteria:
             others = peers[(point.bench, point.point)] if one.against == "peers" else []
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
-            found.append(Question(point, one, place, kind == "sessions", beside))
+            emulated = run.benches[point.bench].get("kind") != "hardware"
+            excused = f"needs hardware: {one.hardware_only}" if one.hardware_only and emulated else ""
+            found.append(Question(point, one, place, kind == "sessions", beside, excused))
     return found
 
 

@@ -102,6 +102,11 @@ def _per_kib(measured: Measured) -> Value:
     return Value(share * float(measured.primitives["cpu_count"]) * 1e6 / rate, source)
 
 
+def _percent(measured: Measured) -> Value:
+    share, source = busy_share(measured)
+    return Value(100.0 * share, source)
+
+
 def _column(name: str) -> Callable[[Measured], Value]:
     """Microseconds per I/O of one busy column, background subtracted: coarse, for the split only."""
 
@@ -165,6 +170,8 @@ def _all() -> Iterator[Metric]:
     yield Metric("cpu_us_per_io", "CPU time per I/O", "us/IO", "lower", _ANY_TIME, "ratio", _per_io)
     needs = ("cpuidle_ns|stat_idle_ticks", "cpu_count", "wall_ns", *moved)
     yield Metric("cpu_us_per_kib", "CPU time per KiB", "us/KiB", "lower", needs, "ratio", _per_kib)
+    # of all processors together, as both HP papers and the QLA1040 report print it
+    yield Metric("cpu_percent", "CPU utilisation", "%", "lower", _ANY_TIME, "ratio", _percent)
     for name in ("user", "system", "irq", "softirq"):
         needs = (f"stat_{name}_ticks", "tick_ns", "cpu_count", "wall_ns", *io)
         label = f"CPU time per I/O, {name}"

@@ -134,6 +134,7 @@ class VirtualAdapter(Shape):
     """The emulated device that stands for an adapter."""
 
     device: Name
+    channels: int = Field(default=1, ge=1, le=8, description="PCI functions of one slot, one port each")
     serial: Text | None = None
     options: dict[str, Any] = Field(default={})
 

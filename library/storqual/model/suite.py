@@ -29,6 +29,7 @@ __all__ = [
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4"]
+Study = Literal["adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published"]
 Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
 
 
@@ -67,9 +68,11 @@ class Factor:
 FACTORS: Mapping[str, Factor] = {
     factor.name: factor
     for factor in (
+        Factor("adapters", "integer", 1, 64),
         Factor("bs", "size", 512, 1 << 30),
         Factor("direct", "flag"),
         Factor("drives", "integer", 1, 4096),
+        Factor("drives_per_port", "integer", 1, 4096),
         Factor("engine", "word", words=("libaio", "io_uring", "sync", "psync", "sg", "posixaio")),
         Factor("iodepth", "integer", 1, 65536),
         Factor("numjobs", "integer", 1, 4096),
@@ -78,6 +81,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor("rw", "word", words=("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")),
         Factor("rwmixread", "integer", 0, 100),
         Factor("target", "word", words=("raw", "volume", "xfs", "ext4")),
+        Factor("zones", "flag"),
     )
 }
 
@@ -144,11 +148,18 @@ Limit = Annotated[str, BeforeValidator(_limit)]
 
 
 class Parameters(Shape):
-    """Fixed parts of an access pattern; what is not said here or in `defaults` is the plan's default."""
+    """Fixed parts of an access pattern; what is not said here or in `defaults` is the plan's default.
 
+    `adapters` works on the drives of so many adapters under test at once, `drives` and `ports` then count over all of
+    them; `drives_per_port` takes so many drives of every port in use instead of `drives` in all; `zones` gives each
+    job of a drive a part of its own.
+    """
+
+    adapters: Annotated[int | None, _single("adapters")] = None
     bs: Annotated[int | None, _single("bs")] = None
     direct: Annotated[bool | None, _single("direct")] = None
     drives: Annotated[int | None, _single("drives")] = None
+    drives_per_port: Annotated[int | None, _single("drives_per_port")] = None
     engine: Annotated[Engine | None, _single("engine")] = None
     iodepth: Annotated[int | None, _single("iodepth")] = None
     numjobs: Annotated[int | None, _single("numjobs")] = None
@@ -156,6 +167,7 @@ class Parameters(Shape):
     rate_iops: Annotated[int | None, _single("rate_iops")] = None
     rwmixread: Annotated[int | None, _single("rwmixread")] = None
     target: Annotated[Target | None, _single("target")] = None
+    zones: Annotated[bool | None, _single("zones")] = None
     options: dict[Name, Text | int | float] = Field(default={}, description="more fio options, passed on as they are")
 
 
@@ -164,6 +176,8 @@ class Workload(Parameters):
 
     rw: Rw | None = Field(default=None, description="how fio accesses: read, write, randread, randwrite, rw, randrw")
     description: Text | None = None
+    source: Text | None = None
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
     factors: Levels = Field(default={})
 
 
@@ -183,6 +197,8 @@ class Criterion(Shape):
     alpha: Percent | None = None
     min: Limit | None = None
     max: Limit | None = None
+    reference: Text | None = Field(default=None, description="a published figure such as a6826a:iops.read[2]")
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
     unit: Text | None = None
     required: bool = True
     source: Text | None = None
@@ -200,6 +216,8 @@ class Profile(Shape):
     cells: Annotated[int | None, BeforeValidator(_cells)] = Field(default=None, gt=0)
     """None: the whole matrix, written `all`; else at most so many over all adapters of a bench."""
     adapters: int | None = Field(default=None, gt=0, description="how many adapters are under test")
+    levels: Levels = Field(default={}, description="only these levels of the factors that it names")
+    vary: dict[Text, ManyOf[Any]] | None = Field(default=None, description="instead of the suite's own")
     runtime: Duration = 30.0
     ramp: Duration = 5.0
     idle: Duration = 2.0
@@ -227,6 +245,24 @@ class Suite(Shape):
     profiles: dict[Name, Profile] = Field(min_length=1)
     default_profile: Name | None = None
     vary: dict[Text, ManyOf[Any]] = Field(default={})
+    published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
+    studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
+
+    def under(self, profile: Profile) -> Suite:
+        """The suite with those levels only that `profile` measures, and with the settings that it varies."""
+        vary = self.vary if profile.vary is None else profile.vary
+        workloads = {
+            name: workload.model_copy(
+                update={
+                    "factors": {
+                        factor: tuple(level for level in levels if level in profile.levels.get(factor, levels))
+                        for factor, levels in workload.factors.items()
+                    }
+                }
+            )
+            for name, workload in self.workloads.items()
+        }
+        return self.model_copy(update={"workloads": workloads, "vary": vary})
 
     def profile_name(self, asked: str | None = None) -> str:
         """The profile to use: the one asked for, else the default, else `quick`, else the first."""
@@ -272,16 +308,23 @@ class EffectiveCriterion:
     max: float | None
     required: bool
     source: str
+    hardware_only: str = ""
 
 
 def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
     """`criterion` under `profile`; a limit's unit was checked when the suite was planned."""
     from storqual.model.units import limit_value  # noqa: PLC0415 - units need the metrics, which are slow to import
 
-    low, high = (
-        None if text is None else limit_value(text, criterion.metric, criterion.unit)
-        for text in (criterion.min, criterion.max)
-    )
+    if criterion.reference is not None:
+        from storqual.model.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+
+        low, high, source = limits_from(criterion)
+    else:
+        low, high = (
+            None if text is None else limit_value(text, criterion.metric, criterion.unit)
+            for text in (criterion.min, criterion.max)
+        )
+        source = criterion.source or ""
     return EffectiveCriterion(
         id=criterion.name,
         metric=criterion.metric,
@@ -293,7 +336,8 @@ def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
         min=low,
         max=high,
         required=criterion.required,
-        source=criterion.source or "",
+        source=source,
+        hardware_only=criterion.hardware_only or "",
     )
 
 

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from storqual.model.metric_names import MetricFacts, metric_facts, metric_names
 from storqual.model.shape import did_you_mean, raise_all, shaped, shown, sound
-from storqual.model.suite import Criterion, Parameters, Profile, Suite, Workload, applies
+from storqual.model.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
 from storqual.model.units import fitting_units, limit_value
 from storqual.model.yaml_file import Document, Place, read_yaml
+from storqual_core.errors import BadInputError
 from storqual_core.fio_job import read_ask
 from storqual_core.setting_values import check_value
 from storqual_core.settings import SETTINGS
@@ -43,6 +44,7 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
         *_criterion_problems(looked_at, document),
         *_profile_problems(looked_at, document, profile),
         *_vary_problems(looked_at, document),
+        *_published_problems(looked_at, document),
     ]
     if suite is None or problems:
         return None, problems
@@ -158,6 +160,9 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, plac
 
 def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, place: Place) -> Iterator[str]:
     """Limits: there where they are needed, in a unit that fits."""
+    if criterion.reference is not None:
+        yield from _reference_problems(criterion, document, place)
+        return
     if criterion.unit is not None and criterion.unit not in fitting_units(facts.unit):
         fits = " or ".join(fitting_units(facts.unit)) or "no unit"
         yield document.problem((*place, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
@@ -187,6 +192,26 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
         yield document.problem(
             (*place, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
         )
+
+
+def _reference_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """A published figure as the limit: it exists, it is of that metric, the limits are percentages of it."""
+    from storqual.model.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+
+    if criterion.against != "published":
+        yield document.problem(
+            (*place, "reference"), f"a reference in a criterion against {criterion.against}", "`against: published`"
+        )
+    if criterion.min is None and criterion.max is None:
+        yield document.problem(place, f"no limit for {criterion.name}", "`min` or `max` in percent of the reference")
+    try:
+        limits_from(criterion)
+    except BadInputError as problem:
+        for told in problem.problems:
+            found, _, expected = told.partition(", expected ")
+            yield document.problem((*place, "reference"), found.replace("found ", "", 1), expected)
+    except ValueError as problem:
+        yield document.problem((*place, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
 
 
 def _answer_problems(
@@ -239,6 +264,7 @@ def _profile_problems(suite: Suite, document: Document, asked: str | None) -> It
                 f"an indifference zone of {profile.indifference:.1%}",
                 f"less than the margin ({profile.margin:.1%})",
             )
+        yield from _level_problems(suite, document, name, profile)
         if profile.cells is not None and profile.cells < len(suite.workloads):
             yield document.problem(
                 ("profiles", name, "cells"),
@@ -247,15 +273,57 @@ def _profile_problems(suite: Suite, document: Document, asked: str | None) -> It
             )
 
 
+def _level_problems(suite: Suite, document: Document, name: str, profile: Profile) -> Iterator[str]:
+    """Levels of a profile that the suite does not have, and workloads that would be left without any."""
+    for factor, levels in profile.levels.items():
+        place = ("profiles", name, "levels", factor)
+        having = {
+            key: workload.factors[factor] for key, workload in suite.workloads.items() if factor in workload.factors
+        }
+        known = {level for listed in having.values() for level in listed}
+        for level in levels:
+            if level not in known:
+                listed = (
+                    ", ".join(format_level(factor, one) for one in sorted(known, key=str)) or "a factor that it has"
+                )
+                found = f"{factor} {format_level(factor, level)} in {name}, which no workload has"
+                yield document.problem(place, found, f"one of {listed}" if known else listed)
+        for key, own in having.items():
+            if not set(own) & set(levels):
+                yield document.problem(
+                    place, f"no {factor} of workload {key} in {name}", "one of its levels at least"
+                )
+
+
+def _published_problems(suite: Suite, document: Document) -> Iterator[str]:
+    """Published reports that there are no figures of."""
+    if not suite.published:
+        return
+    from storqual.audit.references import published_reports  # noqa: PLC0415 - most suites name none
+
+    known = published_reports()
+    for name in suite.published:
+        if name not in known:
+            listed = f"one of {', '.join(known)}{did_you_mean(name, known)}"
+            yield document.problem(("published",), f"no published report {name!r}", listed)
+
+
 def _vary_problems(suite: Suite, document: Document) -> Iterator[str]:
-    for name, levels in suite.vary.items():
+    yield from _varied_problems(suite.vary, document, ())
+    for name, profile in suite.profiles.items():
+        yield from _varied_problems(profile.vary or {}, document, ("profiles", name))
+
+
+def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, inside: Place) -> Iterator[str]:
+    for name, levels in vary.items():
         setting = SETTINGS.get(name)
         if setting is None:
             near = did_you_mean(name, SETTINGS)
-            yield document.problem(("vary", name), f"unknown setting {name!r}", f"section.name as in a drop{near}")
+            told = f"unknown setting {name!r}"
+            yield document.problem((*inside, "vary", name), told, f"section.name as in a drop{near}")
             continue
         for number, level in enumerate(levels):
             try:
                 check_value(setting, level)
             except (ValueError, TypeError, OverflowError) as problem:
-                yield document.problem(("vary", name, number), str(problem), setting.summary)
+                yield document.problem((*inside, "vary", name, number), str(problem), setting.summary)

@@ -16,15 +16,15 @@ from storqual.plan.arms import undeclared
 from storqual.plan.blocks import block_file, cut, order_launches
 from storqual.plan.budget import costs_of, session_seconds
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import cells, drives_for, shortage
+from storqual.plan.points import Cell, cells, drives_for, shortage, team
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
-    ARMS,
     Configuration,
     Design,
     Varied,
     configuration_name,
     design_of,
+    is_quick,
     plan_sessions,
     split,
 )
@@ -67,7 +67,8 @@ def adapters_under_test(
 ) -> list[str]:
     """The aliases under test: those asked for, else the inventory's choice, else adapters with claimed drives.
 
-    A profile that names a number takes so many of the last kind, those first that can serve the whole suite.
+    A profile that names a number takes so many of the last kind: those first that can serve the whole suite, and of
+    those different drivers before the same one again.
     """
     for chosen in (asked, bench.under_test):
         if chosen is not None:
@@ -78,10 +79,15 @@ def adapters_under_test(
     matrix = cells(suite)
     layouts = layouts_of(bench, claimed, drops)
     lacks = {
-        alias: sum(bool(shortage(bench.adapters[alias], cell.pattern, layouts[alias])) for cell in matrix)
+        alias: sum(bool(shortage(team(bench, alias, cell.pattern), cell.pattern, layouts[alias])) for cell in matrix)
         for alias in claimed
     }
-    best = sorted(claimed, key=lambda alias: lacks[alias])[: profile.adapters]
+    seen: Counter[str | None] = Counter()
+    again = {}
+    for alias in claimed:
+        again[alias] = seen[bench.adapters[alias].driver]
+        seen[bench.adapters[alias].driver] += 1
+    best = sorted(claimed, key=lambda alias: (lacks[alias], again[alias]))[: profile.adapters]
     return [alias for alias in claimed if alias in best]
 
 
@@ -108,8 +114,7 @@ def choose_cells(
         for cell in cells(suite, _varied(suite))
     ]
     reasons = [
-        (placed, shortage(bench.adapters[placed.adapter], placed.cell.pattern, layouts[placed.adapter]))
-        for placed in every
+        (placed, _unfit(bench, placed.cell) or _shortage(bench, placed, layouts[placed.adapter])) for placed in every
     ]
     able = [placed for placed, reason in reasons if not reason]
     count = _cell_count(profile, len(under_test))
@@ -117,7 +122,8 @@ def choose_cells(
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
     order = {placed: number for number, placed in enumerate(able)}
-    return Choice(tuple(sorted(chosen, key=order.__getitem__)), (), tuple(unseen_levels(able, chosen)))
+    unfit = tuple((placed, reason) for placed, reason in reasons if _unfit(bench, placed.cell))
+    return Choice(tuple(sorted(chosen, key=order.__getitem__)), unfit, tuple(unseen_levels(able, chosen)))
 
 
 def plan_bench(
@@ -126,16 +132,16 @@ def plan_bench(
     under_test: Sequence[str],
     choice: Choice,
     *,
-    drops: tuple[Drop, Drop],
+    drops: Mapping[str, Drop],
     suite: Suite,
     profile: Profile,
     seed: int,
     by_sessions: bool,
     prefix: str,
 ) -> BenchPlan:
-    """Sessions and blocks of one bench; `prefix` keeps ids of several benches apart."""
+    """Sessions and blocks of one bench; `drops` by arm, `prefix` keeps ids of several benches apart."""
     vary = _levels(suite)
-    slow, quick = split(vary)
+    slow, instant = split(vary)
     configurations = {
         configuration_name(arm, combination): Configuration(
             name=configuration_name(arm, combination),
@@ -143,12 +149,13 @@ def plan_bench(
             varied=combination,
             resolved=resolve(drop, bench, under_test, dict(combination)),
         )
-        for arm, drop in zip(ARMS, drops, strict=True)
-        for combination in (tuple(sorted((*one, *two))) for one in slow for two in quick)
+        for arm, drop in drops.items()
+        for combination in (tuple(sorted((*one, *two))) for one in slow for two in instant)
     }
-    first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in ARMS}
-    layouts = layouts_of(bench, under_test, drops)
-    design = design_of(first["baseline"].resolved, first["candidate"].resolved, by_sessions=by_sessions)
+    first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in drops}
+    layouts = layouts_of(bench, under_test, tuple(drops.values()))
+    baseline = first["baseline"].resolved if "baseline" in first else None
+    design = design_of(baseline, first["candidate"].resolved, by_sessions=by_sessions)
     costs = costs_of(bench.kind, profile)
     sessions, blocks = [], []
     launched: Counter[str] = Counter()
@@ -156,7 +163,7 @@ def plan_bench(
     for session in plan_sessions(design, slow, profile.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
-        launches = order_launches(session, choice.placed, profile, seed=seed, done=done, quick=quick)
+        launches = order_launches(session, choice.placed, profile, seed=seed, done=done, quick=instant)
         for arm in session.arms:
             launched[f"{arm}/{session.slow}"] += profile.pairs if len(session.arms) > 1 else profile.launches
         parts = list(cut(launches, profile, costs.launch))
@@ -170,7 +177,7 @@ def plan_bench(
                 id=session.id,
                 bench=bench.name,
                 arm=session.arms[0],
-                configuration=_start_of(session.arms[0], session.slow, quick),
+                configuration=_start_of(session.arms[0], session.slow, instant),
                 change=session.change,
                 boot=session.boot,
                 arms=session.arms,
@@ -184,7 +191,7 @@ def plan_bench(
         bench=bench,
         under_test=tuple(under_test),
         design=design,
-        points=_points(bench, choice, first["baseline"], layouts),
+        points=_points(bench, choice, next(iter(first.values())), layouts),
         sessions=tuple(sessions),
         blocks=tuple(blocks),
         specs={name: _spec(c, first, bench, under_test, design) for name, c in configurations.items()},
@@ -193,6 +200,16 @@ def plan_bench(
         measuring_seconds=measuring,
         launches=sum(len(block["launches"]) for block in blocks),
     )
+
+
+def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
+    """Why a cell's adapter (or its team) cannot serve it; empty when it can."""
+    return shortage(team(bench, placed.adapter, placed.cell.pattern), placed.cell.pattern, layout)
+
+
+def _unfit(bench: Bench, cell: Cell) -> str:
+    """Why an emulated bench cannot stand for the hardware that a workload is about; empty when it can."""
+    return f"needs hardware: {cell.hardware_only}" if cell.hardware_only and bench.kind != "hardware" else ""
 
 
 def _cell_count(profile: Profile, adapters: int) -> int | None:
@@ -226,7 +243,7 @@ def _points(
         if pattern.on_volumes:
             volumes = volumes_of(first.resolved, placed.adapter)[: pattern.drives]
             return tuple(drive for volume in volumes for drive in volume.members)
-        chosen = drives_for(bench.adapters[placed.adapter], pattern, layouts[placed.adapter])
+        chosen = drives_for(team(bench, placed.adapter, pattern), pattern, layouts[placed.adapter])
         return tuple(drive.id for drive in chosen)
 
     listed = [(placed, "") for placed in choice.placed] + list(choice.skipped)
@@ -253,11 +270,14 @@ def _spec(
     design: Design,
 ) -> dict[str, Any]:
     """What the roles get for a configuration, before `next` adds the session."""
-    other = first["candidate" if configuration.arm == "baseline" else "baseline"]
+    other = first.get("candidate" if configuration.arm == "baseline" else "baseline", configuration)
     switched: dict[str, list[str]] = {}
     if design.kind == "interleaved":
         for difference in design.differences:
             switched.setdefault(difference.owner, []).append(difference.name)
+    for name in (name for name, _ in configuration.varied if is_quick(name)):
+        for drive in configuration.resolved.drive:
+            switched.setdefault(drive, []).append(name.partition(".")[2])
     return {
         "bench": bench.name,
         "kind": bench.kind,

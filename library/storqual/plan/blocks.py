@@ -12,7 +12,7 @@ from storqual.model.inventory import Bench, Drive
 from storqual.model.suite import Profile
 from storqual.plan.arms import switch_steps
 from storqual.plan.fraction import Placed
-from storqual.plan.points import drives_for
+from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import Layout, TargetVolume, volumes_of
 
@@ -166,8 +166,8 @@ def _drives(
     if volumes:
         behind = {drive for volume in volumes for drive in volume.drives}
         return tuple(d for adapter in bench.adapters.values() for d in adapter.claimed if d.id in behind)
-    alias = launch.placed.adapter
-    return drives_for(bench.adapters[alias], launch.placed.cell.pattern, layouts[alias])
+    alias, pattern = launch.placed.adapter, launch.placed.cell.pattern
+    return drives_for(team(bench, alias, pattern), pattern, layouts[alias])
 
 
 def claim(drive: Drive) -> dict[str, Any]:
@@ -199,6 +199,7 @@ def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -
         "runtime_s": profile.runtime,
         "ramp_s": profile.ramp,
         "rwmixread": values["rwmixread"],
+        "zones": bool(values["zones"]),
         "options": options,
         **({"fallback": _LOCAL_FALLBACK} if kind == "local" else {}),
     }

@@ -14,11 +14,18 @@ from storqual.model.shape import did_you_mean, one_of
 from storqual.model.suite import Suite, applies
 from storqual.model.yaml_file import Document, read_yaml
 from storqual.plan.fraction import Placed
-from storqual.plan.points import cells, shortage
+from storqual.plan.points import Cell, cells, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
-__all__ = ["DropFile", "criterion_problems", "drop_problems", "level_problems", "peer_problems"]
+__all__ = [
+    "DropFile",
+    "baseline_problems",
+    "criterion_problems",
+    "drop_problems",
+    "level_problems",
+    "peer_problems",
+]
 
 
 @dataclass(frozen=True)
@@ -70,28 +77,41 @@ def level_problems(
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
             for alias in aliases
-            if (reason := shortage(bench.adapters[alias], cell.pattern, layouts[bench.name][alias]))
+            if (reason := shortage(team(bench, alias, cell.pattern), cell.pattern, layouts[bench.name][alias]))
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
         key = (cell.workload, reasons[0])
         if key not in told:
             told.add(key)
-            factor = "ports" if "ports" in reasons[0] else "drives"
+            factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
             place = ("workloads", cell.workload, "factors", factor)
             found = f"{factor}={cell.pattern.values[factor]} in workload {cell.workload}"
             yield document.problem(place, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
 
 
-def criterion_problems(suite: Suite, path: Path, placed: Sequence[Placed]) -> Iterator[str]:
-    """Criteria that are judged at no planned point."""
+def criterion_problems(
+    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Cell] = ()
+) -> Iterator[str]:
+    """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
     document = read_yaml(path)
+    planned = [(p.cell, p.adapter) for p in placed]
+    planned += [(cell, alias) for cell in left_out for alias in {p.adapter for p in placed}]
     for number, criterion in enumerate(suite.criteria):
-        if not any(applies(criterion, p.cell.workload, dict(p.cell.factors), p.adapter) for p in placed):
+        if not any(applies(criterion, cell.workload, dict(cell.factors), alias) for cell, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
             expected = "a criterion that a planned point answers"
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
             yield document.problem(("criteria", number), f"no planned point for {criterion.name}", expected + hint)
+
+
+def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
+    """Criteria against a baseline that nobody named."""
+    document = read_yaml(path)
+    for number, criterion in enumerate(suite.criteria):
+        if criterion.against == "baseline":
+            found = f"{criterion.name} against the baseline, and no --baseline"
+            yield document.problem(("criteria", number), found, "a baseline drop, or a suite that compares with none")
 
 
 def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:

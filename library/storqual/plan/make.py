@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,16 @@ from storqual.model.shape import did_you_mean, raise_all
 from storqual.model.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan, adapters_under_test, choose_cells, plan_bench
 from storqual.plan.budget import detectable_loss
-from storqual.plan.checks import DropFile, criterion_problems, drop_problems, level_problems, peer_problems
+from storqual.plan.checks import (
+    DropFile,
+    baseline_problems,
+    criterion_problems,
+    drop_problems,
+    level_problems,
+    peer_problems,
+)
+from storqual.plan.points import cells
+from storqual.plan.raid_advice import raid_advice
 from storqual.plan.sessions import ARMS
 from storqual.plan.volumes import layouts_of, vary_problems
 from storqual.store import InputFile, new_run_id
@@ -44,7 +53,10 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says."""
+    """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says.
+
+    Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline.
+    """
 
     inventories: Sequence[Path]
     baseline: str
@@ -90,11 +102,18 @@ def make_plan(request: PlanRequest) -> Campaign:
     read = _read_all(request)
     raise_all(read.problems)
     assert read.inventory is not None and read.suite is not None and read.suite_path is not None  # noqa: S101, PT018
-    suite, benches = read.suite, list(read.inventory.benches.values())
-    profile_name = suite.profile_name(request.profile)
-    profile = suite.profiles[profile_name]
-    drops = (read.drops["baseline"].drop, read.drops["candidate"].drop)
-    chosen = [(bench, adapters_under_test(bench, profile, suite, request.adapters, drops)) for bench in benches]
+    benches = list(read.inventory.benches.values())
+    profile_name = read.suite.profile_name(request.profile)
+    profile = read.suite.profiles[profile_name]
+    whole, suite = read.suite, read.suite.under(profile)
+    read.suite = suite
+    arms = {arm: file.drop for arm, file in read.drops.items()}
+    drops = tuple(arms.values())
+    chosen = [
+        (bench.model_copy(update={"under_test": tuple(aliases)}), aliases)
+        for bench in benches
+        for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
+    ]
     raise_all(_cross_problems(read, chosen))
     choices = [
         choose_cells(
@@ -103,7 +122,9 @@ def make_plan(request: PlanRequest) -> Campaign:
         for bench, aliases in chosen
     ]
     placed = [cell for choice in choices for cell in choice.placed]
-    problems = list(criterion_problems(suite, read.suite_path, placed))
+    measured = set(cells(suite))
+    left_out = [cell for cell in cells(whole) if cell not in measured]
+    problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
@@ -118,7 +139,7 @@ def make_plan(request: PlanRequest) -> Campaign:
             bench,
             aliases,
             choice,
-            drops=drops,
+            drops=arms,
             suite=suite,
             profile=profile,
             seed=seed,
@@ -145,7 +166,8 @@ def _read_all(request: PlanRequest) -> _Read:
     with _Gather(read.problems):
         read.inventory, problems = read_inventory(request.inventories, limit=request.limit)
         read.problems += problems
-    for arm, name in zip(ARMS, (request.baseline, request.candidate), strict=True):
+    named = zip(ARMS, (request.baseline, request.candidate), strict=True)
+    for arm, name in ((arm, name) for arm, name in named if name or arm == "candidate"):
         with _Gather(read.problems):
             path = find_drop(name, request.inventories)
             drop, problems = read_drop(path)
@@ -199,6 +221,8 @@ def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) 
     assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
     benches = [bench for bench, _ in chosen]
     problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
+    if "baseline" not in read.drops:
+        problems += baseline_problems(read.suite, read.suite_path)
     for bench, aliases in chosen:
         unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
         problems += [
@@ -225,7 +249,7 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile, request: PlanRequest
     warnings = []
     for plan in plans:
         loss = detectable_loss(plan.bench.kind, profile, interleaved=plan.design.kind == "interleaved")
-        if loss > profile.margin:
+        if loss > profile.margin and plan.design.kind != "single":
             size = "no loss at all" if math.isinf(loss) else f"losses from {loss:.1%}"
             warnings.append(
                 f"{plan.bench.name}: at the noise expected, this plan sees {size}; the margin is {profile.margin:.1%}"
@@ -280,8 +304,9 @@ def _document(
     assert read.suite is not None  # noqa: S101 - read without problems
     profile = read.suite.profiles[profile_name]
     kind = plans[0].bench.kind
+    single = plans[0].design.kind == "single"
     interleaved = all(plan.design.kind == "interleaved" for plan in plans)
-    loss = detectable_loss(kind, profile, interleaved=interleaved)
+    loss = math.inf if single else detectable_loss(kind, profile, interleaved=interleaved)
     return {
         "inventories": [str(source) for source in request.inventories],
         "suite": {
@@ -295,7 +320,7 @@ def _document(
         "benches": {plan.bench.name: _bench(plan) for plan in plans},
         "plan": {
             "seed": seed,
-            "design": "interleaved" if interleaved else "sessions",
+            "design": "single" if single else "interleaved" if interleaved else "sessions",
             "designs": {
                 plan.bench.name: {
                     "kind": plan.design.kind,
@@ -331,11 +356,19 @@ def _document(
             # benches work at the same time: the longest one is the campaign's
             "expected_seconds": round(max(plan.seconds for plan in plans), 1),
             "warnings": list(warnings),
+            "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
         },
         "provision": {plan.bench.name: dict(plan.specs) for plan in plans},
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
+
+
+def _advice(plan: BenchPlan, suite: Suite) -> Iterator[str]:
+    """What arithmetic says of the volumes that the arms declare."""
+    volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
+    reads = [cell.pattern for cell in cells(suite) if cell.pattern["rw"] in ("randread", "randrw")]
+    yield from raid_advice(volumes, plan.bench, max((int(str(pattern["bs"])) for pattern in reads), default=0))
 
 
 def _arm(drop: Drop, file: InputFile) -> dict[str, Any]:

@@ -9,16 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storqual.model.inventory import Adapter, Drive
+from storqual.model.inventory import Adapter, Bench, Drive
 from storqual.model.suite import FACTORS, Suite, format_level
 from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
 
-__all__ = ["Cell", "Pattern", "cells", "drives_for", "point_name", "shortage"]
+__all__ = ["Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
 
 _DEFAULTS: Mapping[str, Any] = {
+    "adapters": 1,
     "bs": 4096,
     "direct": True,
     "drives": 1,
+    "drives_per_port": None,
     "engine": "libaio",
     "iodepth": 1,
     "numjobs": 1,
@@ -27,6 +29,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "rw": None,
     "rwmixread": None,
     "target": "raw",
+    "zones": False,
 }
 
 
@@ -41,6 +44,11 @@ class Pattern:
         return self.values[name]
 
     @property
+    def adapters(self) -> int:
+        """The drives of how many adapters it works on at once."""
+        return int(self.values.get("adapters", 1))
+
+    @property
     def drives(self) -> int:
         """How many drives of the adapter it works on at once."""
         return int(self.values["drives"])
@@ -51,6 +59,12 @@ class Pattern:
         return bool(self.values["target"] == VOLUME)
 
     @property
+    def drives_per_port(self) -> int | None:
+        """How many drives of every port in use; None: `drives` in all."""
+        each = self.values.get("drives_per_port")
+        return None if each is None else int(each)
+
+    @property
     def ports(self) -> int | None:
         """To how many ports of the adapter it keeps; None: all."""
         ports = self.values["ports"]
@@ -59,12 +73,16 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Cell:
-    """Workload x factors x varied settings, before it is given to an adapter."""
+    """Workload x factors x varied settings, before it is given to an adapter.
+
+    `hardware_only` is why an emulation cannot stand for it; empty when it can.
+    """
 
     workload: str
     factors: tuple[tuple[str, Any], ...]
     varied: tuple[tuple[str, Any], ...] = ()
     pattern: Pattern = field(compare=False, repr=False, default=Pattern({}, {}))
+    hardware_only: str = field(compare=False, repr=False, default="")
 
     @property
     def name(self) -> str:
@@ -98,26 +116,58 @@ def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cel
         for levels in itertools.product(*(workload.factors[factor] for factor in factor_names)):
             factors = tuple(zip(factor_names, levels, strict=True))
             pattern = Pattern({**fixed, **dict(factors)}, options)
-            listed += [Cell(name, factors, tuple(sorted(combination.items())), pattern) for combination in varied]
+            listed += [
+                Cell(name, factors, tuple(sorted(combination.items())), pattern, workload.hardware_only or "")
+                for combination in varied
+            ]
     return listed
 
 
-def drives_for(adapter: Adapter, pattern: Pattern, layout: Layout = NO_VOLUMES) -> tuple[Drive, ...]:
+def team(bench: Bench, alias: str, pattern: Pattern) -> Adapter | str:
+    """The adapter as a pattern sees it, or why it cannot be used.
+
+    With `adapters: n` it stands for the first n adapters under test that have its driver, their ports numbered card
+    by card; such a point belongs to the first of them.
+    """
+    adapter = bench.adapters[alias]
+    if pattern.adapters == 1:
+        return adapter
+    under_test = bench.under_test if bench.under_test is not None else tuple(bench.adapters)
+    alike = [name for name in bench.adapters if name in under_test and bench.adapters[name].driver == adapter.driver]
+    if alias not in alike[:1]:
+        return f"measured together with {alike[0]}" if alike else "it is not under test"
+    if len(alike) < pattern.adapters:
+        return f"needs {pattern.adapters} adapters with driver {adapter.driver}, {len(alike)} under test"
+    members = [bench.adapters[name] for name in alike[: pattern.adapters]]
+    width = 1 + max((drive.port for member in members for drive in member.claimed), default=0)
+    drives = tuple(
+        drive.model_copy(update={"port": number * width + drive.port})
+        for number, member in enumerate(members)
+        for drive in sorted(member.claimed, key=lambda drive: drive.port)
+    )
+    return adapter.model_copy(update={"drives": drives})
+
+
+def drives_for(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUMES) -> tuple[Drive, ...]:
     """The first n claimed drives in inventory order, round-robin over ports; fewer when there are not enough.
 
     Drives that a volume of the drops takes are no targets of their own.
     """
+    if isinstance(adapter, str):
+        return ()
     by_port: defaultdict[int, list[Drive]] = defaultdict(list)
     for drive in adapter.claimed:
         if drive.id not in layout.drives:
             by_port[drive.port].append(drive)
-    ports = list(by_port.values())[: pattern.ports]
+    ports = [drives[: pattern.drives_per_port] for drives in by_port.values()][: pattern.ports]
     dealt = [drive for round_ in itertools.zip_longest(*ports) for drive in round_ if drive is not None]
-    return tuple(dealt[: pattern.drives])
+    return tuple(dealt if pattern.drives_per_port is not None else dealt[: pattern.drives])
 
 
-def shortage(adapter: Adapter, pattern: Pattern, layout: Layout = NO_VOLUMES) -> str:
-    """Why an adapter cannot serve a pattern; empty when it can."""
+def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUMES) -> str:
+    """Why an adapter (or a team of them) cannot serve a pattern; empty when it can."""
+    if isinstance(adapter, str):
+        return adapter
     if pattern.on_volumes:
         lacks = layout.volumes < pattern.drives
         return f"needs {pattern.drives} volumes of the drops, there are {layout.volumes}" if lacks else ""
@@ -125,6 +175,10 @@ def shortage(adapter: Adapter, pattern: Pattern, layout: Layout = NO_VOLUMES) ->
     if pattern.ports is not None and ports < pattern.ports:
         return f"needs drives on {pattern.ports} ports, the claimed ones are on {ports}"
     have = len(drives_for(adapter, pattern, layout))
+    each = pattern.drives_per_port
+    if each is not None:
+        wanted = each * (ports if pattern.ports is None else pattern.ports)
+        return "" if have == wanted else f"needs {each} drives on each of its ports, {have} of {wanted} are claimed"
     if have < pattern.drives:
         free = " and in no volume" if layout.drives else ""
         return f"needs {pattern.drives} drives, {have} {'is' if have == 1 else 'are'} claimed{free}"

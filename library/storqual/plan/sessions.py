@@ -19,6 +19,7 @@ __all__ = [
     "SessionPlan",
     "configuration_name",
     "design_of",
+    "is_quick",
     "plan_sessions",
     "split",
 ]
@@ -40,16 +41,19 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Design:
-    """How the arms of a bench alternate: `sessions` (each has its own) or `interleaved` (launch by launch)."""
+    """How the arms of a bench alternate: `sessions` (each has its own), `interleaved` (launch by launch).
 
-    kind: Literal["sessions", "interleaved"]
+    `single`: there is one arm, the candidate; nothing is compared with a baseline.
+    """
+
+    kind: Literal["sessions", "interleaved", "single"]
     change: str
     differences: tuple[Difference, ...]
 
     @property
     def identical(self) -> bool:
         """Nothing is declared differently: the campaign compares a drop with itself."""
-        return not self.differences
+        return self.kind != "single" and not self.differences
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,13 @@ def configuration_name(arm: str, varied: Mapping[str, Any] | Varied) -> str:
     return f"{arm}[{inside}]" if inside else arm
 
 
-def design_of(first: Resolved, second: Resolved, *, by_sessions: bool = False) -> Design:
-    """How two arms alternate on a bench; `by_sessions` keeps sessions although the arms could interleave."""
+def design_of(first: Resolved | None, second: Resolved, *, by_sessions: bool = False) -> Design:
+    """How two arms alternate on a bench; `by_sessions` keeps sessions although the arms could interleave.
+
+    Without a first one there is one arm, and the change is what it takes to get there.
+    """
+    if first is None:
+        return Design("single", change_cost(differences(Resolved(), second)), ())
     found = tuple(differences(first, second))
     change = change_cost(found)
     if interleavable(found) and not by_sessions:
@@ -85,8 +94,8 @@ def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]
     def cost(name: str) -> int:
         return COSTS.index(SETTINGS[name].cost)
 
-    slow = sorted((name for name in vary if not _quick(name)), key=lambda name: (-cost(name), name))
-    quick = sorted(name for name in vary if _quick(name))
+    slow = sorted((name for name in vary if not is_quick(name)), key=lambda name: (-cost(name), name))
+    quick = sorted(name for name in vary if is_quick(name))
     return _combinations(vary, slow), _combinations(vary, quick)
 
 
@@ -94,20 +103,24 @@ def plan_sessions(design: Design, slow: Sequence[Varied], count: int, prefix: st
     """The sessions in order. `count` is the number of sessions of each slow combination in a sessions design.
 
     A B B A: the mean time of both arms is equal, so that a linear drift cancels. Neighbours of one arm are separated
-    by a fresh boot (or reload), else they would be one session that is counted as two.
+    by a fresh boot (or reload), else they would be one session that is counted as two. With one arm each combination
+    is visited half as often as `count` says, there and back again for the same reason.
     """
     planned: list[SessionPlan] = []
     before: Varied | None = None
-    for combination in slow:
+    for combination in _visits(design, slow, count):
         vary_change = _vary_change(before, combination)
         before = combination
-        if design.kind == "interleaved":
-            orders: list[tuple[str, ...]] = [ARMS]
+        if design.kind == "single":
+            orders: list[tuple[str, ...]] = [ARMS[1:]]
+        elif design.kind == "interleaved":
+            orders = [ARMS]
         else:
             orders = [(arm,) for arm in itertools.islice(itertools.cycle((*ARMS, *reversed(ARMS))), count)]
         for arms in orders:
             number = len(planned) + 1
-            change = max(design.change, vary_change, key=_rank)
+            arrived = design.kind == "single" and bool(planned)
+            change = vary_change if arrived else max(design.change, vary_change, key=_rank)
             reboots = change == "reboot" and design.kind == "sessions"
             boot = "if_needed" if not planned or not reboots else "always"
             planned.append(
@@ -124,7 +137,15 @@ def plan_sessions(design: Design, slow: Sequence[Varied], count: int, prefix: st
     return planned
 
 
-def _quick(name: str) -> bool:
+def _visits(design: Design, slow: Sequence[Varied], count: int) -> list[Varied]:
+    """The slow combinations in the order in which they are measured."""
+    if design.kind != "single" or len(slow) < 2:
+        return list(slow)
+    ways = itertools.islice(itertools.cycle((list(slow), list(reversed(slow)))), count // 2)
+    return [combination for way in ways for combination in way]
+
+
+def is_quick(name: str) -> bool:
     """Whether a bench can switch a varied setting between two launches."""
     return Difference(*_parts(name), first=0, second=1).switchable
 

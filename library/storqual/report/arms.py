@@ -120,7 +120,7 @@ def _compare(columns: Iterable[Mapping[str, str]]) -> tuple[KeyValue, ...]:
 
 def environment_of(material: Material) -> Environment:
     """What the arms ran on, what the drops declare, and each bench before and after."""
-    seen: dict[str, dict[str, str]] = {arm: {} for arm in ARMS}
+    seen: dict[str, dict[str, str]] = {arm: {} for arm in material.arms}
     several = len(material.run.benches) > 1
     for arm, entry in material.provisioned():
         prefix = f"{entry.get('bench')}: " if several else ""
@@ -134,8 +134,9 @@ def environment_of(material: Material) -> Environment:
         compared = _compare([flatten(environment.get(when) or {}) for when in ("before", "after")])
         if compared:
             benches.append((name, compared))
-    manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in ARMS]
-    return Environment(arms=_compare([seen[arm] for arm in ARMS]), drops=_compare(manifests), benches=tuple(benches))
+    arms = material.arms
+    manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in arms]
+    return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
 
 
 _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")

@@ -17,9 +17,10 @@ from storqual.report.evidence import point_evidence
 from storqual.report.figures import NONE, Figure, Scale, count, percent
 from storqual.report.ledger import coverage_of, guard_of, waivers_of
 from storqual.report.links import Detail, Links, details_of, sites_of
-from storqual.report.material import ARMS, Material, read_material
+from storqual.report.material import Material, read_material
 from storqual.report.render import render, style_sheet
 from storqual.report.rows import Row, place_name, read_rows
+from storqual.report.studies import studies_of
 from storqual.report.timeline import Moment, findings_of, moments_of, timeline_of
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
 from storqual.report.words import OUTCOMES
@@ -85,6 +86,7 @@ def _main_page(
     keys = () if details else tuple(material.points)
     checks = [row for row in rows if row.against == "check"]
     left_out = sum(row.outcome not in _QUIET for row in rows) - len(shown) if details else 0
+    studies, advice = studies_of(material)
     return Page(
         title=_title(material),
         style=style_sheet(),
@@ -95,6 +97,8 @@ def _main_page(
         left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
         rollups=tuple(_rollup(detail, by_point) for detail in details),
         checks=tuple(criterion_row(row, Scale(""), links) for row in checks),
+        studies=studies,
+        advice=advice,
         curves=_curves(material, keys, benches),
         arms=tuple((arm, drop.drop) for arm, drop in material.run.arms.items()),
         timelines=tuple(timeline_of(material, name, moments, f"b{at}") for at, name in enumerate(benches)),
@@ -128,6 +132,8 @@ def _detail_page(
         left_out=None,
         rollups=(),
         checks=(),
+        studies=(),
+        advice=(),
         curves=_curves(material, detail.keys, benches),
         arms=tuple((arm, drop.drop) for arm, drop in material.run.arms.items()),
         timelines=(),
@@ -144,8 +150,8 @@ def _detail_page(
 
 def _title(material: Material) -> str:
     """For the window and the printed header."""
-    drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in ARMS]
-    return f"{material.verdict.get('outcome')}: {drops[1]} against {drops[0]}"
+    drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
+    return f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
 
 
 def _curves(material: Material, keys: Iterable[Key], benches: Sequence[str]) -> tuple[CurveGroup, ...]:

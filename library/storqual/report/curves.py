@@ -11,11 +11,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from storqual.factor_words import AXIS_NAMES, level_text
 from storqual.report.aggregate import Mean, Spread, mean_of, spread_of
 from storqual.report.axes import size_axis, value_axis
 from storqual.report.charts.dots import DotRow, dot_chart
 from storqual.report.charts.line import Curve, Mark, curve_panel
-from storqual.report.factors import AXIS_NAMES, along, combination, level_text, levels
+from storqual.report.factors import along, combination, levels
 from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
 from storqual.report.material import ARMS
 from storqual.report.measures import CURVES
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["curve_groups"]
 
 _TOGETHER = 3
-_HEADS = ("Point", "Baseline", "95 % interval", "Candidate", "95 % interval", "Launches")
-_ARM_HEADS = ("Baseline", "Candidate")
 _Means = dict[tuple[tuple[str, str, str], str], Mean]
 
 
@@ -145,7 +144,7 @@ def _panel(
             curves.append(Curve(arm, label, tuple(marks)))
     name = f"{metric.label}, {title}"
     over = AXIS_NAMES.get(x, x)
-    described = f"{adapter}: {metric.label} over {over}, {title}, both arms; numbers in the table below."
+    described = f"{adapter}: {metric.label} over {over}, {title}{_whose(means)}; numbers in the table below."
     across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=x == "bs")
     picture = curve_panel(ident, name, described, curves, across, value_axis(scale.unit, _highest(have, scale)))
     return Chart(title, picture, _table(name, points, means, metric, scale))
@@ -173,11 +172,10 @@ def _rows(
         }
         rows.append(DotRow(level_text(x, own[x]) if own[x] != last else "", label, marks))
         last = own[x]
-    described = (
-        f"{adapter}: {metric.label} of every point by {AXIS_NAMES.get(x, x)}, both arms; numbers in the table below."
-    )
+    over = AXIS_NAMES.get(x, x)
+    described = f"{adapter}: {metric.label} of every point by {over}{_whose(means)}; numbers in the table below."
     axis = value_axis(scale.unit, _highest(list(means.values()), scale))
-    picture = dot_chart(ident, f"{metric.label} by {AXIS_NAMES.get(x, x)}", described, rows, axis)
+    picture = dot_chart(ident, f"{metric.label} by {over}", described, rows, axis)
     return Chart(metric.label, picture, _table(f"{adapter}, {metric.label}", ordered, means, metric, scale))
 
 
@@ -199,18 +197,28 @@ def _table(
     name: str, points: Sequence[PointData], means: Mapping[Any, Mean], metric: Measure, scale: Scale
 ) -> ChartTable:
     rows: list[tuple[Figure | str, ...]] = []
+    arms = _arms(means)
     for point in points:
         cells: list[Figure | str] = [point.planned.point]
         numbers: list[str] = []
-        for arm in ARMS:
+        for arm in arms:
             mean = means.get((point.planned.key, arm))
             cells += _cells(mean, scale, f"{metric.name}:{'/'.join(point.planned.key)}:{arm}")
             numbers.append(str(mean.launches) if mean else "0")
         where = f"samples:launches:{metric.name}:{'/'.join(point.planned.key)}"
         rows.append((*cells, Figure(" + ".join(numbers), None, where)))
     unit = f", {scale.unit}" if scale.unit else ""
-    heads = tuple(f"{head}{unit}" if head in _ARM_HEADS else head for head in _HEADS)
-    return ChartTable(name, heads, tuple(rows))
+    heads = [head for arm in arms for head in (f"{arm.capitalize()}{unit}", "95 % interval")]
+    return ChartTable(name, ("Point", *heads, "Launches"), tuple(rows))
+
+
+def _arms(means: Mapping[Any, Mean]) -> Sequence[str]:
+    """The arms that a table has columns for: a run without a baseline has one."""
+    return ARMS if any(arm == ARMS[0] for _, arm in means) else ARMS[1:]
+
+
+def _whose(means: Mapping[Any, Mean]) -> str:
+    return ", both arms" if len(_arms(means)) > 1 else ""
 
 
 def _cells(mean: Mean | None, scale: Scale, where: str) -> tuple[Figure | str, Figure | str]:

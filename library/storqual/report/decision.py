@@ -49,6 +49,7 @@ def decision_for(
     counted = Counter("WAIVED" if row.waived else row.outcome for row in required)
     return Decision(
         notices=tuple(_notices(material)),
+        single="baseline" not in material.arms,
         baseline=arms.get("baseline", DASH),
         candidate=arms.get("candidate", DASH),
         subject=tuple(subject(material)),

@@ -64,9 +64,10 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Decision:
-    """The first screen."""
+    """The first screen; `single` where there is no baseline."""
 
     notices: tuple[str, ...]
+    single: bool
     baseline: str
     candidate: str
     subject: tuple[str, ...]

@@ -71,7 +71,9 @@ def subject(material: Material) -> Iterable[str]:
             kernels.setdefault(arm, []).append(str(entry["kernel"]))
     told = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
     first, second = told.get("baseline"), told.get("candidate")
-    if first and second:
+    if "baseline" not in material.arms and second:
+        yield f"Kernel {second}"
+    elif first and second:
         yield f"Kernel {first} in both arms" if first == second else f"Kernel {second} against {first}"
     elif first or second:
         yield f"Kernel {first or second}; the {'candidate' if first else 'baseline'} was not provisioned"

@@ -73,6 +73,11 @@ class Material:
         """run.json."""
         return self.run.document
 
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that the run has: both, or the candidate alone."""
+        return tuple(arm for arm in ARMS if arm in self.run.arms) or ARMS
+
     def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each session ran on, once for every arm that it measured: a session may hold both."""
         arms = {(session.bench, session.id): session.arms for session in self.run.plan.sessions}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
-from storqual.report.material import ARMS, clock
+from storqual.report.material import clock
 from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
 from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
 from storqual_core.kernel_findings import KINDS
@@ -155,7 +155,8 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
         end = max(launch.start + max(launch.runtime_s, 1.0) for launch in launches)
         spans = _spans(launches)
         for number, (adapter, members) in enumerate(adapters.items()):
-            chart = _chart(f"{ident}-{number}", adapter, members, mine, spans, (start, end))
+            arms = material.arms
+            chart = _chart(f"{ident}-{number}", adapter, members, mine, spans, (start, end), arms)
             if chart is not None:
                 charts.append(chart)
     return Timeline(
@@ -177,15 +178,20 @@ def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
     return tuple(sorted(spans, key=lambda span: span.start))
 
 
-def _deviations(points: Iterable[PointData]) -> dict[str, list[tuple[float, float, float, Launch]]]:
-    """(start, end, percent from the baseline's mean at the same point, launch) of each arm's good launches."""
-    found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in ARMS}
+def _deviations(
+    points: Iterable[PointData], arms: Sequence[str]
+) -> dict[str, list[tuple[float, float, float, Launch]]]:
+    """(start, end, percent from the reference's mean at the same point, launch) of each arm's good launches.
+
+    The reference is the baseline, of a run with one arm its own mean.
+    """
+    found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
     for data in points:
-        reference = [one.values[_METRIC] for one in data.good("baseline") if _METRIC in one.values]
+        reference = [one.values[_METRIC] for one in data.good(arms[0]) if _METRIC in one.values]
         mean = sum(reference) / len(reference) if reference else 0.0
         if mean <= 0:
             continue
-        for arm in ARMS:
+        for arm in arms:
             found[arm] += [
                 (one.start, one.start + one.runtime_s, 100 * (one.values[_METRIC] / mean - 1), one)
                 for one in data.good(arm)
@@ -216,8 +222,9 @@ def _chart(
     moments: Sequence[Moment],
     spans: Sequence[Span],
     times: tuple[float, float],
+    arms: Sequence[str],
 ) -> Chart | None:
-    deviations = _deviations(points)
+    deviations = _deviations(points, arms)
     every = [abs(value) for marks in deviations.values() for *_, value, _ in marks]
     if not every:
         return None
@@ -225,7 +232,8 @@ def _chart(
     events = [
         Event(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
     ]
-    title = f"{adapter}: IOPS of each launch against the baseline's mean at the same point"
+    whose = "the baseline's" if len(arms) > 1 else "their"
+    title = f"{adapter}: IOPS of each launch against {whose} mean at the same point"
     described = (
         "One mark per launch (of many, the mean of neighbours) over time; candidate sessions are tinted; "
         "session means in the table below."

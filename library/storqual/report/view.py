@@ -38,6 +38,7 @@ __all__ = [
     "Rollup",
     "SettingRow",
     "SkippedRow",
+    "Study",
     "Timeline",
     "TimelineEvent",
     "WaiverRow",
@@ -100,6 +101,19 @@ class CurveGroup:
     ident: str
     adapter: str
     metric: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study of a suite: sentences (`more` were left out), tables and pictures."""
+
+    ident: str
+    title: str
+    note: str
+    sentences: tuple[str, ...]
+    more: Figure | None
+    tables: tuple[ChartTable, ...]
     charts: tuple[Chart, ...]
 
 
@@ -244,6 +258,8 @@ class Page:
     left_out: Figure | None
     rollups: tuple[Rollup, ...]
     checks: tuple[CriterionRow, ...]
+    studies: tuple[Study, ...]
+    advice: tuple[tuple[str, str], ...]
     curves: tuple[CurveGroup, ...]
     arms: tuple[tuple[str, str], ...]
     timelines: tuple[Timeline, ...]

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.errors import BadInputError
 from storqual_core.quantities import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["DEVICES", "BenchDescription", "DeviceKind", "VirtualAdapter", "VirtualDrive", "describe", "from_plain"]
 
@@ -22,6 +23,7 @@ _WWN = re.compile(r"0x[0-9a-f]{16}")
 _EUI = re.compile(r"eui\.[0-9a-f]{16}")
 _SCSI_SERIAL, _NVME_SERIAL = 36, 20
 _FIRST_SLOT, _LAST_SLOT = 0x05, 0x1F
+_FUNCTIONS = 8
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ DEVICES = {
 class VirtualDrive:
     """One emulated drive. `identity` is its name everywhere; `size` and `bandwidth` are in bytes and bytes/s.
 
-    `device` names it inside QEMU. A limit of 0 is no limit.
+    `device` names it inside QEMU; `channel` is the PCI function of its adapter that it hangs on, `target` its number
+    there. A limit of 0 is no limit.
     """
 
     device: str
@@ -64,17 +67,23 @@ class VirtualDrive:
     rotation_rate: int = 0
     iops: int = 0
     bandwidth: int = 0
+    channel: int = 0
+    target: int = 0
 
 
 @dataclass(frozen=True)
 class VirtualAdapter:
-    """One emulated adapter: the QEMU device, its slot and function on the only PCI bus, and its drives in order."""
+    """One emulated adapter: the QEMU device, its slot and function on the only PCI bus, and its drives in order.
+
+    One of several channels is so many PCI functions in one slot, each a device of its own.
+    """
 
     alias: str
     device: str
     slot: int
     function: int
     drives: tuple[VirtualDrive, ...]
+    channels: int = 1
 
 
 @dataclass(frozen=True)
@@ -202,18 +211,45 @@ def _adapter(
     if not isinstance(drives, list):
         read.complain(f"{where}.drives", "expected a list")
         drives = []
-    if len(drives) > kind.drives:
-        read.complain(f"{where}.drives", f"{device} has room for {kind.drives} drives, found {len(drives)}")
+    channels = read.number(virtual.get("channels", 1), f"storqual_virtual.adapters.{alias}.channels", 1)
+    if channels > 1 and (kind.namespaces or int(place[2]) or channels > _FUNCTIONS):
+        told = f"{device} has one channel; only SCSI adapters at function 0 have up to {_FUNCTIONS}"
+        read.complain(f"storqual_virtual.adapters.{alias}.channels", told)
+        channels = 1
+    built = tuple(
+        _drive(read, kind, alias, index, read.mapping(drive, f"{where}.drives[{index}]"))
+        for index, drive in enumerate(drives)
+    )
+    wired = _wired(read, where, built, drives, channels)
+    for channel in range(channels):
+        count = sum(drive.channel == channel for drive in wired)
+        if count > kind.drives:
+            on = f" on channel {channel}" if channels > 1 else ""
+            read.complain(f"{where}.drives", f"{device} has room for {kind.drives} drives{on}, found {count}")
     return VirtualAdapter(
         alias=alias,
         device=device,
         slot=int(place[1], 16),
         function=int(place[2]),
-        drives=tuple(
-            _drive(read, kind, alias, index, read.mapping(drive, f"{where}.drives[{index}]"))
-            for index, drive in enumerate(drives)
-        ),
+        drives=wired,
+        channels=channels,
     )
+
+
+def _wired(
+    read: _Reader, where: str, built: Sequence[VirtualDrive], drives: Sequence[object], channels: int
+) -> tuple[VirtualDrive, ...]:
+    """Each drive on the channel that its port names, with the next number there; with one channel ports are names."""
+    taken: Counter[int] = Counter()
+    found = []
+    for index, (drive, entry) in enumerate(zip(built, drives, strict=True)):
+        port = entry.get("port", 0) if isinstance(entry, dict) and channels > 1 else 0
+        if not isinstance(port, int) or not 0 <= port < channels:
+            read.complain(f"{where}.drives[{index}].port", f"expected 0 to {channels - 1}, found {port!r}")
+            port = 0
+        found.append(replace(drive, channel=port, target=taken[port]))
+        taken[port] += 1
+    return tuple(found)
 
 
 def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any]) -> BenchDescription:
@@ -248,7 +284,14 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
         adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
     )
     for what, values in (
-        ("PCI address", [f"{adapter.slot:02x}.{adapter.function}" for adapter in built]),
+        (
+            "PCI address",
+            [
+                f"{adapter.slot:02x}.{adapter.function + channel}"
+                for adapter in built
+                for channel in range(adapter.channels)
+            ],
+        ),
         ("WWN", [drive.wwn for drive in description.drives if drive.wwn]),
         ("serial", [drive.serial for drive in description.drives if drive.serial]),
     ):

@@ -55,8 +55,9 @@ def _address(slot: int, function: int = 0) -> str:
     return f"{slot:x}.{function:x}"
 
 
-def _scsi_bus(adapter: VirtualAdapter) -> str:
-    return f"{adapter.alias}.0"
+def _channel(adapter: VirtualAdapter, channel: int) -> str:
+    """The QEMU id of an adapter's channel; the first has the adapter's own name."""
+    return adapter.alias if channel == 0 else f"{adapter.alias}-c{channel}"
 
 
 def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, Any]:
@@ -69,9 +70,9 @@ def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, 
     device: dict[str, Any] = {
         "driver": "scsi-hd",
         "id": drive.device,
-        "bus": _scsi_bus(adapter),
+        "bus": f"{_channel(adapter, drive.channel)}.0",
         "drive": f"{drive.device}-file",
-        "scsi-id": index,
+        "scsi-id": drive.target,
         "rotation_rate": drive.rotation_rate,
     }
     texts = {"vendor": drive.vendor, "product": drive.model, "ver": drive.revision, "serial": drive.serial}
@@ -81,9 +82,11 @@ def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, 
     return device
 
 
-def _adapter_device(adapter: VirtualAdapter) -> dict[str, Any]:
-    device: dict[str, Any] = {"driver": adapter.device, "id": adapter.alias, "bus": "pci.0"}
-    device["addr"] = _address(adapter.slot, adapter.function)
+def _adapter_device(adapter: VirtualAdapter, channel: int) -> dict[str, Any]:
+    device: dict[str, Any] = {"driver": adapter.device, "id": _channel(adapter, channel), "bus": "pci.0"}
+    device["addr"] = _address(adapter.slot, adapter.function + channel)
+    if adapter.channels > 1 and channel == 0:
+        device["multifunction"] = True
     if DEVICES[adapter.device].namespaces:
         device["serial"] = adapter.drives[0].serial if adapter.drives else adapter.alias
     return device
@@ -151,7 +154,8 @@ def machine_argv(description: BenchDescription, machine: Machine, acceleration: 
     argv += ["-device", _json(driver="virtio-net-pci", netdev="network", addr="4", romfile="")]
     argv += ["-device", _json(driver="virtio-rng-pci", addr="2")]
     for adapter in description.adapters:
-        argv += ["-device", json.dumps(_adapter_device(adapter))]
+        for channel in range(adapter.channels):
+            argv += ["-device", json.dumps(_adapter_device(adapter, channel))]
         for drive in adapter.drives:
             argv += [
                 "-blockdev",

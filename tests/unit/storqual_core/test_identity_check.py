@@ -135,3 +135,22 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
     said = problems(tree, inventory())
     assert said
     assert all(sentence.isascii() and sentence.isprintable() for sentence in said)
+
+
+def two_channels(folder: Path) -> BenchTree:
+    """A card of two channels: two functions in one slot, a drive behind each."""
+    tree = BenchTree(folder).adapter().adapter("0000:00:05.1").scsi("sda")
+    return tree.scsi("sdb", pci="0000:00:05.1", hctl="3:0:0:0", wwn="0x5000c50000000002", serial="SER2")
+
+
+def test_a_card_of_two_channels_is_one_adapter(tmp_path: Path) -> None:
+    """Its second function is not declared by itself, so its drives are the card's."""
+    assert problems(two_channels(tmp_path), inventory()) == []
+
+
+def test_a_channel_that_is_an_adapter_of_its_own_keeps_its_drives(tmp_path: Path) -> None:
+    """A drive that was plugged into the other adapter is not where the inventory says."""
+    adapters = inventory()
+    adapters["other"] = {"driver": "sym53c8xx", "pci": "0000:00:05.1", "drives": []}
+    (told,) = problems(two_channels(tmp_path), adapters)
+    assert "it is on the adapter at 0000:00:05.1, not on 0000:00:05.0" in told

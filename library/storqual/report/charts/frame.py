@@ -29,6 +29,12 @@ _LOOKS: dict[str, dict[str, Attribute]] = {
     "baseline": {"stroke": "#767676", "fill": "none"},
     "candidate": {"stroke": "#1f5fa8", "fill": "none"},
     "published": {"stroke": "#7a5c00", "fill": "none", "stroke-dasharray": "1 3"},
+    # subjects of a comparison: told apart by dashes and the labels at their ends before colour
+    "subject0": {"stroke": "#1f5fa8", "fill": "none"},
+    "subject1": {"stroke": "#a33b1f", "fill": "none", "stroke-dasharray": "7 3"},
+    "subject2": {"stroke": "#2c7a3f", "fill": "none", "stroke-dasharray": "3 3"},
+    "subject3": {"stroke": "#6b3fa0", "fill": "none", "stroke-dasharray": "9 3 2 3"},
+    "subject4": {"stroke": "#555555", "fill": "none", "stroke-dasharray": "12 3"},
 }
 
 

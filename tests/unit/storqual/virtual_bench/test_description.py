@@ -130,3 +130,55 @@ def test_a_host_name_that_could_be_an_option_is_refused() -> None:
     adapters, virtual = _bench(_drive(1))
     with pytest.raises(BadInputError):
         describe("-oProxyCommand=x", adapters, virtual)
+
+
+def _channels(
+    *ports: int, channels: int = 2, pci: str = "0000:00:05.0", device: str = "lsi53c895a"
+) -> tuple[Any, Any]:
+    """An adapter of several channels with a drive on each of the given ports."""
+    adapters, virtual = _bench(
+        *(_drive(number, port=port) for number, port in enumerate(ports)), pci=pci, device=device
+    )
+    virtual["adapters"]["sym"]["channels"] = channels
+    return adapters, virtual
+
+
+def test_drives_hang_on_the_channel_of_their_port() -> None:
+    """Each channel counts its own target numbers."""
+    bench = describe("vbench", *_channels(0, 1, 1, 0))
+    assert [(drive.channel, drive.target) for drive in bench.drives] == [(0, 0), (1, 0), (1, 1), (0, 1)]
+    assert bench.adapters[0].channels == 2
+
+
+def test_with_one_channel_ports_are_names_only() -> None:
+    """A SAS adapter's eight ports are one device."""
+    adapters, virtual = _bench(_drive(1, port=3), _drive(2, port=5))
+    assert [(drive.channel, drive.target) for drive in describe("vbench", adapters, virtual).drives] == [
+        (0, 0),
+        (0, 1),
+    ]
+
+
+def test_each_channel_has_room_for_itself() -> None:
+    """Seven drives on one channel are possible, eight are not, fourteen on two are."""
+    assert len(describe("vbench", *_channels(*([0] * 7 + [1] * 7))).drives) == 14
+    assert "room for 7 drives on channel 0, found 8" in _problems(*_channels(*([0] * 8)))[0]
+
+
+def test_a_port_without_a_channel_is_told() -> None:
+    """Nothing is wired somewhere else."""
+    assert "port: expected 0 to 1, found 2" in _problems(*_channels(0, 2))[0]
+
+
+def test_a_namespace_has_no_channels() -> None:
+    """Only SCSI adapters at function 0 have more than one."""
+    assert "has one channel" in _problems(*_channels(device="nvme"))[0]
+    assert "has one channel" in _problems(*_channels(0, pci="0000:00:05.1"))[0]
+
+
+def test_a_channel_takes_the_next_function_of_the_slot() -> None:
+    """Another adapter there is a second one at one address."""
+    adapters, virtual = _channels(0, 1)
+    adapters["other"] = {"pci": "0000:00:05.1", "drives": []}
+    virtual["adapters"]["other"] = {"device": "lsi53c895a"}
+    assert "05.1 is used 2 times" in " ".join(_problems(adapters, virtual))

@@ -137,3 +137,17 @@ def test_a_controller_without_a_drive_has_a_serial_all_the_same() -> None:
     """QEMU demands one."""
     devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
     assert devices["nvme"]["serial"] == "nvme"
+
+
+def test_a_card_of_two_channels_is_two_functions_of_one_slot() -> None:
+    """The first says that there are more; each drive is on the bus of its channel."""
+    drives = [{"wwn": f"0x5000c50015ea00{port}0", "size": "1MiB", "port": port} for port in (0, 1)]
+    adapters = {"sym": {"pci": "0000:00:05.0", "drives": drives}}
+    bench = describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a", "channels": 2}}})
+    devices = {device.get("id"): device for device in _devices(machine_argv(bench, _machine(), TCG))}
+    assert (devices["sym"]["addr"], devices["sym"]["multifunction"]) == ("5.0", True)
+    assert (devices["sym-c1"]["addr"], "multifunction" in devices["sym-c1"]) == ("5.1", False)
+    assert [(devices[name]["bus"], devices[name]["scsi-id"]) for name in ("sym-0", "sym-1")] == [
+        ("sym.0", 0),
+        ("sym-c1.0", 0),
+    ]

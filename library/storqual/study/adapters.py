@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subjects against each other, at points, over ranges and at equal load: who leads where, and where nobody."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from storqual.analysis.compare import Comparison, compare, leaders
+from storqual.analysis.compare_words import comparison_sentences, leader_sentence
+from storqual.analysis.equal_load import common_loads, curve, response_at, shift_at_equal_load
+from storqual.analysis.estimates import Estimate
+from storqual.factor_words import level_text, together
+from storqual.metrics import METRICS
+from storqual.study.cells import Cell, Levels, Line, first_axis, lines_of
+
+__all__ = ["COMPARED", "Contest", "EqualLoad", "contests", "equal_loads"]
+
+COMPARED = ("iops", "throughput_mb_s", "cpu_us_per_io")
+_LOADED = ("iodepth", "numjobs", "drives", "ports")
+"""Factors by which a load is raised: block size is none, another size is another request."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One metric of one workload over one factor, all subjects; `leaders` is who is ahead of all others, by level."""
+
+    title: str
+    metric: str
+    along: str
+    lines: tuple[Line, ...]
+    comparisons: tuple[Comparison, ...]
+    leaders: dict[float, str | None]
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EqualLoad:
+    """Two subjects at one load: `response` of the first at `load`, and by what fraction it is above the second's."""
+
+    title: str
+    first: str
+    second: str
+    of: str
+    at: str
+    load: float
+    response: Estimate
+    shift: Estimate
+    sentence: str
+
+
+def contests(cells: Sequence[Cell]) -> list[Contest]:
+    """Every metric of every workload in which at least two subjects have a level in common."""
+    found: list[Contest] = []
+    for title, along, lines in _rivals(cells):
+        for metric in COMPARED:
+            found += _contest(title, along, lines, metric)
+    return found
+
+
+def _rivals(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[Line]]]:
+    """Lines of different subjects that are alike in everything else."""
+    workloads: defaultdict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        workloads[cell.workload].append(cell)
+    for workload, members in workloads.items():
+        along = first_axis(members)
+        if along is None:
+            continue
+        groups: defaultdict[Levels, list[Line]] = defaultdict(list)
+        for line in lines_of(members, along):
+            groups[line.rest].append(line)
+        for rest, lines in groups.items():
+            if len(lines) > 1:
+                yield together(workload, rest), along, lines
+
+
+def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iterator[Contest]:
+    curves = {line.subject: line.values(metric) for line in lines}
+    curves = {subject: values for subject, values in curves.items() if values}
+    common = set.intersection(*(set(values) for values in curves.values())) if len(curves) > 1 else set()
+    if not common:
+        return
+    facts = METRICS[metric]
+    found = compare({name: {at: values[at] for at in common} for name, values in curves.items()}, better=facts.better)
+
+    def at(level: float) -> str:
+        return level_text(along, int(level) if level.is_integer() else level)
+
+    sentences = [told for one in found for told in comparison_sentences(one, facts.label, at=at)]
+    yield Contest(
+        title=title,
+        metric=metric,
+        along=along,
+        lines=tuple(lines),
+        comparisons=found,
+        leaders=leaders(found),
+        sentences=(leader_sentence(found, facts.label, at=at), *sentences),
+    )
+
+
+def equal_loads(cells: Sequence[Cell]) -> list[EqualLoad]:
+    """CPU at equal IOPS and IOPS at equal CPU, at the middle of the loads that both subjects reached."""
+    found: list[EqualLoad] = []
+    for along in _LOADED:
+        groups: defaultdict[tuple[str, Levels], list[Line]] = defaultdict(list)
+        for line in lines_of(cells, along):
+            groups[(line.workload, line.rest)].append(line)
+        for (workload, rest), lines in groups.items():
+            for first, second in combinations(lines, 2):
+                for load, response in (("iops", "cpu_percent"), ("cpu_percent", "iops")):
+                    found += _equal(together(workload, rest), first, second, load, response)
+    return found
+
+
+def _equal(title: str, first: Line, second: Line, load: str, response: str) -> Iterator[EqualLoad]:
+    data = [line.pairs(load, response) for line in (first, second)]
+    if min(map(len, data)) < 2:
+        return
+    one, other = (curve(pairs) for pairs in data)
+    shared = common_loads(one, other)
+    if shared is None:
+        return
+    middle = (shared[0] * shared[1]) ** 0.5
+    shift = shift_at_equal_load(one, other, middle)
+    names = METRICS[response].label, METRICS[load].label, METRICS[load].unit
+    yield EqualLoad(
+        title=title,
+        first=first.subject,
+        second=second.subject,
+        of=response,
+        at=load,
+        load=middle,
+        response=response_at(one, middle),
+        shift=shift,
+        sentence=_equal_words(first.subject, second.subject, names, middle, shift),
+    )
+
+
+def _equal_words(first: str, second: str, names: tuple[str, str, str], load: float, shift: Estimate) -> str:
+    """What two subjects show at one load: a difference only where the whole interval is on one side."""
+    response, loaded, unit = names
+    where = f"At equal {loaded} ({load:.4g} {unit})"
+    if shift.low is None or shift.high is None:
+        return f"{where} {first} and {second} have too few launches: one difference in {response} shows nothing."
+    sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %)"
+    if shift.low <= 0 <= shift.high:
+        return f"{where} nothing is shown between {first} and {second} in {response} {sure}."
+    more = "more" if shift.value > 0 else "less"
+    return f"{where} {first} has {abs(100 * shift.value):.1f} % {more} {response} than {second} {sure}."

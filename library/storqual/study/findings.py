@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All studies that a suite asks for, over the cells of a run, and the advice that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
+from storqual.study.cells import Cell
+from storqual.study.demand import Demand, Reached, demands, reached
+from storqual.study.features import Feature, features
+from storqual.study.placement import placement_advice
+from storqual.study.published import Beside, beside
+from storqual.study.scale import Growth, growths
+from storqual.study.settings import SettingStudy, setting_studies
+
+__all__ = ["Advice", "Findings", "findings"]
+
+_CACHE = ("WCE", "RCD", "DRA", "NCS", "read_policy", "write_policy", "io_policy", "disk_cache")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to do or to leave; `evidence` names the study that shows it (an anchor of the report)."""
+
+    text: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found; a study that was not asked for, or that found nothing, is empty."""
+
+    contests: tuple[Contest, ...]
+    equal_loads: tuple[EqualLoad, ...]
+    growths: tuple[Growth, ...]
+    demands: tuple[Demand, ...]
+    reached: tuple[Reached, ...]
+    settings: tuple[SettingStudy, ...]
+    features: tuple[tuple[str, tuple[str, ...], tuple[Feature, ...]], ...]
+    published: tuple[Beside, ...]
+    advice: tuple[Advice, ...]
+
+
+def findings(
+    cells: Sequence[Cell],
+    studies: Collection[str],
+    *,
+    benches: Mapping[str, Mapping[str, Any]],
+    reports: Sequence[str] = (),
+    margin: float = 0.03,
+) -> Findings:
+    """`cells` of one arm, `benches` as run.json has them, `reports` the published reports to set beside.
+
+    Raises BadInputError for a published report that there is none of.
+    """
+    ceilings = {
+        (bench, alias): adapter.get("ceiling") or {}
+        for bench, entry in benches.items()
+        for alias, adapter in (entry.get("adapters") or {}).items()
+    }
+    compared = bool({"adapters", "arms"} & set(studies))
+    scaled = growths(cells) if "scaling" in studies else []
+    ranked = setting_studies(cells, margin=margin) if "settings" in studies else []
+    shares = reached(cells, ceilings) if "ceiling" in studies else []
+    return Findings(
+        contests=tuple(contests(cells) if compared else ()),
+        equal_loads=tuple(equal_loads(cells) if compared else ()),
+        growths=tuple(scaled),
+        demands=tuple(demands(cells) if "service_demand" in studies else ()),
+        reached=tuple(shares),
+        settings=tuple(ranked),
+        features=tuple(_features(cells, benches) if "features" in studies else ()),
+        published=tuple(beside(cells, reports) if "published" in studies else ()),
+        advice=(
+            *_from_scaling(scaled),
+            *_from_settings(ranked),
+            *_from_ceiling(shares),
+            *(_placement(cells, benches) if "ceiling" in studies else ()),
+        ),
+    )
+
+
+def _features(
+    cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, tuple[str, ...], tuple[Feature, ...]]]:
+    for bench, entry in benches.items():
+        adapters = tuple(dict.fromkeys(cell.adapter for cell in cells if cell.bench == bench))
+        if adapters:
+            yield bench, adapters, tuple(features(entry, adapters))
+
+
+def _from_scaling(found: Sequence[Growth]) -> Iterator[Advice]:
+    for one in found:
+        if one.enough:
+            yield Advice(one.enough, "study-scaling")
+
+
+def _from_settings(found: Sequence[SettingStudy]) -> Iterator[Advice]:
+    """What to set, with the gain; what to leave; neutral settings are named once per subject and workload."""
+    for study in found:
+        if study.metric != "iops":
+            continue
+        where = f"{study.subject}, {study.workload}"
+        for effect in study.effects:
+            name = effect.setting.partition(".")[2]
+            what = "Cache policy" if name in _CACHE else "Setting"
+            low, high = effect.shift.low, effect.shift.high
+            if effect.influence not in ("better", "worse") or low is None or high is None:
+                continue
+            better = effect.influence == "better"
+            level, other = (effect.level, effect.base) if better else (effect.base, effect.level)
+            gains = (
+                [effect.shift.value, low, high]
+                if better
+                else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
+            )
+            yield Advice(
+                f"{what} for {where}: {effect.setting} {level} gives {100 * gains[0]:.1f} % more IOPS than {other} "
+                f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
+                "study-settings",
+            )
+        neutral = list(dict.fromkeys(one.setting for one in study.effects if one.influence == "neutral"))
+        if neutral:
+            yield Advice(f"{where}: {', '.join(neutral)} make no difference; leave them.", "study-settings")
+
+
+def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
+    """Where the rig was the limit: more of the tested part would show nothing there."""
+    for name in dict.fromkeys(one.cell.subject for one in found):
+        limits: dict[str, list[str]] = {}
+        for one in found:
+            if one.cell.subject == name and one.share.limited_by is not None:
+                limits.setdefault(one.share.limited_by.name, []).append(one.cell.point)
+        for part, points in limits.items():
+            many = f"{points[0]} and {len(points) - 1} more" if len(points) > 1 else points[0]
+            yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
+
+
+def _placement(cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+    for bench, alias in dict.fromkeys((cell.bench, cell.adapter) for cell in cells):
+        entry = benches.get(bench) or {}
+        declared = (entry.get("adapters") or {}).get(alias) or {}
+        before = (entry.get("environment") or {}).get("before") or {}
+        found = (before.get("adapters") or {}).get(alias) or {}
+        for text in placement_advice(alias, declared, found):
+            yield Advice(text, "study-ceiling")

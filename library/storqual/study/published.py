@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published figures beside ours: which of them are about the same point, and how far apart they are.
+
+Figures of another machine decide nothing here; what can be compared is the shape, so each is also given relative to
+the first of its series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from storqual.audit.references import PublishedValue, overlays
+from storqual.study.cells import METRICS, Cell
+from storqual_core.quantities import format_size, parse_size
+
+__all__ = ["Beside", "beside"]
+
+_WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published figure and the point of ours that is most like it; `ours` is a mean, in the same unit."""
+
+    report: str
+    theirs: PublishedValue
+    cell: Cell
+    ours: float
+
+    @property
+    def ratio(self) -> float:
+        """Ours as a multiple of theirs."""
+        return self.ours / self.theirs.value
+
+
+def beside(cells: Sequence[Cell], reports: Sequence[str]) -> list[Beside]:
+    """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
+    found = []
+    for report in reports:
+        for metric in METRICS:
+            for theirs in overlays(report, metric):
+                wanted = dict(_wanted(theirs))
+                if "rw" not in wanted or theirs.value <= 0:
+                    continue
+                for cell in _matching(cells, wanted):
+                    ours = cell.mean(metric)
+                    if ours is not None:
+                        found.append(Beside(report, theirs, cell, ours))
+    return found
+
+
+def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
+    """Factors that the figure's own text gives, and those that its label says in words."""
+    for name, text in value.point.items():
+        if name == "operation":
+            yield "rw", text
+        else:
+            yield name, text
+    for word in (value.label or "").lower().split():
+        if word in _WORDS:
+            yield _WORDS[word]
+        elif word.endswith("kb") and word[:-2].isdigit():
+            yield "bs", f"{word[:-2]}k"
+
+
+def _matching(cells: Sequence[Cell], wanted: Mapping[str, str]) -> Iterator[Cell]:
+    """Per subject the first point with all that is wanted; what the figure does not say is free."""
+    seen: set[str] = set()
+    for cell in cells:
+        if cell.subject not in seen and all(_is(cell, name, text) for name, text in wanted.items()):
+            seen.add(cell.subject)
+            yield cell
+
+
+def _is(cell: Cell, name: str, text: str) -> bool:
+    value = cell.ports if name == "ports" else cell.pattern.get(name)
+    if name == "bs" and isinstance(value, int):
+        try:
+            return format_size(parse_size(text)) == format_size(value)
+        except ValueError:
+            return False
+    return str(value) == text

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that the published methods can be planned: every suite in `quick` on the bench that is made for them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from storqual.model import load_suite
+from storqual.plan import Campaign, PlanRequest, make_plan
+from storqual.resources import project_root
+
+METHODS = (
+    "qla1040-adapters",
+    "drive-settings",
+    "a7173a-service-demand",
+    "a6826a-port-scaling",
+    "xeon-ultra320",
+)
+
+
+def planned(suite: str, inventory: Path) -> Campaign:
+    """The suite's quick profile on the bench of the methods."""
+    baseline, candidate = ("stable", "backport") if suite == "xeon-ultra320" else ("", "stable")
+    return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", seed=1))
+
+
+@pytest.fixture(scope="module")
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
+    """Every method, planned once; the inventory as Ansible reads it, without the seconds that it takes."""
+    folder = tmp_path_factory.mktemp("methods")
+    own = project_root() / "inventories" / "virtual_methods"
+    hosts = YAML(typ="safe").load(own / "hosts.yml")["benches"]["hosts"]
+    listed = {"benches": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
+    (folder / "hosts.json").write_text(json.dumps(listed), encoding="utf-8")
+    shutil.copytree(own / "drops", folder / "drops")
+    return {suite: planned(suite, folder / "hosts.json") for suite in METHODS}
+
+
+@pytest.mark.parametrize("suite", METHODS)
+def test_a_method_takes_minutes(campaigns: dict[str, Campaign], suite: str) -> None:
+    """Quick is quick: under a quarter of an hour of bench time, and nothing that the bench could not serve."""
+    document = campaigns[suite].document
+    assert document["plan"]["expected_seconds"] < 900
+    assert sum(not point["skipped"] for point in document["plan"]["points"]) >= 4
+
+
+def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str, Campaign]) -> None:
+    """As in the QLA1040 report; two processor counts each."""
+    points = campaigns["qla1040-adapters"].document["plan"]["points"]
+    assert {point["adapter"] for point in points} == {"sym", "fusion", "mraid"}
+    assert {point["varied"]["os.cpus"] for point in points} == {2, 4}
+
+
+def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
+    """One and two channels of four drives, one and two adapters."""
+    points = {(p["adapter"], p["point"]): p for p in campaigns["a7173a-service-demand"].document["plan"]["points"]}
+    assert {adapter for adapter, _ in points} == {"sym", "symb"}
+    assert len(points["sym", "throughput_256k[drives_per_port=4,ports=2,rw=read]"]["drives"]) == 8
+    assert len(points["sym", "two_adapters[adapters=2,drives_per_port=4]"]["drives"]) == 16
+
+
+def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
+    """The A6826A method on one card with eight ports."""
+    points = [p for p in campaigns["a6826a-port-scaling"].document["plan"]["points"] if p["workload"] == "scaling"]
+    assert max(len(point["drives"]) for point in points if not point["skipped"]) == 8
+
+
+@pytest.mark.parametrize("file", sorted((project_root() / "suites").glob("*.suite.yml")), ids=lambda file: file.name)
+def test_every_workload_of_a_method_cites_its_source(file: Path) -> None:
+    """Section and page of the report, workload by workload."""
+    suite = load_suite(file)
+    if suite.published or suite.name in METHODS:
+        assert [name for name, workload in suite.workloads.items() if not workload.source] == []

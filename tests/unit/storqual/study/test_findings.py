@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the studies over planted curves: comparison, equal load, scaling, demand, ceiling, published, advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual.study.adapters import contests, equal_loads
+from storqual.study.cells import Cell, lines_of
+from storqual.study.demand import demands, reached
+from storqual.study.findings import findings
+from storqual.study.placement import placement_advice
+from storqual.study.published import beside
+from storqual.study.scale import growths
+from storqual_core.errors import BadInputError
+from tests.unit.storqual.study.cells import cell
+
+SIZES = (512, 4096, 65536)
+DEPTHS = (1, 2, 4, 8, 16)
+
+
+def rivals() -> list[Cell]:
+    """Two adapters over block size: the first is 20 % ahead at 512 bytes and equal above."""
+    gains = {"qla": (1.2, 1.0, 1.0), "sym": (1.0, 1.0, 1.0)}
+    return [
+        cell(name, "seq_read", 1000 * gain, bs=size)
+        for name, over in gains.items()
+        for size, gain in zip(SIZES, over, strict=True)
+    ]
+
+
+def swept(gain: float = 1.0) -> list[Cell]:
+    """A queue-depth sweep with a knee at 4; the second adapter takes `gain` times the CPU."""
+    return [
+        cell(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
+        for name, busy in (("qla", 1.0), ("sym", gain))
+        for depth in DEPTHS
+    ]
+
+
+def test_a_contest_finds_who_leads_where() -> None:
+    """Ahead where it was planted, nobody elsewhere, and the first sentence says it."""
+    found = {one.metric: one for one in contests(rivals())}
+    assert found["iops"].leaders == {512.0: "qla", 4096.0: None, 65536.0: None}
+    assert found["iops"].sentences[0] == ("In IOPS qla leads at 512 B; nobody is shown to lead from 4 KiB to 64 KiB.")
+
+
+def test_one_subject_is_no_contest() -> None:
+    """There is nobody to compare with."""
+    assert contests([one for one in rivals() if one.subject == "qla"]) == []
+
+
+def test_levels_that_only_one_subject_has_are_left_out() -> None:
+    """A comparison is of what both did."""
+    cells = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
+    assert [level.at for level in contests(cells)[0].comparisons[0].levels] == [512.0, 4096.0]
+
+
+def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
+    """Half as much CPU again for the same I/Os."""
+    found = {one.of: one for one in equal_loads(swept(1.5))}
+    shift = found["cpu_percent"].shift
+    assert shift.low is not None
+    assert shift.high is not None
+    assert shift.low < 1 / 1.5 - 1 < shift.high < 0
+    assert "qla has 33" in found["cpu_percent"].sentence
+    assert "less CPU utilisation than sym" in found["cpu_percent"].sentence
+
+
+def test_equal_adapters_show_nothing_at_equal_load() -> None:
+    """The sentence claims no difference that the interval does not show."""
+    sentences = [one.sentence for one in equal_loads(swept(1.0)) if one.of == "cpu_percent"]
+    assert any("nothing is shown between" in sentence for sentence in sentences)
+
+
+def test_scaling_names_the_level_that_is_enough() -> None:
+    """The knee at a depth of 4 is found with the gain over a depth of 1."""
+    found = growths([one for one in swept() if one.subject == "qla"], "iops")
+    assert [one.found.shape for one in found] == ["knee"]
+    assert found[0].enough.startswith("qla, depth: QD 4 saturates it, 30")
+
+
+def test_linear_growth_gives_no_advice() -> None:
+    """Nothing is saturated, so nothing is enough."""
+    cells = [cell("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
+    cells = [Cell(**{**vars(one), "levels": {"ports": one.ports}}) for one in cells]
+    assert [(one.found.shape, one.enough) for one in growths(cells, "iops")] == [("straight", "")]
+
+
+def test_demand_is_given_in_the_units_of_both_papers() -> None:
+    """HP A6826A, p. 3, single port, 4 KiB reads: 130 MB/s at 37 % of one CPU are 2.91 us/KiB (printed 2.93)."""
+    (found,) = demands([cell("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
+    assert found.us_per_kib == pytest.approx(37.0 * 1e4 / (130e6 / 1024))
+    assert found.percent_thousandths == pytest.approx(37.0 * 1000 / (130e6 / 1024))
+
+
+def test_percent_of_the_ceiling_names_the_limit() -> None:
+    """One drive gives 65 MB/s and a port 80: two drives on two ports are limited by the drives."""
+    cells = [
+        cell("sym", "seq", 65e6 / 65536, size=65536, drives=("a",)),
+        cell("sym", "seq", 130e6 / 65536, size=65536, drives=("a", "b"), ports=2),
+    ]
+    one, two = reached(cells, {("b1", "sym"): {"slot": 133e6, "link": 80e6}})
+    assert (one.ceiling_mb_s, one.share.lowest.name, one.share.limited_by) == (80.0, "link (1 port)", None)
+    assert (two.share.lowest.name, two.share.limited_by is not None) == ("2 drives", True)
+
+
+def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
+    """Nothing is guessed."""
+    assert reached([cell("sym", "seq", 100.0)], {}) == []
+
+
+def test_published_figures_find_their_points() -> None:
+    """The 1 KiB reads of the A6826A paper on one and two ports, beside points of the same pattern."""
+    cells = [
+        Cell(
+            **{
+                **vars(cell("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports)),
+                "pattern": {"rw": "read", "bs": 1024},
+            }
+        )
+        for ports in (1, 2)
+    ]
+    found = [one for one in beside(cells, ["a6826a"]) if one.theirs.metric == "iops"]
+    assert [(one.theirs.value, one.cell.ports) for one in found] == [(35530.0, 1), (70100.0, 2)]
+    assert found[0].ratio == pytest.approx(100 / 35530, rel=0.02)
+
+
+def test_an_unknown_report_is_told_with_those_there_are() -> None:
+    """A misspelt name is bad input."""
+    with pytest.raises(BadInputError, match="a6826a"):
+        beside([cell("fc0", "iops_1k", 100.0)], ["a6826"])
+
+
+@pytest.mark.parametrize(
+    ("slot", "link", "ports", "said"),
+    [
+        (133e6, 80e6, 2, "feeds 1 of 2 ports at full rate"),
+        (1e9, 300e6, 2, "feeds all 2 ports at full rate"),
+        (133e6, 320e6, 1, "not one port runs at full rate"),
+    ],
+)
+def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:
+    """The arithmetic of slot guidelines."""
+    declared = {"ceiling": {"slot": slot, "link": link}, "drives": [{"port": port} for port in range(ports)]}
+    assert said in " ".join(placement_advice("sym", declared, {}))
+
+
+def test_a_link_below_its_best_is_told() -> None:
+    """A card in a slot of fewer lanes than it has."""
+    found = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
+    assert list(placement_advice("sas0", {}, found)) == [
+        "sas0: its PCI link runs at width 4, the card can 8: another slot may give more."
+    ]
+
+
+def test_advice_leads_to_the_study_that_shows_it() -> None:
+    """Each sentence names its evidence."""
+    found = findings(swept(), ["scaling"], benches={})
+    assert found.advice
+    assert {one.evidence for one in found.advice} == {"study-scaling"}
+    assert found.contests == ()
+
+
+def test_lines_are_ascending_and_have_two_levels() -> None:
+    """A single level is no line."""
+    cells = [cell("qla", "depth", 1.0, iodepth=depth) for depth in (8, 1)]
+    (line,) = lines_of(cells, "iodepth")
+    assert [one.levels["iodepth"] for one in line.cells] == [1, 8]
+    assert lines_of(cells[:1], "iodepth") == []

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the ranking of settings: the true effect first, the neutral one called neutral, the unknown one open."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from storqual.analysis.ranking import ranking
+from storqual.study.settings import setting_studies
+from tests.unit.storqual.study.cells import cell
+
+EFFECTS = {"drive.WCE": {1: 1.0, 0: 0.6}, "drive.DRA": {0: 1.0, 1: 0.95}, "drive.NCS": {1: 1.0, 16: 1.0}}
+
+
+def planted(*, launches: int = 6, noise: float = 0.01) -> list:
+    """Every combination of three settings at two queue depths: WCE costs 40 %, DRA 5 %, NCS nothing."""
+    cells = []
+    for depth, *levels in itertools.product((1, 8), *(EFFECTS[name] for name in EFFECTS)):
+        gain = 1.0
+        for name, level in zip(EFFECTS, levels, strict=True):
+            gain *= EFFECTS[name][level]
+        settings = dict(zip(EFFECTS, levels, strict=True))
+        cells.append(
+            cell(
+                "sym",
+                "rand_write",
+                200.0 * depth * gain,
+                varied=settings,
+                iodepth=depth,
+                launches=launches,
+                noise=noise,
+            )
+        )
+    return cells
+
+
+def study(cells: list, metric: str = "iops") -> tuple:
+    """The ranked effects of the only subject and workload."""
+    (found,) = [one for one in setting_studies(cells) if one.metric == metric]
+    return found.effects
+
+
+def test_the_true_effects_come_first_in_the_order_of_their_size() -> None:
+    """Also where the second is far smaller than the first."""
+    effects = study(planted())
+    assert [one.setting for one in effects] == ["drive.WCE", "drive.DRA", "drive.NCS"]
+    assert [one.influence for one in effects] == ["worse", "worse", "neutral"]
+
+
+def test_the_interval_holds_the_planted_effect() -> None:
+    """A cache that costs 40 % is shown to cost 40 %, within little."""
+    first = study(planted())[0]
+    assert first.shift.low is not None
+    assert first.shift.high is not None
+    assert first.shift.low < -0.4 < first.shift.high
+    assert first.shift.high - first.shift.low < 0.05
+    assert first.places == 8
+
+
+def test_a_neutral_setting_is_called_neutral_only_where_that_is_shown() -> None:
+    """With noise as wide as the margin the same setting is open, not neutral."""
+    noisy = study(planted(launches=2, noise=0.2))
+    assert {one.setting: one.influence for one in noisy}["drive.NCS"] == "open"
+
+
+def test_one_launch_each_shows_nothing() -> None:
+    """Without repetition there is no interval, and every effect is open."""
+    assert {one.influence for one in study(planted(launches=1))} == {"open"}
+
+
+def test_a_lower_metric_is_better_when_it_falls() -> None:
+    """CPU time per I/O rises as IOPS fall at the same load of the processor: that is worse."""
+    effects = study(planted(), "cpu_us_per_io")
+    assert (effects[0].setting, effects[0].influence) == ("drive.WCE", "worse")
+
+
+def test_sentences_are_as_strong_as_the_intervals() -> None:
+    """A size and an interval for an effect, the margin for a neutral setting."""
+    (found,) = [one for one in setting_studies(planted()) if one.metric == "iops"]
+    assert "drive.WCE from 1 to 0 is 40" in found.sentences[0]
+    assert "worse (interval -4" in found.sentences[0]
+    assert found.sentences[2].startswith("sym, rand_write, IOPS: drive.NCS from 1 to 16 is neutral: within 3 %")
+
+
+def test_levels_are_compared_at_the_same_place_only() -> None:
+    """A level that was never measured beside the first one has no effect to tell."""
+    launches = {("a", (("x", 1),)): [1.0, 1.1], ("b", (("x", 2),)): [2.0, 2.1]}
+    assert ranking(launches) == ()
+
+
+def test_a_margin_outside_0_to_1_is_refused() -> None:
+    """100 % would call everything neutral."""
+    with pytest.raises(ValueError, match="margin"):
+        ranking({("a", (("x", 1),)): [1.0]}, margin=1.0)
