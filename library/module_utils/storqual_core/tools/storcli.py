@@ -57,8 +57,6 @@ PROGRAMS = (
     "storcli",
     "perccli64",
     "perccli",
-    "/opt/MegaRAID/storcli/storcli64",
-    "/opt/MegaRAID/perccli/perccli64",
 )
 SETTINGS: Mapping[str, Spelling] = {
     "rebuild_rate": Spelling("Rebuild Rate", "rebuildrate", "documented only"),

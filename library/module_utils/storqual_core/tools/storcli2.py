@@ -46,8 +46,6 @@ __all__ = [
 PROGRAMS = (
     "storcli2",
     "perccli2",
-    "/opt/MegaRAID/storcli2/storcli2",
-    "/opt/MegaRAID/perccli2/perccli2",
 )
 FREE = ("UConf Good",)
 
