@@ -9,8 +9,8 @@ short_description: Put back everything that was changed, prove it, and forget it
 description:
   - Puts back every value in C(<state_dir>/saved.json), from any later moment, reads it back, and removes that file
     only when every value is as it was. A drive that is gone does not keep the others from being restored.
-  - When another kernel runs than before, only the boot loader is put back and RV(reboot) is true; boot the bench and
-    call again.
+  - When another kernel runs than before, only the boot loader and firmware are put back and RV(reboot) is true; boot
+    the bench and call again.
 options:
   state:
     description:
@@ -54,8 +54,13 @@ restored:
   returned: when restoring
   type: bool
   sample: true
+power_cycle:
+  description: The boot must be a power cycle, or the former firmware of something does not start.
+  returned: when restoring
+  type: bool
+  sample: false
 reboot:
-  description: The former kernel is the default again but does not run yet.
+  description: The former kernel is the default again, or the former firmware is written, but does not run yet.
   returned: success
   type: bool
   sample: false

@@ -76,7 +76,14 @@ def play(
     library.mkdir(parents=True, exist_ok=True)
     actions.mkdir(exist_ok=True)
     for name in answers:
-        (library / f"{name}.py").write_text(_STUB.format(name=name, folder=str(folder)), encoding="utf-8")
+        collection, _, module = name.rpartition(".")
+        place = library
+        if collection:
+            place = (
+                folder / "collections" / "ansible_collections" / collection.replace(".", "/") / "plugins" / "modules"
+            )
+            place.mkdir(parents=True, exist_ok=True)
+        (place / f"{module}.py").write_text(_STUB.format(name=name, folder=str(folder)), encoding="utf-8")
     for name in (*_PLUGINS, *plugins):
         (actions / f"{name}.py").write_bytes((REPOSITORY / f"library/plugins/action/{name}.py").read_bytes())
     (folder / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
@@ -105,6 +112,7 @@ def play(
             **os.environ,
             "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
             "ANSIBLE_LIBRARY": str(library),
+            "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
             "ANSIBLE_ACTION_PLUGINS": str(actions),
             "ANSIBLE_ROLES_PATH": str(REPOSITORY / "roles"),
             "ANSIBLE_INVENTORY_ENABLED": "host_list",

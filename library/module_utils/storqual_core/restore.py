@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
-from .bench_lock import hold_lock
+from .bench_lock import BenchLock, hold_lock
 from .bench_state import SavedState, read_saved, remove_after_proof, saved_path
 from .command import Runner
 from .drive_access import usable_drives
@@ -21,9 +21,12 @@ from .drive_settings import DriveTarget
 from .drive_step import ModePages, Queues, carry_out
 from .durable import fsync_folder, make_folder
 from .errors import BadInputError, GuardRefusalError, StorqualError
+from .firmware_restore import put_firmware_back
 from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
+from .machine import Machine
 from .provision_drives import LOCK_WAIT_S, Access
+from .provision_firmware import Step
 from .provisioned import PartialError, Provisioned
 from .raid_backends import volumes_of
 from .raid_layout import Backends
@@ -37,7 +40,7 @@ _ASIDE = "accepted"
 
 @dataclass
 class Memory:
-    """saved.json by owner: claims and old values of drives, and the boot loader's."""
+    """saved.json by owner: claims and old values of drives, the boot loader's, and firmware by its whole key."""
 
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,6 +48,7 @@ class Memory:
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     boot: dict[str, Any] = field(default_factory=dict)
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    firmware: dict[str, Any] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -57,6 +61,7 @@ class Tools:
     access: Access = usable_drives
     sysfs: str = "/sys"
     volumes: Callable[[str, str], Backends] = volumes_of
+    machine: Machine | None = None
 
 
 def read_memory(values: Mapping[str, Any]) -> Memory:
@@ -77,6 +82,8 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
             memory.volumes[key] = value
         elif section == "boot" and owner == "bench":
             memory.boot[name] = value
+        elif section == "firmware" and isinstance(value, dict):
+            memory.firmware[key] = value
         else:
             memory.unknown.append(key)
     return memory
@@ -85,6 +92,7 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
 @dataclass
 class _Report:
     settings: list[Provisioned] = field(default_factory=list)
+    firmware: list[Mapping[str, Any]] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     read_back: dict[str, Any] = field(default_factory=dict)
@@ -93,16 +101,19 @@ class _Report:
 def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
     """Restore what is remembered; the module's result.
 
-    `reboot` in the result: the kernel that ran is the default again, but another one runs; boot, then ask again.
+    `reboot` in the result: the kernel that ran is the default again but another one runs, or the former firmware
+    waits for it; boot, then ask again. `power_cycle`: a boot is not enough for that firmware.
     Raises PartialError when something could not be put back (the memory stays).
     """
     saved = read_saved(Path(state_dir))
     if saved is None:
-        return {"changed": False, "restored": True, "reboot": False, "settings": [], "steps": [], "run": ""}
+        nothing = {"reboot": False, "power_cycle": False, "settings": [], "steps": [], "run": ""}
+        return {"changed": False, "restored": True, **nothing}
     memory = read_memory(saved.values)
     report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in memory.unknown])
     with nullcontext() if check else hold_lock(Path(state_dir), saved.run, "restore", wait_s=LOCK_WAIT_S) as lock:
-        reboot = _boot(memory, tools, report, check=check)
+        pending = _firmware(memory, saved, state_dir, tools, report, lock)
+        reboot = _boot(memory, tools, report, check=check) or bool(pending)
         if not reboot:
             # first: while a drive is a member of a volume, nobody may have it
             _volumes(memory, saved, state_dir, tools, report, check=check)
@@ -116,7 +127,8 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         "changed": True,
         "restored": not reboot and not check,
         "reboot": reboot,
-        "settings": [entry.record() for entry in report.settings],
+        "power_cycle": pending == "power cycle",
+        "settings": [*report.firmware, *(entry.record() for entry in report.settings)],
         "steps": report.steps,
         "failures": report.failures,
         "run": saved.run,
@@ -167,6 +179,21 @@ def _keep(report: _Report, problem: StorqualError) -> None:
     if isinstance(problem, PartialError):
         report.steps += problem.steps
         report.settings += problem.settings
+
+
+def _firmware(
+    memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, lock: BenchLock | None
+) -> str:
+    """Put firmware back, before the boot that may be needed for it; what it needs: reboot, power cycle, nothing."""
+    if not memory.firmware:
+        return ""
+    step = Step(state_dir, saved.run, check=lock is None)
+    back = put_firmware_back(memory.firmware, step, lock, runner=tools.runner, machine=tools.machine)
+    report.firmware += back.settings
+    report.steps += back.steps
+    report.failures += back.failures
+    report.read_back.update(back.read_back)
+    return back.pending
 
 
 def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool:

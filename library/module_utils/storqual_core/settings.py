@@ -28,7 +28,7 @@ __all__ = [
 COSTS = ("instant", "reload", "rebuild", "reboot")
 """Change costs, cheapest first: a write; the driver loaded again; a volume made again; the bench booted again."""
 
-SECTIONS = ("drive", "nvram", "raid", "os", "virtual", "driver")
+SECTIONS = ("drive", "nvram", "raid", "os", "virtual", "driver", "firmware")
 
 
 @dataclass(frozen=True)
@@ -305,6 +305,8 @@ virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms mapping reload : a DKMS package, {package, module, version} : three srcversions
 driver.module mapping reload : a prebuilt module, {file, sha256} : three srcversions
+firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
+firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
 driver.options mapping reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
 """
 
@@ -313,6 +315,7 @@ _PROOFS = {
     "interrupts": "interrupts per I/O change",
     "latency": "write latency rises when the cache is off",
     "layout": "the volume's layout is read back",
+    "version": "the version is read back, settings and links are compared with those before",
     "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",
 }
 

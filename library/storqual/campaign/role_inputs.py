@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storqual.campaign.firmware_inputs import firmware_inputs
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,7 +18,10 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     driver = spec.get("driver") or {}
     virtual = spec.get("virtual") or {}
     system = spec.get("os") or {}
+    firmware = [firmware_inputs(image) for image in spec.get("firmware") or []]
     return {
+        "adapter_firmware": [image for image in firmware if not image["drives"]],
+        "drive_firmware": [image for image in firmware if image["drives"]],
         "drives": spec.get("drive") or {},
         "volumes": spec.get("raid") or [],
         # volumes of another configuration of this bench may be there and must not stay

@@ -9,6 +9,8 @@ from typing import Any
 
 from storqual.campaign.role_inputs import role_inputs
 from storqual.model import find_drop, load_drop, load_inventory
+from storqual.model.shape import raise_all
+from storqual.plan.firmware_checks import image_problems
 from storqual.plan.resolve import resolve
 from storqual_core.errors import BadInputError
 
@@ -29,7 +31,10 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
         known = ", ".join(here.adapters)
         raise BadInputError([f"{bench}: found no adapter {alias!r}, expected one of {known}" for alias in unknown])
     under_test = list(adapters) or [alias for alias, adapter in here.adapters.items() if adapter.claimed]
-    spec = resolve(load_drop(find_drop(drop, sources)), here, under_test).to_json()
+    path = find_drop(drop, sources)
+    manifest = load_drop(path)
+    raise_all(image_problems(manifest, path))
+    spec = resolve(manifest, here, under_test).to_json()
     spec["expected_drivers"] = {
         alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
     }

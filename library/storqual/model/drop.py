@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from storqual.model.fields import ManyOf, Name, Text
-from storqual.model.shape import Shape, did_you_mean, raise_all, shaped
+from storqual.model.shape import Shape, did_you_mean, one_of, raise_all, shaped
 from storqual.model.yaml_file import Document, Place, as_written, read_yaml
+from storqual_core.firmware_tools import FIRMWARE_TOOLS, REDFISH
 from storqual_core.setting_values import check_value
 from storqual_core.settings import section_of
 
-__all__ = ["SETTING_SECTIONS", "Drop", "Firmware", "On", "Section", "load_drop", "read_drop"]
+__all__ = ["SETTING_SECTIONS", "Drop", "Firmware", "On", "Rollback", "Section", "Signature", "load_drop", "read_drop"]
 
 SETTING_SECTIONS = ("driver", "nvram", "drive", "raid", "os", "virtual")
 """The sections whose keys are settings of `storqual_core.settings`."""
@@ -48,14 +49,34 @@ class Section(Shape):
     settings: dict[str, Any] = Field(default={})
 
 
+class Signature(Shape):
+    """Who signed an image: a detached signature, and the public key (PEM) or keyring (OpenPGP) it must be by."""
+
+    file: Text
+    key: Text
+
+
+class Rollback(Shape):
+    """An image to go back to."""
+
+    file: Text
+    sha256: Sha256
+    version: Text
+    signature: Signature | None = None
+
+
 class Firmware(Shape):
-    """One firmware image and how it gets in."""
+    """One firmware image and how it gets in; paths are the control node's, relative ones begin at the manifest."""
 
     on: On = On()
     file: Text
     sha256: Sha256
     tool: Name
-    version: Text | None = None
+    version: Text | None = Field(default=None, description="what the adapter or drive tells when it runs the image")
+    component: Name | None = Field(default=None, description="the part it is for, where there are several: bios")
+    boards: ManyOf[Text] | None = Field(default=None, description="PCI subsystem ids it is for, 1000:3010")
+    signature: Signature | None = None
+    rollback: ManyOf[Rollback] | None = Field(default=None, description="images to go back to")
     from_versions: ManyOf[Text] | None = Field(default=None, alias="from", description="versions it may replace")
     activation: Literal["none", "reset", "reboot", "power cycle"] = "reset"
 
@@ -88,6 +109,7 @@ class Drop(Shape):
     description: str = ""
     sections: dict[str, tuple[Section, ...]]
     firmware: tuple[Firmware, ...] = ()
+    folder: str = ""
 
     def settings(self) -> Iterator[tuple[str, On, str, Any]]:
         """Every setting as (section, on, name, value)."""
@@ -135,6 +157,7 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
             on = getattr(manifest, name)[number].on if manifest is not None else On()
             entries.append(Section(on=on, settings=settings))
         sections[name] = tuple(entries)
+    problems += _tool_problems(document)
     if manifest is None or problems:
         return None, problems
     drop = Drop(
@@ -142,8 +165,20 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
         description=manifest.description or "",
         sections=sections,
         firmware=manifest.firmware,
+        folder=str(path.parent.absolute()),
     )
     return drop, problems
+
+
+def _tool_problems(document: Document) -> Iterator[str]:
+    """Tools that flash nothing, and parts that no setting names."""
+    parts = section_of("firmware")
+    for place, image in _entries(document, "firmware"):
+        for name, known in (("tool", (*FIRMWARE_TOOLS, REDFISH)), ("component", tuple(parts))):
+            value = image.get(name)
+            if isinstance(value, str) and value not in known:
+                expected = one_of(sorted(known), most=len(known)) + did_you_mean(value, known)
+                yield document.problem((*place, name), f"{value!r} in firmware.{name}", expected)
 
 
 def _entries(document: Document, section: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:

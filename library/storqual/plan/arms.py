@@ -40,7 +40,7 @@ class Difference:
     def cost(self) -> str:
         """What changing it costs: instant, reload, rebuild, reboot."""
         if self.section == "firmware":
-            return _FIRMWARE_COSTS.get(self.name, "reboot")
+            return _FIRMWARE_COSTS.get(self.name.rpartition("/")[2], "reboot")
         setting = SETTINGS.get(f"{self.section}.{self.name}")
         return setting.cost if setting is not None else "rebuild"
 

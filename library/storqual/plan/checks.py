@@ -13,6 +13,7 @@ from storqual.model.inventory import Bench
 from storqual.model.shape import did_you_mean, one_of
 from storqual.model.suite import Suite, applies
 from storqual.model.yaml_file import Document, read_yaml
+from storqual.plan.firmware_checks import image_problems
 from storqual.plan.fraction import Placed
 from storqual.plan.points import Cell, cells, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
@@ -63,6 +64,7 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
     for number, image in enumerate(file.drop.firmware):
         place = _place(document, "firmware", number)
         yield from _on_problems(document, place, image.on, benches)
+    yield from image_problems(file.drop, file.path)
 
 
 def level_problems(

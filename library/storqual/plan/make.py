@@ -38,6 +38,7 @@ from storqual.plan.checks import (
     level_problems,
     peer_problems,
 )
+from storqual.plan.firmware_checks import arm_problems
 from storqual.plan.points import cells
 from storqual.plan.raid_advice import raid_advice
 from storqual.plan.sessions import ARMS
@@ -221,6 +222,7 @@ def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) 
     assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
     benches = [bench for bench, _ in chosen]
     problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
+    problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
     if "baseline" not in read.drops:
         problems += baseline_problems(read.suite, read.suite_path)
     for bench, aliases in chosen:

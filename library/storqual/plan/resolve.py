@@ -7,11 +7,13 @@ import fnmatch
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from storqual.model.drop import Drop, On, Section
+from storqual.model.drop import Drop, Firmware, On, Section
 from storqual.model.identity import normal_wwn
 from storqual.model.inventory import Adapter, Bench, Drive
+from storqual_core.firmware_tools import DRIVE_TOOLS
 
 __all__ = ["Resolved", "adapters_of", "drives_of", "find_drive", "resolve", "unmatched"]
 
@@ -46,8 +48,8 @@ class Resolved:
                 if value not in (False, 0, None) or section == "os":
                     yield (section, "", name), value
         for image in self.firmware:
-            owner = ",".join(image.get("drives") or image["adapters"])
-            yield ("firmware", owner, f"{image['activation']}"), image["sha256"]
+            for owner in image.get("drives") or image["adapters"]:
+                yield ("firmware", owner, f"{image['component']}/{image['activation']}"), image["sha256"]
 
     def to_json(self) -> dict[str, Any]:
         """The sections of the provisioning spec."""
@@ -84,7 +86,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
             found.raid.append({"adapter": alias, **_with_members(entry, bench, alias)})
     for entry in drop.sections["virtual"]:
         _merge(found.virtual, _virtual(entry.settings, entry.on, bench, under_test))
-    found.firmware = [image for entry in drop.firmware for image in _firmware(entry, bench, under_test)]
+    found.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
     for name, value in (varied or {}).items():
         _vary(found, name, value, bench, under_test)
     return found
@@ -224,15 +226,21 @@ def _virtual(settings: Mapping[str, Any], on: On, bench: Bench, under_test: Sequ
     return named
 
 
-def _firmware(entry: Any, bench: Bench, under_test: Sequence[str]) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    """The images that are for this bench."""
+def _firmware(entry: Firmware, folder: str, bench: Bench, under_test: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The images that are for this bench, their files by absolute path; the tool says whether drives are meant."""
     image = entry.model_dump(mode="json", by_alias=True, exclude={"on"}, exclude_none=True)
-    adapters = adapters_of(entry.on, bench, under_test)
-    if entry.on.drives is not None:
+    image.setdefault("component", "firmware")
+    for part in (image, *image.get("rollback", ())):
+        part["file"] = str(Path(folder, part["file"]))
+        if "signature" in part:
+            part["signature"] = {name: str(Path(folder, path)) for name, path in part["signature"].items()}
+    if entry.on.drives is not None or entry.tool in DRIVE_TOOLS:
         drives = [drive.id for drive in drives_of(entry.on, bench, under_test)]
         if drives:
-            yield {"adapters": adapters, "drives": drives, **image}
-    elif adapters:
+            yield {"adapters": [], "drives": drives, **image}
+        return
+    adapters = adapters_of(entry.on, bench, under_test)
+    if adapters:
         yield {"adapters": adapters, **image}
 
 

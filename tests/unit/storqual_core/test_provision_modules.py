@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-MODULES = ("bench_restore", "drive_queue", "driver_package", "kernel_boot", "scsi_mode_page")
+MODULES = (
+    "adapter_firmware",
+    "drive_firmware",
+    "bench_restore",
+    "drive_queue",
+    "driver_package",
+    "redfish_firmware",
+    "kernel_boot",
+    "scsi_mode_page",
+)
 CLAIM = {"wwn": "0x5000c50015ea0000", "serial": "S", "vendor": "V", "model": "M", "size": "1GiB"}
 ADAPTERS = {"sym": {"drives": [CLAIM]}}
 

@@ -31,6 +31,7 @@ def _shipped() -> None:
         mvcli,
         nvme,
         nvme_firmware,
+        redfish,
         sas3ircu,
         sasflash,
         sdparm,

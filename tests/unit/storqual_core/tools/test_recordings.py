@@ -45,6 +45,7 @@ MET: dict[str, tuple[str, str, str]] = {
     "nvme/2.11_smart_log.json": ("nvme", "parse_smart_log", ""),
     "nvme/2.3_list.json": ("nvme", "parse_list", ""),
     "nvme/text_smart_log_fr_FR_2.5.txt": ("nvme", "parse_smart_log", "no JSON object: Smart Log for NVME device"),
+    "redfish/idrac_error_running_job.json": ("redfish", "parse_error", ""),
     "sas2ircu/display_18.00_no_ir_volume.txt": ("sas3ircu", "parse_display", ""),
     "sas2ircu/list_18.00_sas2008.txt": ("sas3ircu", "parse_list", ""),
     "sas2ircu/status_18.00_no_ir_volume_error.txt": ("sas3ircu", "parse_status", ""),

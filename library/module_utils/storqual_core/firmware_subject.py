@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One adapter or drive that is to be flashed, with its tool: versions, state, settings before and after.
+
+A tool offers its functions by name (`capabilities`); what it does not offer is not asked.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Mapping
+
+from .capabilities import AdapterFacts, FirmwareImage, VolumeFacts, offers
+from .command import Runner
+from .drive_settings import DriveTarget, apply_plan, plan_drive, read_fields
+from .errors import ToolError
+from .firmware_health import obstacles
+from .settings import section_of
+
+__all__ = ["Subject"]
+
+_PAGES = (0x01, 0x08, 0x0A, 0x1C)
+"""Mode pages of a drive that are compared: error recovery, caching, control, informational exceptions."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is flashed: `owner` is the adapter's alias or the drive's id, `index` what the tool calls it.
+
+    `target` is the drive (None for an adapter); `pci` the adapter's address, empty for a drive.
+    """
+
+    owner: str
+    tool: ModuleType
+    index: str
+    runner: Runner
+    target: DriveTarget | None = None
+    pci: str = ""
+    sysfs: str = "/sys"
+
+    def versions(self) -> Mapping[str, str]:
+        """The version by component. Raises ToolError."""
+        versions: Mapping[str, str] = self.tool.read_versions(self.runner, self.index)
+        return versions
+
+    def obstacles(self) -> list[str]:
+        """What in its state stands against a flash. Raises ToolError."""
+        if "facts" not in self._offered:
+            return []
+        device = self._facts()
+        own = getattr(self.tool, "obstacles", None)
+        return [*obstacles(device), *(own(device) if own is not None else [])]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that a flash could set back: settings, cache policies, links; for a drive its mode pages."""
+        if self.target is not None:
+            return self._drive_settings(self.target)
+        found: dict[str, Any] = {}
+        if "settings" in self._offered:
+            values = self.tool.read_settings(self.runner, self.index)
+            found.update({f"setting.{name}": value for name, value in values.items()})
+        if "raid" in self._offered:
+            for volume in self.tool.read_volumes(self.runner, self.index):
+                found.update({f"volume.{volume.id}.{name}": value for name, value in volume.policies.items()})
+        if "facts" in self._offered:
+            for port in self._facts().ports:
+                found.update({f"port.{port.name}.link": port.link, f"port.{port.name}.speed": port.speed})
+        return found
+
+    def put_back(self, wanted: Mapping[str, Any]) -> list[str]:
+        """Set what can be set to `wanted`; what was done. What cannot be, the comparison shows. Raises ToolError."""
+        if self.target is not None:
+            plan = plan_drive(self.runner, self.target, {name: int(value) for name, value in wanted.items()})
+            if plan.problems:
+                raise ToolError("\n".join(plan.problems))
+            return apply_plan(self.runner, plan, self.sysfs)
+        steps = []
+        volumes: dict[str, VolumeFacts] = {}
+        if any(name.startswith("volume.") for name in wanted):
+            volumes = {volume.id: volume for volume in self.tool.read_volumes(self.runner, self.index)}
+        for qualified, value in wanted.items():
+            kind, _, name = qualified.partition(".")
+            volume, _, policy = name.rpartition(".")
+            if kind == "setting" and "settings.write_setting" in self._offered:
+                self.tool.write_setting(self.runner, self.index, name, value)
+            elif kind == "volume" and "raid.set_policy" in self._offered and volume in volumes:
+                self.tool.set_policy(self.runner, self.index, volumes[volume], policy, value)
+            else:
+                continue
+            steps.append(f"{self.owner}: {qualified} put back to {value}")
+        return steps
+
+    def needs(self, image: FirmwareImage) -> str:
+        """What the tool says that the image still needs; what the drop declares where the tool does not say."""
+        if "firmware.activation" not in self._offered:
+            return image.activation
+        return str(self.tool.activation(self.runner, self.index, image))
+
+    @property
+    def starts_images(self) -> bool:
+        """Whether the tool can have an image started without a boot."""
+        return "firmware.activate" in self._offered
+
+    @property
+    def _offered(self) -> tuple[str, ...]:
+        return offers(self.tool)
+
+    def _facts(self) -> AdapterFacts:
+        for adapter in self.tool.read_facts(self.runner).adapters:
+            if adapter.index == self.index:
+                found: AdapterFacts = adapter
+                return found
+        raise ToolError(f"{self.owner}: its tool does not show {self.index} any more")
+
+    def _drive_settings(self, target: DriveTarget) -> dict[str, Any]:
+        fields = {name: setting.field for name, setting in section_of("drive").items()}
+        found: dict[str, Any] = {}
+        # an NVMe drive has of all these only WCE, on the caching page
+        for page in _PAGES if not target.nvme else (0x08,):
+            names = (
+                ["WCE"]
+                if target.nvme
+                else [
+                    name
+                    for name, place in fields.items()
+                    if place is not None and (place.page, place.subpage, place.protocol) == (page, 0, None)
+                ]
+            )
+            # a drive need not have every page
+            with suppress(ToolError):
+                found.update(read_fields(self.runner, target, names))
+        return found

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Redfish: what a management controller answers: a version of its firmware inventory, the words of an error.
+
+Asking is done on the control node by `community.general`; nothing here runs a command.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from ..errors import ToolError
+from ..json_text import as_list, as_mapping, as_text, the_object
+
+__all__ = ["find_version", "parse_error"]
+
+
+def parse_error(text: str) -> str:
+    """The messages of an error body, each with its id and what to do. Raises ToolError for a text that has none."""
+    error = as_mapping(the_object(text, "redfish", "error").get("error"))
+    told = [_sentence(as_mapping(info)) for info in as_list(error.get("@Message.ExtendedInfo"))]
+    message = as_text(error.get("message"))
+    found = [sentence for sentence in told if sentence] or ([message] if message else [])
+    if not found:
+        raise ToolError("redfish printed an error without a message")
+    return "; ".join(found)
+
+
+def _sentence(info: Mapping[str, Any]) -> str:
+    message, name, remedy = (as_text(info.get(key)) for key in ("Message", "MessageId", "Resolution"))
+    known = [message + (f" ({name})" if name else ""), remedy]
+    return " ".join(part for part in known if part) if message else ""
+
+
+def find_version(entries: Sequence[Any], target: str) -> str:
+    """The version of the one entry of a firmware inventory whose id or name is `target`. Raises ToolError."""
+    listed = [as_mapping(entry) for entry in entries]
+    found = [entry for entry in listed if target in (as_text(entry.get("Id")), as_text(entry.get("Name")))]
+    versions = {as_text(entry.get("Version")) for entry in found if as_text(entry.get("Version"))}
+    if len(versions) != 1:
+        known = ", ".join(sorted({as_text(entry.get("Name")) for entry in listed} - {""})) or "nothing"
+        raise ToolError(f"{len(versions)} versions of {target!r} are in the firmware inventory, which has {known}")
+    return versions.pop()

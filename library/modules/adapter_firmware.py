@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Have a declared firmware version run in adapters."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: adapter_firmware
+short_description: Flash HBAs and RAID controllers, refuse what is not safe, prove what runs
+description:
+  - Has one image run in the adapters named. An adapter that runs the version already is left alone.
+  - Refused before anything is written - an adapter that is not the one of the inventory (PCI address, serial number,
+    board), a file whose SHA-256 or signature is not the declared one, a step between versions that O(from) does not
+    allow (without it, anything but a newer version), a controller with a volume that is not optimal or with a
+    rebuild, an initialisation or a check under way, a flash without an image of the found version to go back to,
+    anything behind the adapter that nobody claimed or that is in use, and whatever O(consent) does not name.
+  - The version that was found is kept in C(<state_dir>/saved.json) with the image that leads back to it; each step is
+    noted in C(<state_dir>/firmware.json) before it is taken, so that the next run goes on after a power cut.
+  - After the flash the version is read back, and settings, cache policies and links are compared with those before;
+    what can be put back is put back, what differs still is a failure.
+  - Tools and what is known of them - V(storcli), V(perccli), V(arcconf), V(sas2flash), V(sas3flash), V(mnv_cli),
+    V(qaucli), V(hbacmd) by recorded outputs or programs that run them; V(lsiutil) and V(ssacli) (a Smart Component)
+    by their manuals. None of them was run by this project on real hardware.
+options:
+  adapters:
+    description: The adapters to flash by alias, as the bench's inventory declares them.
+    type: dict
+    required: true
+  tool:
+    description: The tool that flashes, by the name of a drop.
+    type: str
+    required: true
+  path:
+    description: The image on the bench; a relative path begins at O(state_dir), here and below.
+    type: path
+    required: true
+  sha256:
+    description: Its SHA-256.
+    type: str
+    required: true
+  version:
+    description: The version it makes the adapter tell.
+    type: str
+    required: true
+  component:
+    description: The part it is for, where the tool has several (V(firmware), V(bios)).
+    type: str
+    default: firmware
+  signature:
+    description: A detached signature of the image, on the bench.
+    type: path
+    default: ""
+  key:
+    description: Whose signature it must be - a PEM public key (openssl) or an OpenPGP keyring (gpgv), on the bench.
+    type: path
+    default: ""
+  from:
+    description: Versions that it may replace; anything older when empty.
+    type: list
+    elements: str
+    default: []
+  rollback:
+    description:
+      - Images on the bench (C(path), C(sha256), C(version), and C(signature), C(key), C(component) where they have
+        them), one of them of the version that is found.
+    type: list
+    elements: dict
+    default: []
+  boards:
+    description: PCI subsystem ids that the image is for, such as V(1000:3010); any when empty.
+    type: list
+    elements: str
+    default: []
+  activation:
+    description: What starts the image. A tool that asks for more is believed.
+    type: str
+    choices: [none, reset, reboot, power cycle]
+    default: reset
+  consent:
+    description: Ends of the WWNs of all drives behind the adapters (six characters at least); beyond the claims.
+    type: list
+    elements: str
+    default: []
+  state:
+    description:
+      - V(present) flashes what is not there. V(proven), after the boot that RV(pending) asked for, only proves.
+    type: str
+    choices: [present, proven]
+    default: present
+  state_dir:
+    description: Where the bench keeps its lock and what it was like before.
+    type: path
+    default: /var/lib/storqual
+  run:
+    description: The run this belongs to.
+    type: str
+    default: provision
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+author: [storqual]
+"""
+
+EXAMPLES = r"""
+- name: Firmware 28 for the HBA
+  adapter_firmware:
+    adapters: {sas0: "{{ storqual_adapters.sas0 }}"}
+    tool: storcli
+    path: /var/lib/storqual/firmware/9500-28.rom
+    sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+    version: 28.00.00.00
+    from: ["26", "27"]
+    rollback:
+      - {path: /var/lib/storqual/firmware/9500-27.rom, version: 27.00.00.00,
+         sha256: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9}
+    consent: [c1d2e300, c1d2e310]
+"""
+
+RETURN = r"""
+settings:
+  description: One entry per adapter with the version declared, before and now.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {name: firmware.firmware, adapter: sas0, declared: 28.00.00.00, before: 27.00.00.00, read_back: 28.00.00.00,
+       changed: true, proven: true, proof: the version was read from it; 12 settings and links are as before}
+pending:
+  description: What the bench still needs before the image runs; empty when it does.
+  returned: success
+  type: str
+  sample: reboot
+drift:
+  description: What was not as declared, a line each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["sas0 firmware.firmware: 27.00.00.00, declared 28.00.00.00"]
+steps:
+  description: What was done, in order; in check mode what would be.
+  returned: always
+  type: list
+  elements: str
+  sample: ["sas0: firmware 28.00.00.00 written"]
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.firmware_access import Access, Adapters
+from ansible.module_utils.storqual_core.machine import Machine
+from ansible.module_utils.storqual_core.module_result import finish
+from ansible.module_utils.storqual_core.provision_firmware import Step, provision_firmware, read_request
+
+
+def main() -> None:
+    """Read arguments, flash or prove, end."""
+    module = AnsibleModule(
+        argument_spec={
+            "adapters": {"type": "dict", "required": True},
+            "tool": {"type": "str", "required": True},
+            "path": {"type": "path", "required": True},
+            "sha256": {"type": "str", "required": True},
+            "version": {"type": "str", "required": True},
+            "component": {"type": "str", "default": "firmware"},
+            "signature": {"type": "path", "default": ""},
+            "key": {"type": "path", "default": ""},
+            "from": {"type": "list", "elements": "str", "default": []},
+            "rollback": {"type": "list", "elements": "dict", "default": []},
+            "boards": {"type": "list", "elements": "str", "default": []},
+            "activation": {"type": "str", "choices": ["none", "reset", "reboot", "power cycle"], "default": "reset"},
+            "consent": {"type": "list", "elements": "str", "default": []},
+            "state": {"type": "str", "choices": ["present", "proven"], "default": "present"},
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            "run": {"type": "str", "default": "provision"},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    step = Step(given["state_dir"], given["run"], check=module.check_mode, proof=given["state"] == "proven")
+
+    def work() -> dict[str, Any]:
+        request = read_request(given, check=module.check_mode)
+        access = Access(given["state_dir"], given["run"], tuple(given["consent"]), run, Machine())
+        result: dict[str, Any] = provision_firmware(request, Adapters(access, given["adapters"]), step)
+        return result
+
+    finish(module, work)
+
+
+if __name__ == "__main__":
+    main()

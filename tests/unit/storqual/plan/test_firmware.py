@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Firmware in drops: checked before a bench is touched, resolved for a bench, handed to the roles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.campaign.role_inputs import role_inputs
+from storqual.plan import make_plan
+from storqual_core.errors import BadInputError
+from tests.make_lab import lab_hosts, make_lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def image(folder: Path, version: str, **more: Any) -> dict[str, Any]:
+    """An image beside the manifest; what leads back is always the other version."""
+    (folder / "drops").mkdir(exist_ok=True)
+    (folder / "drops" / f"fw-{version}.bin").write_text(version)
+    digest = hashlib.sha256(version.encode()).hexdigest()
+    return {"file": f"fw-{version}.bin", "sha256": digest, "version": version, **more}
+
+
+def lab(folder: Path, **more: Any) -> Any:
+    """Two arms, each with its firmware for one adapter."""
+    one, two = (image(folder, version, tool="storcli", on={"adapter": "sym"}) for version in ("1.0", "2.0"))
+    two["rollback"] = image(folder, "1.0")
+    one["from"] = ["2.0"]
+    given = {"baseline": {"firmware": one}, "candidate": {"firmware": {**two, **more}}}
+    return make_lab(folder, **given)
+
+
+def problems(request: Any) -> list[str]:
+    """What a request is refused for."""
+    with pytest.raises(BadInputError) as caught:
+        make_plan(request)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("activation", "cost"), [("none", "reload"), ("reset", "reload"), ("reboot", "reboot"), ("power cycle", "reboot")]
+)
+def test_what_starts_an_image_is_what_a_change_costs(tmp_path: Path, activation: str, cost: str) -> None:
+    """Sessions, never interleaved launches."""
+    request = lab(tmp_path, activation=activation)
+    manifest = json.loads((tmp_path / "drops" / "baseline.yml").read_text())
+    manifest["firmware"]["activation"] = activation
+    (tmp_path / "drops" / "baseline.yml").write_text(json.dumps(manifest))
+    campaign = make_plan(request)
+    assert {session["change"] for session in campaign.document["plan"]["sessions"]} == {cost}
+
+
+def test_roles_get_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None:
+    """Absolute here, below the state folder there; two images of one name do not meet."""
+    campaign = make_plan(lab(tmp_path))
+    spec = campaign.document["provision"]["b1"]["candidate"]
+    inputs = role_inputs(spec)
+    assert inputs["drive_firmware"] == []
+    (entry,) = inputs["adapter_firmware"]
+    new, old = (hashlib.sha256(version.encode()).hexdigest() for version in ("2.0", "1.0"))
+    assert entry["adapters"] == ["sym"]
+    assert entry["copies"] == [
+        {"from": str(tmp_path / "drops" / "fw-2.0.bin"), "to": f"firmware/{new}/fw-2.0.bin"},
+        {"from": str(tmp_path / "drops" / "fw-1.0.bin"), "to": f"firmware/{old}/fw-1.0.bin"},
+    ]
+    firmware = entry["firmware"]
+    assert (firmware["path"], firmware["version"], firmware["tool"]) == (
+        f"firmware/{new}/fw-2.0.bin",
+        "2.0",
+        "storcli",
+    )
+    assert firmware["rollback"][0]["path"] == f"firmware/{old}/fw-1.0.bin"
+    assert (firmware["component"], firmware["activation"], firmware["from"]) == ("firmware", "reset", [])
+
+
+def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> None:
+    """Every claimed one of them that the section is for."""
+    hosts = lab_hosts({"sym": 2, "mpt": 1})
+    drives = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
+    arms = {
+        arm: {"firmware": image(tmp_path, version, tool="sg_write_buffer", on={"adapter": "sym"})}
+        for arm, version in (("baseline", "1.0"), ("candidate", "2.0"))
+    }
+    campaign = make_plan(make_lab(tmp_path, hosts=hosts, **arms))
+    inputs = role_inputs(campaign.document["provision"]["b1"]["candidate"])
+    assert inputs["adapter_firmware"] == []
+    assert inputs["drive_firmware"][0]["drives"] == drives
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"file": "gone.bin"}, "found no file"),
+        ({"sha256": "0" * 64}, "which is that of"),
+        ({"version": None}, "firmware without `version`"),
+        ({"tool": "sas4flash"}, "'sas4flash' in firmware.tool, expected one of arcconf, fwupd"),
+        ({"component": "ffirmware"}, "'ffirmware' in firmware.component, expected one of bios, firmware"),
+        ({"rollback": {"file": "gone.bin", "sha256": "0" * 64, "version": "1.0"}}, "found no file"),
+        ({"signature": {"file": "fw.sig", "key": "key.pem"}}, "no file 'fw.sig', expected one beside the image"),
+    ],
+    ids=["file", "digest", "version", "tool", "part", "rollback", "signature"],
+)
+def test_what_is_wrong_with_an_image_is_told_before_a_bench_is_touched(
+    tmp_path: Path, more: dict[str, Any], words: str
+) -> None:
+    """With file and line."""
+    told = problems(lab(tmp_path, **more))
+    assert any("candidate.yml:" in problem and words in problem for problem in told), told
+
+
+def test_firmware_of_one_arm_alone_is_refused(tmp_path: Path) -> None:
+    """The other arm could not be measured with its own again."""
+    request = lab(tmp_path)
+    (tmp_path / "drops" / "baseline.yml").write_text("{}")
+    (told,) = problems(request)
+    assert "firmware, which drop baseline does not declare, expected both arms with theirs" in told
