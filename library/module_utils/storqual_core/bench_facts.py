@@ -14,6 +14,8 @@ from typing import Any, Mapping, Sequence
 
 from .command import Runner, run
 from .disk_write_ledger import read_disks
+from .drive_link import read_link
+from .error_counters import hexadecimal
 from .errors import StorqualError
 from .machine import Machine
 from .package_versions import tool_versions
@@ -198,6 +200,7 @@ def _drive(machine: Machine, drive: Drive, disk: Any) -> dict[str, Any]:  # noqa
         **asdict(drive.identity),
         "node": drive.node,
         "system": disk.system if disk is not None else "",
+        "link": read_link(machine, drive.name),
         "queue": {
             **{name: machine.text(f"{queue}/{name}") for name in _QUEUE},
             **{name: machine.text(f"{device}/{name}") for name in _DEVICE},
@@ -205,16 +208,8 @@ def _drive(machine: Machine, drive: Drive, disk: Any) -> dict[str, Any]:  # noqa
         "block": {name: machine.number(f"{queue}/{name}") for name in _BLOCK},
         "cache": machine.text(f"{device}/scsi_disk/{page}/cache_type") if page else "",
         "protection": machine.number(f"{device}/scsi_disk/{page}/protection_type") if page else None,
-        "errors": {name: _counter(machine.text(f"{device}/{name}")) for name in _COUNTERS},
+        "errors": {name: hexadecimal(machine.text(f"{device}/{name}")) for name in _COUNTERS},
     }
-
-
-def _counter(text: str) -> int | None:
-    """The SCSI layer shows its counters in hexadecimal."""
-    try:
-        return int(text, 0)
-    except ValueError:
-        return None
 
 
 def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -233,7 +228,11 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
             there = by_id.get(str(drive.get("wwn") or "")) or by_serial.get(str(drive.get("serial") or ""))
             if there is not None:
                 drives[there["id"]] = {
-                    **{name: there[name] for name in ("model", "revision", "size", "cache", "state")},
+                    # the PCI address of the adapter it is really on, which the inventory may not know
+                    **{
+                        name: there[name]
+                        for name in ("adapter", "link", "model", "revision", "size", "cache", "state")
+                    },
                     **{name: there["queue"][name] for name in _SETTINGS},
                 }
         if found is not None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
+from .error_counters import read_error_counters
 from .in_use import system_disks
 from .machine import Machine, visible
 from .sysfs import Drive, read_drives
@@ -32,6 +33,7 @@ class Disk:
     serial: str
     sectors_written: int
     system: str = ""
+    errors: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def read_disks(
             serial=drive.identity.serial,
             sectors_written=int(columns[_WRITTEN_SECTORS]),
             system=system.get(drive.name, ""),
+            errors=read_error_counters(machine, drive.name),
         )
     return Reading(machine.text("/proc/sys/kernel/random/boot_id"), disks)
 
@@ -89,7 +92,7 @@ def reading_of(record: Mapping[str, Any]) -> Reading:
 
 
 def end_line(before: Reading, after: Reading, claimed: Collection[str]) -> dict[str, dict[str, Any]]:
-    """`disks` of a spool's end line: each disk of either reading, by kernel name.
+    """`disks` of a spool's end line: each disk of either reading, by kernel name, with what its error counters did.
 
     A disk that was not there before counts from 0, one that is gone keeps its last count as both.
     """
@@ -107,8 +110,15 @@ def end_line(before: Reading, after: Reading, claimed: Collection[str]) -> dict[
             "write_sectors_after": disk.sectors_written,
             "claimed": disk.id in claimed,
             "system": disk.system,
+            "errors": _grown(first.errors, disk.errors) if first is not None and same else {},
         }
     return lines
+
+
+def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """What each error counter counted meanwhile; one that went back began anew."""
+    counted = {name: value - before.get(name, 0) for name, value in after.items()}
+    return {name: grown if grown >= 0 else after[name] for name, grown in counted.items()}
 
 
 def outside_claims(readings: Sequence[Reading], claimed: Collection[str]) -> Outcome:

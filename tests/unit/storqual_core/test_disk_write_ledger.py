@@ -98,3 +98,16 @@ def test_the_spools_end_line_has_both_counts_of_each_disk() -> None:
         "c": (0, 3),
     }
     assert [disk["claimed"] for disk in line.values()] == [True, False, False]
+
+
+def test_the_spools_end_line_says_what_error_counters_counted() -> None:
+    """A counter that went back began anew; a disk that was not there before has counted nothing here."""
+
+    def disk(name: str, **errors: int) -> Disk:
+        return Disk(node=name, id=name, wwn=name, serial="", sectors_written=0, errors=errors)
+
+    before = Reading("b0", {"a": disk("a", ioerr_cnt=5, iotmo_cnt=9)})
+    after = Reading("b0", {"a": disk("a", ioerr_cnt=7, iotmo_cnt=1), "b": disk("b", ioerr_cnt=3)})
+    line = end_line(before, after, set())
+    assert (line["a"]["errors"], line["b"]["errors"]) == ({"ioerr_cnt": 2, "iotmo_cnt": 1}, {})
+    assert end_line(reading_of(before.record()), after, set()) == line

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Error counters that the kernel keeps of a drive and of its SAS link: a number that is perfect may hide retries.
+
+`ioerr_cnt` counts commands that ended with any status but good, `iotmo_cnt` commands that timed out (SCSI layer);
+the others count events on the adapter's or expander's phys (SAS transport). Counters start at boot and only grow.
+"""
+
+from __future__ import annotations
+
+from .drive_link import read_phys
+from .machine import Machine
+
+__all__ = ["hexadecimal", "read_error_counters"]
+
+_SCSI = ("ioerr_cnt", "iotmo_cnt")
+_PHY = (
+    "invalid_dword_count",
+    "running_disparity_error_count",
+    "loss_of_dword_sync_count",
+    "phy_reset_problem_count",
+)
+
+
+def hexadecimal(text: str) -> int | None:
+    """A counter of the SCSI layer, which shows them as `0x1f`; None for what is no number."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def read_error_counters(machine: Machine, name: str) -> dict[str, int]:
+    """The counters of the drive with this kernel name, a wide port's added up; what is not kept is left out."""
+    found = {}
+    for counter in _SCSI:
+        value = hexadecimal(machine.text(f"/sys/block/{name}/device/{counter}"))
+        if value is not None:
+            found[counter] = value
+    phys = read_phys(machine, name)
+    for counter in _PHY:
+        values = [value for value in (machine.number(f"{phy}/{counter}") for phy in phys) if value is not None]
+        if values:
+            found[counter] = sum(values)
+    return found
