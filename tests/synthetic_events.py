@@ -17,6 +17,7 @@ def events_of(
 ) -> list[dict[str, Any]]:
     """All events of a run in order, without the chain."""
     facts = {"cpu": {"model": "QEMU Virtual CPU", "count": CPUS}, "memory_bytes": 1 << 30, "accelerator": "tcg"}
+    facts.update(shape.environment)
     events: list[dict[str, Any]] = [
         {"time": time_at(-60), "kind": "planned", "run": shape.run},
         {"time": time_at(-50), "kind": "environment", "bench": shape.bench, "when": "before", "facts": facts},

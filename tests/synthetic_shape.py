@@ -96,6 +96,8 @@ class Shape:
     """point, or adapter/point -> why the candidate's samples there are suspect."""
     events: Sequence[Mapping[str, Any]] = ()
     """More events at the end, each with `kind`."""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """More of what the bench said of itself, before and after."""
     checks: Sequence[Mapping[str, Any]] = ()
     sectors_outside: int = 0
     settings: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from storqual.model import WAIVERS, beside_inventory
 from storqual.pytest_plugin import publish_log, run_checks
 from storqual.report import build_report
 from storqual.report.export import write_ocp
+from storqual.robot_library import publish_suites
 from storqual.store import append_event, finish_run, read_run_json, write_json
 from storqual_core.errors import StorqualError
 
@@ -48,7 +49,7 @@ class Published:
 
 
 def publish(run: Path, *, waivers: Path | None = None) -> Published:
-    """Write the end of run.json, checks, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
+    """Write the end of run.json, checks and their logs, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
 
     Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
     nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
@@ -59,6 +60,7 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     append_event(run, "run_finished", {})
     finish_run(run)
     run_checks(run)
+    publish_suites(run)
     inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
     verdict = judge_run(run, waivers=waivers or beside_inventory(WAIVERS, inventories))
     append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})

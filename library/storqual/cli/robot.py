@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual robot` and `storqual keywords`: acceptance in plain words, of a bench that answers or of a run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from storqual.cli.options import as_json, print_json
+from storqual.text_safety import terminal_text
+from storqual_core.errors import BadInputError
+
+if TYPE_CHECKING:
+    from storqual.robot_library import Target
+
+__all__ = ["keywords_command", "robot_command"]
+
+
+@click.command("robot")
+@click.argument("suites", nargs=-1)
+@click.option("-i", "--inventory", "inventories", multiple=True, help="Ask the benches of this inventory.")
+@click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option(
+    "--run", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look at this run instead."
+)
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for Robot's own logs.")
+@as_json
+def robot_command(
+    suites: tuple[str, ...],
+    inventories: tuple[str, ...],
+    limit: str | None,
+    run: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Run Robot Framework suites (files, or names of the project's own) against benches or a run.
+
+    Outcomes of a run that was not judged yet become checks of its verdict, and the logs stay in it; a judged run is
+    closed and is only looked at. Exit code 0: all tests pass, 1: one fails, 2: one could not judge.
+
+    \b
+    Examples:
+      storqual robot bench_acceptance -i inventories/virtual
+      storqual robot driver_drop sign_off --run runs/20261121T101500Z-adapter-4f2a --output acceptance
+    """
+    from storqual.robot_library import run_suites, suite_files
+    from storqual.store import append_check
+
+    if (run is None) == (not inventories):
+        raise BadInputError(["storqual robot: found neither or both of --run and -i, expected one of them"])
+    files = suite_files(suites)
+    judged = run is not None and (run / "verdict.json").is_file()
+    if judged and output is None:
+        raise BadInputError([f"{run}: found a judged run, which is closed; name a folder for the logs (--output)"])
+    folder = output or (run / "robot" if run is not None else _folder())
+    answer = {}
+    for target in _targets(run, inventories, limit):
+        # without a verdict there is none to look at, and a run has no bench to ask
+        left_out = ["live"] if run is not None else ["needs-run"]
+        left_out += [] if judged else ["after-verdict"]
+        checks = run_suites(target, files, folder / target.bench, exclude=left_out)
+        answer[target.bench] = [check.to_json(target.bench) for check in checks]
+        if run is not None and not judged:
+            for line in answer[target.bench]:
+                append_check(run, line)
+    if as_json:
+        print_json({"checks": answer, "logs": str(folder)})
+    else:
+        for bench, lines in answer.items():
+            for line in lines:
+                click.echo(terminal_text(f"{line['outcome']:<8}  {bench}  {line['id']}  {_why(line)}".rstrip()))
+        click.echo(f"logs: {folder}")
+    outcomes = {str(line["outcome"]) for lines in answer.values() for line in lines}
+    return 1 if "FAIL" in outcomes else 0 if outcomes and outcomes <= {"PASS", "SKIPPED"} else 2
+
+
+def _why(line: dict[str, object]) -> str:
+    return "" if line["outcome"] == "PASS" else str(line["reason"])
+
+
+def _folder() -> Path:
+    return Path("acceptance") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _targets(run: Path | None, inventories: tuple[str, ...], limit: str | None) -> list[Target]:
+    from storqual.model import load_inventory
+    from storqual.robot_library import Target
+    from storqual.store import read_run
+
+    if run is not None:
+        return [Target(bench, run.resolve()) for bench in read_run(run).benches]
+    benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
+    absolute = tuple(str(Path(source).resolve()) for source in inventories)
+    return [Target(bench, None, absolute) for bench in benches]
+
+
+@click.command("keywords")
+@click.argument("page", type=click.Path(path_type=Path, dir_okay=False))
+def keywords_command(page: Path) -> None:
+    """Write the documentation of the Robot Framework keywords to PAGE (.html, .json or .xml).
+
+    \b
+    Example:
+      storqual keywords keywords.html
+    """
+    from robot.libdoc import libdoc
+
+    if page.suffix not in (".html", ".json", ".xml"):
+        raise BadInputError([f"{page}: found suffix {page.suffix!r}, expected .html, .json or .xml"])
+    libdoc("storqual.robot_library.StorqualLibrary", str(page), quiet=True)
+    click.echo(page)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start Robot Framework in a process of its own; what its tests found becomes checks of the run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storqual.resources import suites_folder
+from storqual.store import append_check, read_run
+from storqual_core.errors import BadInputError, StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual.robot_library.results import RobotCheck
+
+__all__ = ["Target", "publish_suites", "run_suites", "suite_files"]
+
+_LIMIT_S = 3600
+_CRASHED = 250
+"""Robot Framework's statuses up to 250 count failed tests; above, it could not run."""
+FOLDER = "robot"
+"""Where a run keeps the logs, one folder per bench."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the suites are about: a run directory, or inventories whose bench answers now."""
+
+    bench: str
+    run: Path | None = None
+    inventories: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the suites import the library with."""
+        return {"RUN": str(self.run or ""), "INVENTORY": ",".join(self.inventories), "BENCH": self.bench}
+
+
+def suite_files(names: Sequence[str]) -> list[Path]:
+    """Suites by file, or by the name of one that comes with the project; all of those without a name.
+
+    Raises BadInputError with every name that is neither.
+    """
+    own = {path.stem: path for path in sorted((suites_folder() / FOLDER).glob("*.robot"))}
+    found = {name: own.get(name, Path(name)) for name in names} if names else own
+    problems = [
+        f"suite {name}: found no such file, expected a .robot file or one of {', '.join(own)}"
+        for name, path in found.items()
+        if not path.is_file()
+    ]
+    if problems:
+        raise BadInputError(problems)
+    return list(found.values())
+
+
+def run_suites(
+    target: Target, suites: Sequence[Path], output: Path, *, exclude: Sequence[str] = ()
+) -> tuple[RobotCheck, ...]:
+    """Run the suites and write log.html, report.html, output.xml and xunit.xml to `output`; returns the checks.
+
+    Raises StorqualError when Robot Framework itself breaks; failing tests are answers.
+    """
+    from storqual.robot_library.results import read_checks  # noqa: PLC0415 - Robot Framework is not always needed
+
+    output.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "robot", "--outputdir", str(output), "--xunit", "xunit.xml", "--console", "none"]
+    argv += ["--name", "storqual", "--nostatusrc"]
+    for name, value in target.variables.items():
+        argv += ["--variable", f"{name}:{value}"]
+    for tag in exclude:
+        argv += ["--exclude", tag]
+    argv += ["--runemptysuite", *map(str, suites)]
+    # options of whoever is logged in here must not change a gate
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("ROBOT_OPTIONS", "REBOT_OPTIONS")
+    }
+    ended = subprocess.run(
+        argv,
+        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    if ended.returncode > _CRASHED or ended.returncode < 0:
+        said = (ended.stdout + ended.stderr).strip().splitlines()
+        raise StorqualError(f"Robot Framework ended with {ended.returncode}: {said[0] if said else 'no message'}")
+    return read_checks(output / "output.xml")
+
+
+def publish_suites(run: Path) -> int:
+    """Run the project's suites over a run that was not judged yet; the number of checks added.
+
+    Left out is what needs a bench that answers, a verdict, or thresholds of its own beside the suite's; on files what
+    needs adapters.
+    """
+    added = 0
+    for bench, entry in read_run(run).benches.items():
+        exclude = ["live", "after-verdict", "thresholds"]
+        if entry.get("kind") == "local":
+            exclude.append("needs-adapters")
+        checks = run_suites(Target(bench, run), suite_files(()), run / FOLDER / bench, exclude=exclude)
+        for check in checks:
+            append_check(run, check.to_json(bench))
+        added += len(checks)
+    return added

@@ -1,0 +1,45 @@
+*** Settings ***
+Documentation    A new driver drop over a run directory: both drops were what they claim to be on every boot, settings
+...              are in effect, the kernel had nothing to say, and no workload lost more than it may.
+...
+...              storqual robot driver_drop --run runs/20261121T101500Z-adapter-4f2a --output acceptance
+
+Library          storqual.robot_library.StorqualLibrary    run=${RUN}    bench=${BENCH}
+
+Test Tags        needs-run
+
+
+*** Variables ***
+${RUN}           ${EMPTY}
+${BENCH}         ${EMPTY}
+# the largest losses that this suite's user accepts
+${MARGIN}        8%
+${CPU_MARGIN}    20%
+
+
+*** Test Cases ***
+Every Session Was Provisioned
+    [Documentation]    Each boot or reload of the plan came up with its drop.
+    Every Session Should Have Been Provisioned
+
+Each Drop Was One Build On Every Boot
+    [Documentation]    One kernel and one build of each driver per drop.
+    Each Drop Should Have Run One Build
+
+Every Declared Setting Is In Effect
+    [Documentation]    Settings were read back as declared, and no proof says otherwise.
+    Every Setting Should Be In Effect
+
+The Kernel Log Of Every Block Is Clean
+    [Documentation]    Nothing happened to adapters and drives while they were measured.
+    Kernel Log Should Be Clean
+
+No Workload Is Slower
+    [Documentation]    A loss of more than the margin is excluded at every point.
+    [Tags]    thresholds
+    Workload Should Be No Worse Than Baseline    *    iops    margin=${MARGIN}
+
+No Workload Costs More Processor Time
+    [Documentation]    Service demand stays within its own margin at every point.
+    [Tags]    thresholds
+    Workload Should Be No Worse Than Baseline    *    cpu_us_per_io    margin=${CPU_MARGIN}

@@ -1,0 +1,41 @@
+*** Settings ***
+Documentation    What a release manager wants to be true before a name goes under a run: nothing untested, nothing
+...              written where it must not be, the bench as it was, the evidence whole, the verdict a pass.
+...
+...              storqual robot sign_off --run runs/20261121T101500Z-adapter-4f2a --output acceptance
+
+Library          storqual.robot_library.StorqualLibrary    run=${RUN}    bench=${BENCH}
+
+Test Tags        needs-run
+
+
+*** Variables ***
+${RUN}      ${EMPTY}
+${BENCH}    ${EMPTY}
+
+
+*** Test Cases ***
+Nothing Planned Is Untested
+    [Documentation]    Both drops have finished launches at every point that was not skipped with a reason.
+    Every Planned Point Should Be Measured
+
+Nothing Was Written Outside Claims
+    [Documentation]    The guard counted every disk of the bench.
+    Nothing Should Be Written Outside Claims
+
+The Bench Is As It Was Found
+    [Documentation]    Everything that was provisioned was put back, and that was proven.
+    Bench Should Be Restored
+
+Inputs Are Those Of The Plan
+    [Documentation]    Suite, gate, drops and inventory were not edited after the plan.
+    Inputs Should Be As Planned
+
+The Evidence Is Whole
+    [Documentation]    Every raw file that a sample names is here with its digest.
+    Evidence Should Be Complete
+
+The Verdict Permits Signing
+    [Documentation]    The gate passed, and no hole is left unexplained.
+    [Tags]    after-verdict
+    Verdict Should Permit Signing
