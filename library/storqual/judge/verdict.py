@@ -197,7 +197,12 @@ def _by_policy(criterion: EffectiveCriterion, policy: Gate) -> EffectiveCriterio
 
 
 def _check_required(check: Check, policy: Gate) -> bool:
-    return not any(fnmatchcase(check.id, pattern) for pattern in policy.informative)
+    """The gate's policy decides where it names a check; else the check's own word, and without one it counts."""
+    if any(fnmatchcase(check.id, pattern) for pattern in policy.required):
+        return True
+    if any(fnmatchcase(check.id, pattern) for pattern in policy.informative):
+        return False
+    return check.fields.get("required") is not False
 
 
 def _latest(checks: Iterable[Check]) -> list[Check]:

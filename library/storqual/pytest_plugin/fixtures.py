@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from storqual.store import PlannedPoint, Run, Sample, append_check, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = [
     "baseline",
@@ -34,8 +35,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_MARKERS = (
+    "points(workload='*', adapter='*', **levels): run a test that asks for `point` at these planned points only",
+    "informative: this check is shown and decides nothing",
+    "check_id(name): the check's name in the verdict, instead of file::function",
+)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the run once, and have outcomes recorded."""
+    """Declare the markers, read the run once, and have outcomes recorded."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
     path = config.getoption("--storqual-run")
     if path is not None:
         config.stash[_RUN] = read_run(path)
@@ -48,11 +58,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if known is None:
         return
     if "point" in metafunc.fixturenames:
-        points = [planned for planned in known.plan.points if not planned.skipped]
+        wanted = _wanted(metafunc.definition.get_closest_marker("points"))
+        points = [planned for planned in known.plan.points if not planned.skipped and wanted(planned)]
         names = [f"{planned.adapter}/{planned.point}" for planned in points]
         metafunc.parametrize("point", points, ids=names, indirect=True)
     elif "bench" in metafunc.fixturenames:
         metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+
+
+def _wanted(marker: pytest.Mark | None) -> Callable[[PlannedPoint], bool]:
+    """What a `points` marker lets through: names are patterns, factors have the level that the point's name says."""
+    asked = dict(marker.kwargs) if marker is not None else {}
+    workload, adapter = str(asked.pop("workload", "*")), str(asked.pop("adapter", "*"))
+
+    def wanted(planned: PlannedPoint) -> bool:
+        named = fnmatchcase(planned.workload, workload) and fnmatchcase(planned.adapter, adapter)
+        levels = planned.point.partition("[")[2].rstrip("]").split(",")
+        return named and all(f"{name}={level}" in levels for name, level in asked.items())
+
+    return wanted
 
 
 @pytest.fixture(scope="session")
@@ -111,9 +135,10 @@ class _Recorder:
             return
         outcome, reason = _outcome(call)
         document = (getattr(item, "obj", None).__doc__ or "").strip().splitlines()
+        named = item.get_closest_marker("check_id")
         check: dict[str, Any] = {
             # without its parameters: a parametrised test's place is in fields of its own
-            "id": f"{item.path.name}::{item.name.partition('[')[0]}",
+            "id": str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}",
             "outcome": outcome,
             "reason": reason or (document[0] if document else ""),
             "source": "pytest",
@@ -125,6 +150,8 @@ class _Recorder:
             check.update(bench=planned.bench, adapter=planned.adapter, point=planned.point)
         elif "bench" in parameters:
             check["bench"] = parameters["bench"]
+        if item.get_closest_marker("informative") is not None:
+            check["required"] = False
         append_check(self._path, check)
 
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hand-written suites in Python: the README's own example, and what becomes of each way a test can end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.pytest_plugin import run_checks
+from storqual.store import read_run
+from tests.make_run import POINTS, make_run
+
+README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The example of suites/README.md as a file."""
+    (block,) = re.findall(r"```python check\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    file = tmp_path / "test_example.py"
+    file.write_text(block)
+    return file
+
+
+def test_the_documented_example_becomes_checks_of_the_verdict(example: Path, tmp_path: Path) -> None:
+    """Points of the marker only, a name of its own, one that is informative, one per bench."""
+    run = make_run(tmp_path, noise=0.002, cpu_effect=0.5)
+    added = run_checks(run, [example])
+    checks = read_run(run).checks
+    assert len(checks) == added
+    counted = Counter((check.id, check.outcome) for check in checks)
+    # two adapters; two of the four points are random with a queue depth of 16
+    assert counted == {
+        ("no_launch_stalls", "PASS"): 4,
+        ("test_example.py::test_service_demand_at_this_point", "FAIL"): 8,
+        ("test_example.py::test_every_bench_was_looked_at_before_and_after", "PASS"): 1,
+    }
+    stalls = {(check.adapter, check.point) for check in checks if check.id == "no_launch_stalls"}
+    assert stalls == {(adapter, point) for adapter in ("sym", "mpt") for point in POINTS[1:3]}
+    verdict = judge_run(run)
+    judged = {row["id"]: row["required"] for row in verdict["criteria"] if row["against"] == "check"}
+    assert judged == {
+        "no_launch_stalls": True,
+        "test_example.py::test_service_demand_at_this_point": False,
+        "test_example.py::test_every_bench_was_looked_at_before_and_after": True,
+    }
+    assert verdict["outcome"] in ("PASS", "MARGINAL"), "an informative check decides nothing"
+
+
+ENDS = '''
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("the archive is not mounted")
+
+def test_passes(run): """All is well."""
+def test_fails(run): assert run.name == "other", "another run"
+def test_breaks(run): {}["nothing"]
+def test_cannot_start(run, broken): pass
+def test_is_skipped(run): pytest.skip("no drive of that kind")
+'''
+
+
+def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
+    """An assertion fails, an exception is an error, also before the test began."""
+    run = make_run(tmp_path)
+    suite = tmp_path / "test_ends.py"
+    suite.write_text(ENDS)
+    run_checks(run, [suite])
+    found = {check.id.partition("::")[2]: (check.outcome, check.reason) for check in read_run(run).checks}
+    assert found["test_passes"] == ("PASS", "All is well.")
+    assert found["test_fails"] == ("FAIL", "another run")
+    assert found["test_breaks"] == ("ERROR", "KeyError: 'nothing'")
+    assert found["test_cannot_start"] == ("ERROR", "OSError: the archive is not mounted")
+    assert found["test_is_skipped"] == ("SKIPPED", "Skipped: no drive of that kind".removeprefix("Skipped: "))
+
+
+def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_path: Path) -> None:
+    """Strict markers: a check that was meant for one point must not silently be for all."""
+    run = make_run(tmp_path)
+    suite = tmp_path / "test_typo.py"
+    suite.write_text("import pytest\n\n@pytest.mark.pionts(workload='x')\ndef test_it(run): pass\n")
+    run_checks(run, [suite])
+    assert not read_run(run).checks
