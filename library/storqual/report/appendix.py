@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from storqual.report.arms import flatten
 from storqual.report.figures import DASH, Figure, count, percent, seconds
-from storqual.report.view import Appendix, Cell, Digest, KeyValue
+from storqual.report.view import Appendix, Cell, ChartTable, Digest, KeyValue
+from storqual.store import sha256_of
 
 if TYPE_CHECKING:
     from storqual.report.material import Material
@@ -32,9 +33,33 @@ def appendix_of(material: Material) -> Appendix:
         versions=tuple(
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
         ),
+        blocks=_blocks(material),
         commands=commands_of(material),
         plan=_plan(material),
     )
+
+
+def _blocks(material: Material) -> ChartTable:
+    """Every block that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
+    rows: list[tuple[Cell, ...]] = []
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        block = event.text("block")
+        file = material.run.path / "blocks" / f"{block}.json"
+        log = event.fields.get("kernel_log") or {}
+        rows.append(
+            (
+                block,
+                str(event.bench or ""),
+                event.text("session"),
+                event.text("outcome") or "done",
+                sha256_of(file.read_bytes()) if file.is_file() else DASH,
+                str(log.get("sha256") or DASH),
+            )
+        )
+    heads = ("Block", "Bench", "Session", "Ended", "SHA-256 of its file", "SHA-256 of its kernel log")
+    return ChartTable("Blocks: each file holds every command that its launches ran", heads, tuple(rows))
 
 
 def commands_of(material: Material) -> tuple[tuple[str, str], ...]:

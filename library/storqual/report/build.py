@@ -13,6 +13,7 @@ from storqual.report.arms import environment_of, settings_of
 from storqual.report.criteria import criteria_tables, criterion_row
 from storqual.report.curves import curve_groups
 from storqual.report.decision import decision_for
+from storqual.report.error_counters import error_counters_of
 from storqual.report.evidence import point_evidence
 from storqual.report.figures import NONE, Figure, Scale, count, percent
 from storqual.report.ledger import coverage_of, guard_of, waivers_of
@@ -107,6 +108,7 @@ def _main_page(
         environment=environment_of(material),
         coverage=coverage_of(material),
         guard=guard_of(material),
+        errors=error_counters_of(material),
         waivers=waivers_of(rows),
         points=_evidence(material, keys, by_point, links, moments),
         appendix=appendix_of(material),
@@ -142,6 +144,7 @@ def _detail_page(
         environment=None,
         coverage=None,
         guard=None,
+        errors=None,
         waivers=(),
         points=_evidence(material, detail.keys, by_point, links, moments),
         appendix=None,

@@ -24,6 +24,7 @@ __all__ = [
     "Decision",
     "Digest",
     "Environment",
+    "ErrorCounters",
     "Extreme",
     "Guard",
     "KeyValue",
@@ -187,6 +188,14 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class ErrorCounters:
+    """Error counters that moved; `watched` is how many drives have any, None where none were recorded."""
+
+    watched: Figure | None
+    table: ChartTable
+
+
+@dataclass(frozen=True)
 class WaiverRow:
     """A failure that somebody accepted."""
 
@@ -241,6 +250,7 @@ class Appendix:
     run: str
     digests: tuple[Digest, ...]
     versions: tuple[KeyValue, ...]
+    blocks: ChartTable
     commands: tuple[tuple[str, str], ...]
     plan: tuple[KeyValue, ...]
 
@@ -268,6 +278,7 @@ class Page:
     environment: Environment | None
     coverage: Coverage | None
     guard: Guard | None
+    errors: ErrorCounters | None
     waivers: tuple[WaiverRow, ...]
     points: tuple[PointEvidence, ...]
     appendix: Appendix | None

@@ -8,6 +8,7 @@ each number in the text of the page is a figure, or part of a text that a file h
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -176,6 +177,7 @@ def allowed(run: Path, view: View) -> set[str]:
             record = json.loads(line)
             texts += strings({key: value for key, value in record.items() if key not in ("primitives", "series")})
     texts += [run.name, *(text for text in [view.appendix.digests[0].sha256] if view.appendix)]  # type: ignore[union-attr]
+    texts += [hashlib.sha256(file.read_bytes()).hexdigest() for file in (run / "blocks").glob("*.json")]
     # a time of day is shown without its fraction
     texts += [text[11:19] for text in texts if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.", text)]
     return OWN_WORDS | {number for text in texts for number in NUMBER.findall(text)}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What error counters of drives and links counted while blocks ran, arm beside arm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from storqual.report.figures import Figure, count
+from storqual.report.material import ARMS
+from storqual.report.view import ChartTable, ErrorCounters
+
+if TYPE_CHECKING:
+    from storqual.report.material import Material
+
+__all__ = ["error_counters_of"]
+
+_WORDS = {
+    "ioerr_cnt": "commands that ended with an error",
+    "iotmo_cnt": "commands that timed out",
+    "invalid_dword_count": "invalid dwords on the link",
+    "running_disparity_error_count": "running disparity errors on the link",
+    "loss_of_dword_sync_count": "losses of dword synchronisation",
+    "phy_reset_problem_count": "failed resets of the phy",
+}
+_BOTH = "both"
+
+
+def error_counters_of(material: Material) -> ErrorCounters:
+    """A row for every counter that moved; sessions that measured both arms have a column of their own."""
+    arms = {
+        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
+        for session in material.run.plan.sessions
+    }
+    sums: dict[tuple[str, str, str, str], Counter[str]] = {}
+    watched: set[tuple[str, str]] = set()
+    used: set[str] = set()
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        bench, session = str(event.bench or ""), event.text("session").partition(".")[0]
+        arm = arms.get((bench, session), _BOTH)
+        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
+            if not disk.get("errors"):
+                continue
+            name = str(disk.get("id") or disk.get("wwn") or node)
+            watched.add((bench, name))
+            used.add(arm)
+            role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
+            for counter, number in disk["errors"].items():
+                if number:
+                    sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
+    columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
+    rows: list[tuple[Figure | str, ...]] = [
+        (
+            name,
+            bench,
+            role,
+            _WORDS.get(counter, counter),
+            *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
+        )
+        for (bench, name, role, counter), found in sums.items()
+    ]
+    heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
+    return ErrorCounters(
+        watched=count(len(watched), "count:errors:watched") if watched else None,
+        table=ChartTable("Error counters that moved while blocks ran", heads, tuple(rows)),
+    )
+
+
+def _heading(arm: str) -> str:
+    return "Both arms in turn" if arm == _BOTH else arm.capitalize()
