@@ -57,7 +57,7 @@ def style_sheet(name: str = "report.css") -> Markup:
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    return _environment().get_template("report.html.j2").render(page=page)
+    return _environment().get_template("report.html.j2").render(page=page, style=page.style)
 
 
 def render_template(template: str, style: str, **values: object) -> str:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trend of a lab: campaigns, drops, waivers that end, and a bench that is no longer what it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from storqual.cli import storqual
+from storqual.report import build_report
+from storqual.report.trend import build_trend
+from storqual.report.trend.read import read_past
+from storqual.report.trend.series import series_of
+from storqual_core.errors import BadInputError
+from tests.unit.storqual.report.pages import read_page
+from tests.unit.storqual.report.runs import QUICK, judged
+
+AS_OF = datetime(2027, 3, 20, tzinfo=UTC)
+POINTS = QUICK[:3]
+
+
+def campaign(folder: Path, number: int, *, level: float = 0.0, **options: object) -> Path:
+    """The campaign of a month, with the baseline of all points moved by `level` (a fraction)."""
+    run = judged(
+        folder, run=f"2026{number:02d}21T100000Z-synthetic-000{number % 10}", points=POINTS, noise=0.002, **options
+    )
+    for name, change in (
+        ("run.json", lambda found: found.update(created=f"2026-{number:02d}-21T09:59:00.000Z")),
+        (
+            "verdict.json",
+            lambda found: [
+                row.update(reference=row["reference"] * (1 + level)) for row in found["criteria"] if row["reference"]
+            ],
+        ),
+    ):
+        document = json.loads((run / name).read_text())
+        change(document)
+        (run / name).write_text(json.dumps(document))
+    return run
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine campaigns of a year: a bad drop, a waived one, one not judged, and a bench that lost 20 % in October."""
+    folder = tmp_path_factory.mktemp("lab")
+    for number in range(1, 8):
+        campaign(folder, number, level=0.002 * (-1) ** number, seed=number)
+    campaign(folder, 8, effect=-0.1, seed=8, kernels={"baseline": "6.1.0-47-amd64", "candidate": "6.13.0-1-amd64"})
+    waived = [f"iops@sym/{POINTS[0]}"]
+    campaign(folder, 9, effect={f"sym/{POINTS[0]}": -0.1}, waived=waived, seed=9)
+    campaign(folder, 10, level=-0.2, seed=10)
+    (campaign(folder, 11, seed=11) / "verdict.json").unlink()
+    return folder
+
+
+def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
+    """Every campaign, the newest first; links lead to the reports that are there."""
+    (reported,) = [run for run in lab.iterdir() if "202609" in run.name]
+    build_report(reported)
+    text = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
+    rows = text.section("campaigns").all("tr")[1:]
+    assert len(rows) == 11
+    assert "NOT JUDGED" in rows[0].text()
+    assert "FAIL" in rows[3].text()
+    links = [one.attributes["href"] for one in text.section("campaigns").all("a")]
+    assert [(tmp_path / link).resolve() for link in links] == [reported / "report.html"]
+
+
+def test_a_bench_that_changed_needs_a_look(lab: Path, tmp_path: Path) -> None:
+    """October's baseline is 20 % below its usual level on both adapters: beyond the limits, and said first."""
+    series = {one.adapter: one for one in series_of(read_past([lab]))}
+    assert {adapter: one.control.signals[-1] for adapter, one in series.items()} == {"sym": "beyond", "mpt": "beyond"}
+    assert series["sym"].levels[-1].percent == pytest.approx(-20, abs=1)
+    page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
+    assert "beyond its control limits on 2026-10-21" in page.section("signals").text()
+
+
+def test_waivers_are_told_before_they_end(lab: Path, tmp_path: Path) -> None:
+    """The golden waiver ends on 2027-03-31."""
+    for as_of, told in ((AS_OF, "ends in 11 days"), (datetime(2027, 5, 1, tzinfo=UTC), "expired 31 days ago")):
+        page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=as_of))
+        shown = page.section("waivers").text()
+        assert told in shown
+        assert "J. Ortega" in shown
+
+
+def test_a_drop_has_a_row_per_adapter(lab: Path, tmp_path: Path) -> None:
+    """With the shift of its last campaign."""
+    page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
+    rows = [row.text() for row in page.section("drops").all("tr")[1:]]
+    assert len(rows) == 2
+    assert all("candidate" in row and "baseline" in row for row in rows)
+
+
+def test_the_page_holds_no_script_and_keeps_text_text(tmp_path: Path) -> None:
+    """Device and user text is hostile here too."""
+    run = campaign(tmp_path / "lab", 1, seed=1)
+    document = json.loads((run / "run.json").read_text())
+    document["arms"]["candidate"]["drop"] = "<img src=x onerror=alert(1)>"
+    (run / "run.json").write_text(json.dumps(document))
+    page = build_trend([tmp_path / "lab"], tmp_path / "trend.html", as_of=AS_OF).read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    """Nothing is written for nothing."""
+    with pytest.raises(BadInputError, match="found no run directory"):
+        build_trend([tmp_path], tmp_path / "trend.html")
+    assert not (tmp_path / "trend.html").exists()
+
+
+def test_the_command_writes_the_page(lab: Path, tmp_path: Path) -> None:
+    """As the help's example says."""
+    target = tmp_path / "quarter.html"
+    words = ["report", str(lab), "--trend", str(target), "--as-of", "2027-03-20", "--json"]
+    answer = CliRunner().invoke(storqual, words, standalone_mode=False, catch_exceptions=False)
+    assert json.loads(answer.stdout) == {"trend": str(target)}
+    assert "ends in 11 days" in target.read_text()
