@@ -1,7 +1,7 @@
 # Every target sets up what it needs first; any of them works on a fresh machine, in any order.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help qualify methods test test-fast test-long lint benchmark bench-up bench-down clean setup setup-bench
+.PHONY: help qualify methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
 
 BASELINE ?= stable
 CANDIDATE ?= backport
@@ -18,6 +18,9 @@ setup: ## system packages and .venv
 setup-bench:
 	@ci/setup bench
 
+setup-pages:
+	@ci/setup pages
+
 qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; zero when the gate passes
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
 
@@ -30,8 +33,11 @@ test: setup-bench ## all tests, the virtual bench included
 test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
 	@$(BIN)/python -m pytest tests -m long
 
-test-fast: setup ## tests that need no virtual bench
-	@$(BIN)/python -m pytest tests -m 'not bench and not long'
+test-fast: setup ## tests that need neither the virtual bench nor a browser
+	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages'
+
+test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script
+	@$(BIN)/python -m pytest tests -m pages
 
 lint: setup ## all linters
 	@ci/lint

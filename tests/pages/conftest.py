@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages that are looked at, and the browser that looks at them; without them tests are skipped and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storqual.report import build_report
+from storqual.report.trend import build_trend
+from tests.pages.browser import Browser, browser, find_chromium
+from tests.unit.storqual.report.conftest import runs
+
+__all__ = ["runs"]
+
+AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium on this machine; `make test-pages` installs it")
+    with browser(program) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The text of axe-core."""
+    if not AXE.is_file():
+        pytest.skip(f"{AXE} is not here; `make test-pages` fetches it")
+    return AXE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each kind of page by name."""
+    made = {name: build_report(path) for name, path in runs.items()}
+    made["trend"] = build_trend(list(runs.values()), tmp_path_factory.mktemp("trend") / "trend.html")
+    return made

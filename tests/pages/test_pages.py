@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports in Chromium: axe-core finds nothing in any outcome, scheme, width or print; scripts change nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pages.browser import Browser
+
+pytestmark = pytest.mark.pages
+
+PAGES = ["pass", "fail", "waived", "inconclusive", "error", "local", "trend"]
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}
+SHOWN = "document.documentElement.innerText + document.querySelectorAll('*').length"
+
+
+def violations(chromium: Browser, axe: str) -> list[str]:
+    """What axe-core has against the page that is shown: rule and first place of each."""
+    chromium.evaluate(axe + "; true")
+    found = chromium.evaluate(
+        "axe.run(document, {resultTypes: ['violations']}).then(r => JSON.stringify(r.violations))"
+    )
+    return [
+        f"{one['id']}: {one['help']} ({len(one['nodes'])}x, first {one['nodes'][0]['html'][:160]})"
+        for one in json.loads(found)
+    ]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES.values(), ids=list(SIZES))
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(
+    name: str, size: tuple[int, int], dark: bool, files: dict[str, Path], chromium: Browser, axe: str
+) -> None:
+    """With every point unfolded, so that nothing is hidden from it."""
+    chromium.show(files[name], width=size[0], height=size[1], dark=dark)
+    chromium.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true }); true")
+    assert violations(chromium, axe) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_in_what_is_printed(name: str, files: dict[str, Path], chromium: Browser, axe: str) -> None:
+    """The print style sheet, on the width of an A4 page."""
+    chromium.show(files[name], width=700, height=1000, media="print")
+    assert violations(chromium, axe) == []
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=list(PAPERS))
+@pytest.mark.parametrize("name", PAGES)
+def test_a_printed_page_loses_nothing_at_its_edge(
+    name: str, paper: tuple[float, float], files: dict[str, Path], chromium: Browser
+) -> None:
+    """Nothing is wider than the paper between its margins (13 mm each), and it does print."""
+    inner = round((paper[0] - 2 * 13 / 25.4) * 96)
+    chromium.show(files[name], width=inner, height=1000, media="print")
+    wide = chromium.evaluate(
+        "Array.from(document.querySelectorAll('main *, header *')).filter(one => one.getClientRects().length"
+        " && one.getBoundingClientRect().right > document.documentElement.clientWidth + 1"
+        " && !one.closest('.unseen')).slice(0, 3).map(one => one.outerHTML.slice(0, 120))"
+    )
+    assert wide == []
+    assert chromium.print(*paper).startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_scrolls_down_only(name: str, files: dict[str, Path], chromium: Browser) -> None:
+    """Wide tables scroll in their own frame; the page does not."""
+    width, height = SIZES["phone"]
+    chromium.show(files[name], width=width, height=height)
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_with_scripts_disabled_nothing_changes(name: str, files: dict[str, Path], chromium: Browser) -> None:
+    """The same text, the same elements, the same picture."""
+    width, height = SIZES["desktop"]
+    seen = []
+    for disabled in (False, True):
+        chromium.call("Emulation.setScriptExecutionDisabled", value=disabled)
+        chromium.show(files[name], width=width, height=height)
+        seen.append((chromium.evaluate(SHOWN), chromium.picture()))
+    chromium.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert seen[0][0] == seen[1][0]
+    assert seen[0][1] == seen[1][1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_control_is_reached_by_keyboard(name: str, files: dict[str, Path], chromium: Browser) -> None:
+    """Links, summaries and scrolling frames take the focus, and nothing takes it out of its order."""
+    chromium.show(files[name], width=1280, height=900)
+    lost = chromium.evaluate(
+        "Array.from(document.querySelectorAll('a[href], summary, [tabindex]')).filter(one => one.tabIndex > 0"
+        " || (one.tabIndex < 0 && one.id !== 'content')).map(one => one.outerHTML.slice(0, 120))"
+    )
+    assert lost == []
+    first = chromium.evaluate("document.querySelector('a').getAttribute('href')")
+    assert first == "#content"
