@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CampaignKeywords", "Percent"]
 
-_ARMS = ("baseline", "candidate")
 _MOST = 12
 """Problems told in a message; the log has all of them."""
 
@@ -137,7 +136,7 @@ class CampaignKeywords:
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:
-        """Both arms of every planned point have a finished sample, but for points skipped with a reason."""
+        """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
         run, bench = self._recorded.run, self._recorded.bench
         seen = {(s.adapter, s.point, s.arm) for s in run.samples if s.bench == bench and s.status == "ok"}
         not_judged_with(
@@ -145,7 +144,7 @@ class CampaignKeywords:
                 f"{point.adapter} {point.point}: no finished launch of the {arm}"
                 for point in run.plan.points
                 if point.bench == bench and not point.skipped
-                for arm in _ARMS
+                for arm in run.arms
                 if (point.adapter, point.point, arm) not in seen
             )
         )
