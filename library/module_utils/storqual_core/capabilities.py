@@ -148,8 +148,9 @@ class ToolFacts:
 class Spelling:
     """How a tool reads and writes one setting, and how that is known.
 
-    `verified`: `recorded` (seen in a recorded output), `documented only` (a manual, or other people's code that runs
-    it), or `probed` (the tool is asked for its own help before the first write).
+    `verified`: `live` (done on the virtual bench), `recorded` (seen in a recorded output), `documented only` (a
+    manual, or other people's code that runs it), or `probed` (the tool is asked for its own help before the first
+    write).
     """
 
     read: str
@@ -216,6 +217,9 @@ class Settings(Protocol):
 
     def read_settings(self, runner: Runner, index: str) -> Mapping[str, Value]:
         """The canonical settings that this adapter has."""
+
+    def objection(self, runner: Runner, index: str, name: str, value: Value) -> str:
+        """Why a value cannot be written, asked before anything is written; empty when it can."""
 
     def write_setting(self, runner: Runner, index: str, name: str, value: Value) -> None:
         """Write one; the caller reads back. What is not verified is probed or refused."""
@@ -294,7 +298,7 @@ class Capability:
 
 CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
-    "settings": Capability(Settings, ("write_setting",)),
+    "settings": Capability(Settings, ("objection", "write_setting")),
     "firmware": Capability(Firmware, ("download", "activation", "activate")),
     "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),

@@ -50,13 +50,13 @@ def parse_record(data: str) -> Record | None:
 
 
 class KernelLog:
-    """Follows the kernel's log from the moment it is made.
+    """Follows the kernel's log from the moment it is made; with `whole` from the oldest record it still holds.
 
     `reason` is empty when records can be read, else it says why not; `marker_reason` the same for writing markers.
     `overflowed` counts how often records were overwritten before they could be read: then the evidence has a hole.
     """
 
-    def __init__(self, device: str = _DEVICE) -> None:
+    def __init__(self, device: str = _DEVICE, *, whole: bool = False) -> None:
         self.reason = ""
         self.marker_reason = ""
         self.overflowed = 0
@@ -64,7 +64,7 @@ class KernelLog:
         self._markers = -1
         try:
             self._handle = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.lseek(self._handle, 0, os.SEEK_END)
+            os.lseek(self._handle, 0, os.SEEK_SET if whole else os.SEEK_END)
         except OSError as problem:
             self._close_reader()
             self.reason = f"the kernel's log cannot be read: {device}: {problem.strerror}"

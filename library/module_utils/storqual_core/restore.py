@@ -26,11 +26,17 @@ from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
 from .machine import Machine
 from .provision_drives import LOCK_WAIT_S, Access
+<<<<<<< HEAD
 from .provision_firmware import Step
+=======
+from .provision_nvram import NvramBench
+from .provision_options import OptionsBench
+>>>>>>> b0e5ebf (wip)
 from .provisioned import PartialError, Provisioned
 from .raid_backends import volumes_of
 from .raid_layout import Backends
 from .raid_restore import restore_volume
+from .restore_adapters import AdapterMemory, Restored, restore_build, restore_nvram, restore_options
 
 __all__ = ["Memory", "Tools", "accept", "read_memory", "restore", "take_up"]
 
@@ -40,7 +46,11 @@ _ASIDE = "accepted"
 
 @dataclass
 class Memory:
+<<<<<<< HEAD
     """saved.json by owner: claims and old values of drives, the boot loader's, and firmware by its whole key."""
+=======
+    """saved.json by owner: claims and old values of drives, the boot loader's, those of adapters and modules."""
+>>>>>>> b0e5ebf (wip)
 
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -48,7 +58,11 @@ class Memory:
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     boot: dict[str, Any] = field(default_factory=dict)
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
+<<<<<<< HEAD
     firmware: dict[str, Any] = field(default_factory=dict)
+=======
+    adapters: AdapterMemory = field(default_factory=AdapterMemory)
+>>>>>>> b0e5ebf (wip)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -61,7 +75,21 @@ class Tools:
     access: Access = usable_drives
     sysfs: str = "/sys"
     volumes: Callable[[str, str], Backends] = volumes_of
+<<<<<<< HEAD
     machine: Machine | None = None
+=======
+    machine: Machine = field(default_factory=Machine)
+
+    @property
+    def options(self) -> OptionsBench:
+        """What module options are put back with."""
+        return OptionsBench(self.runner, self.machine)
+
+    @property
+    def nvram(self) -> NvramBench:
+        """What adapters' NVRAM is put back with."""
+        return NvramBench(self.runner, self.machine)
+>>>>>>> b0e5ebf (wip)
 
 
 def read_memory(values: Mapping[str, Any]) -> Memory:
@@ -82,9 +110,13 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
             memory.volumes[key] = value
         elif section == "boot" and owner == "bench":
             memory.boot[name] = value
+<<<<<<< HEAD
         elif section == "firmware" and isinstance(value, dict):
             memory.firmware[key] = value
         else:
+=======
+        elif not memory.adapters.take(setting, owner, value):
+>>>>>>> b0e5ebf (wip)
             memory.unknown.append(key)
     return memory
 
@@ -117,6 +149,8 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         if not reboot:
             # first: while a drive is a member of a volume, nobody may have it
             _volumes(memory, saved, state_dir, tools, report, check=check)
+            # loading a driver again gives its drives new queues, so drives come last
+            _adapters(memory.adapters, state_dir, tools, report, check=check)
             _drives(memory, saved, state_dir, tools, report, check=check)
             if lock is not None and not report.failures:
                 _attempt(report, lambda: remove_after_proof(lock, report.read_back))
@@ -233,6 +267,29 @@ def _volumes(
         report.steps += steps
         if record.as_declared:
             report.read_back[key] = value
+
+
+def _adapters(memory: AdapterMemory, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:
+    """Put driver builds, module options and NVRAM back; one that fails does not hold the others up."""
+
+    def keep(restored: Restored) -> None:
+        report.settings += restored.settings
+        report.steps += restored.steps
+        report.read_back.update(restored.read_back)
+
+    for module in memory.builds:
+        _attempt(
+            report,
+            lambda module=module: keep(  # type: ignore[misc]
+                restore_build(memory, tools.options, module, state_dir, check=check)
+            ),
+        )
+    _attempt(report, lambda: keep(restore_options(memory, tools.options, state_dir, check=check)))
+    for alias in memory.nvram:
+        _attempt(
+            report,
+            lambda alias=alias: keep(restore_nvram(memory, tools.nvram, alias, state_dir, check=check)),  # type: ignore[misc]
+        )
 
 
 def _drives(memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:

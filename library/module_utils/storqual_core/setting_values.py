@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Callable, Mapping
 
 from .errors import BadInputError
+from .modprobe_options import declared_options
 from .quantities import parse_duration, parse_size
 from .settings import Setting, find
 
@@ -57,6 +58,13 @@ def _mapping(_setting: Setting, value: object) -> dict[str, object]:
     return {str(key): item for key, item in value.items()}
 
 
+def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]]:
+    try:
+        return declared_options(_mapping(setting, value))
+    except BadInputError as problem:
+        raise ValueError("; ".join(problem.problems)) from None
+
+
 def _drive_numbers(setting: Setting, value: object) -> dict[str, int]:
     entries = _mapping(setting, value) if isinstance(value, Mapping) else {"all": value}
     return {drive: _integer(setting, number) for drive, number in entries.items()}
@@ -79,6 +87,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "list": _list,
     "mapping": _mapping,
     "drive_numbers": _drive_numbers,
+    "module_options": _module_options,
     "unplug": _unplug,
 }
 

@@ -17,15 +17,26 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What `roles/campaign` hands to the roles; every key is always there."""
     driver = spec.get("driver") or {}
     virtual = spec.get("virtual") or {}
+<<<<<<< HEAD
     system = spec.get("os") or {}
     firmware = [firmware_inputs(image) for image in spec.get("firmware") or []]
+=======
+    found = spec.get("as_found") or {}
+>>>>>>> b0e5ebf (wip)
     return {
         "adapter_firmware": [image for image in firmware if not image["drives"]],
         "drive_firmware": [image for image in firmware if image["drives"]],
         "drives": spec.get("drive") or {},
         "volumes": spec.get("raid") or [],
         # volumes of another configuration of this bench may be there and must not stay
-        "only_volumes": bool(spec.get("raid") or (spec.get("as_found") or {}).get("raid")),
+        "only_volumes": bool(spec.get("raid") or found.get("raid")),
+        "drives_as_found": found.get("drive") or {},
+        "nvram": spec.get("nvram") or {},
+        "nvram_as_found": found.get("nvram") or {},
+        "dkms": driver.get("dkms") or {},
+        "module": driver.get("module") or {},
+        "options": driver.get("options") or {},
+        "options_as_found": _options_as_found(found),
         "kernel": driver.get("kernel") or {},
         "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
         "cmdline": [*(system.get("cmdline") or []), *([f"maxcpus={system['cpus']}"] if system.get("cpus") else [])],
@@ -34,3 +45,9 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "iops_limit": virtual.get("iops_limit") or {},
         "unplug": virtual.get("unplug") or {},
     }
+
+
+def _options_as_found(found: Mapping[str, Any]) -> bool:
+    """Whether only the other arm has module options, or a throttle that may have become one."""
+    options = any("options" in names for names in (found.get("driver") or {}).values())
+    return options or any("execution_throttle" in names for names in (found.get("nvram") or {}).values())

@@ -31,9 +31,15 @@ class Resolved:
     virtual: dict[str, Any] = field(default_factory=dict)
 
     def settings(self) -> Iterator[tuple[tuple[str, str, str], Any]]:
-        """((section, owner, name), value) of everything that is declared; the owner of bench-wide settings is ''."""
+        """((section, owner, name), value) of everything that is declared; the owner of bench-wide settings is ''.
+
+        Module options belong to their module: arms may declare them for different ones.
+        """
+        options = self.driver.get("options") or {}
+        yield from ((("driver", module, "options"), parameters) for module, parameters in options.items())
         for name, value in self.driver.items():
-            yield ("driver", "", name), value
+            if name != "options":
+                yield ("driver", "", name), value
         for section, owners in (("nvram", self.nvram), ("drive", self.drive)):
             for owner, values in owners.items():
                 for name, value in values.items():

@@ -21,12 +21,21 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MODULES = (
+<<<<<<< HEAD
     "adapter_firmware",
     "drive_firmware",
     "bench_restore",
     "drive_queue",
     "driver_package",
     "redfish_firmware",
+=======
+    "adapter_queue",
+    "bench_restore",
+    "driver_build",
+    "hba_nvram",
+    "drive_queue",
+    "driver_package",
+>>>>>>> b0e5ebf (wip)
     "kernel_boot",
     "scsi_mode_page",
 )

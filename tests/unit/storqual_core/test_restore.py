@@ -177,6 +177,8 @@ def test_keys_are_sorted_by_who_restores_them() -> None:
             "drive.queue_depth@a": 8,
             "boot.running@bench": "6.1",
             "nvram.max_tags@sym": 4,
+            "options.file@bench": None,
+            "moon.phase@bench": 1,
         }
     )
     assert (memory.pages, memory.saved_pages, memory.queues) == (
@@ -184,7 +186,8 @@ def test_keys_are_sorted_by_who_restores_them() -> None:
         {"a": {"WCE": 0}},
         {"a": {"queue_depth": 8}},
     )
-    assert (memory.boot, memory.unknown) == ({"running": "6.1"}, ["nvram.max_tags@sym"])
+    assert (memory.boot, memory.unknown) == ({"running": "6.1"}, ["moon.phase@bench"])
+    assert (memory.adapters.nvram, memory.adapters.has_file) == ({"sym": {"max_tags": 4}}, True)
 
 
 def test_check_mode_of_a_change_leaves_no_trace(tmp_path: Path, sysfs: str) -> None:

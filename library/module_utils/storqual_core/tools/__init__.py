@@ -20,18 +20,27 @@ def _shipped() -> None:
     """Never called; what stands here is shipped."""
     from . import (  # noqa: F401, PLC0415 - see above
         arcconf,
+        dc390,
+        dkms,
         dmidecode,
         dpkg,
         fwupd,
         grub,
+        hbacmd,
+        initramfs_maker,
         kmod,
+        lsiutil,
         lspci,
         lsscsi,
         mdadm,
         mvcli,
         nvme,
         nvme_firmware,
+<<<<<<< HEAD
         redfish,
+=======
+        qaucli,
+>>>>>>> b0e5ebf (wip)
         sas3ircu,
         sasflash,
         sdparm,

@@ -10,7 +10,16 @@ from typing import Sequence
 from ..command import Runner
 from ..errors import ToolError
 
-__all__ = ["Package", "image_packages", "install", "installed", "kernel_of", "parse_packages"]
+__all__ = [
+    "Package",
+    "file_package",
+    "image_packages",
+    "install",
+    "installed",
+    "kernel_of",
+    "parse_packages",
+    "remove",
+]
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
@@ -83,3 +92,22 @@ def install(runner: Runner, files: Sequence[str]) -> None:
     if ended.rc != 0:
         said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
         raise ToolError(f"dpkg could not install {', '.join(files)} (status {ended.rc}): {said[:500]}")
+
+
+def file_package(runner: Runner, path: str) -> tuple[str, str]:
+    """Name and version in a package file. Raises ToolError when it is none."""
+    said = (
+        runner(["dpkg-deb", "--show", "--showformat", "${Package}\\t${Version}", path], timeout=60.0).expect().stdout
+    )
+    name, tab, version = said.strip().partition("\t")
+    if not tab or not name or not version:
+        raise ToolError(f"dpkg-deb printed {said[:80]!r} for {path} where name and version were expected")
+    return name, version
+
+
+def remove(runner: Runner, name: str) -> None:
+    """Take a package off, its settings too. Raises ToolError with dpkg's last words."""
+    ended = runner(["dpkg", "--purge", name], timeout=_INSTALL_TIMEOUT, env={"DEBIAN_FRONTEND": "noninteractive"})
+    if ended.rc != 0:
+        said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
+        raise ToolError(f"dpkg could not remove {name} (status {ended.rc}): {said[:500]}")

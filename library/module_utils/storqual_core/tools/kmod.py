@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
+from ..attributes import read_attribute
 from ..command import Runner
 from ..errors import ToolError
 
-__all__ = ["Build", "loaded", "on_disk", "parse_modinfo"]
+__all__ = ["Build", "loaded", "loaded_parameter", "on_disk", "parameters", "parse_modinfo", "show_config"]
 
 _ONCE = ("filename", "name")
 _KEY = re.compile(r"^([a-z_]+):(?:\s+(.*))?$")
@@ -95,3 +96,27 @@ def on_disk(runner: Runner, names: Sequence[str], kernel: str) -> dict[str, Buil
                 builtin=filename == "(builtin)",
             )
     return found
+
+
+def parameters(runner: Runner, name: str, kernel: str) -> dict[str, str]:
+    """The parameters that a module says it has, each with what it says of it. Raises ToolError.
+
+    `parm` may stand twice for one parameter: once with its meaning, once with its type alone.
+    """
+    ended = runner(["modinfo", "-k", kernel, name], timeout=60.0).expect()
+    found: dict[str, str] = {}
+    for record in parse_modinfo(ended.stdout):
+        for text in record.get("parm", ()):
+            parameter, _, meaning = text.partition(":")
+            found[parameter.strip()] = found.get(parameter.strip()) or meaning.strip()
+    return found
+
+
+def loaded_parameter(name: str, parameter: str, sysfs: str = "/sys") -> str | None:
+    """A parameter's value as the loaded module shows it; None where it does not show it, or is not loaded."""
+    return read_attribute(Path(sysfs) / "module" / name.replace("-", "_") / "parameters" / parameter)
+
+
+def show_config(runner: Runner) -> str:
+    """All configuration of modprobe, the words of the kernel's command line included. Raises ToolError."""
+    return runner(["modprobe", "--showconfig"], timeout=120.0).expect().stdout

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put back what was changed of adapters: their NVRAM, and the options of their drivers' modules.
+
+Needs only what is remembered: the adapter's PCI address and tool are in the memory, and an EEPROM is written as the
+whole image that it held, whatever it holds now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Sequence
+
+from .adapter_drives import refuse_when_used
+from .adapter_lookup import Place
+from .dc390_image import Image
+from .driver_reload import adapters_of_module, reload_module
+from .errors import ToolError
+from .modprobe_options import in_file, same_value
+from .nvram_backend import Backend, backend_of
+from .provision_build import uninstall
+from .provision_nvram import NvramBench
+from .provision_options import OptionsBench, put_file, refresh_initramfs
+from .provisioned import Provisioned
+from .tools import kmod
+
+__all__ = ["AdapterMemory", "Restored", "restore_build", "restore_nvram", "restore_options"]
+
+IMAGE = "image"
+
+
+@dataclass
+class AdapterMemory:
+    """The part of saved.json that is about adapters and module options; `file` is None where there was no file."""
+
+    places: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nvram: dict[str, dict[str, Any]] = field(default_factory=dict)
+    loaded: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    builds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    has_file: bool = False
+    file: str | None = None
+
+    def take(self, setting: str, owner: str, value: Any) -> bool:  # noqa: ANN401 - whatever was remembered
+        """Keep a remembered value that is about adapters; whether it was one."""
+        section, _, name = setting.partition(".")
+        if setting == "adapter":
+            self.places[owner] = value
+        elif section == "nvram" and name:
+            self.nvram.setdefault(owner, {})[name] = value
+        elif setting == "build.module":
+            self.builds[owner] = value
+        elif setting == "options.loaded":
+            self.loaded[owner] = value
+        elif setting == "options.file":
+            self.has_file, self.file = True, value
+        else:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was put back: results, what was done, and the values read back by their keys in the memory."""
+
+    settings: Sequence[Provisioned]
+    steps: Sequence[str]
+    read_back: Mapping[str, Any]
+
+
+def restore_options(memory: AdapterMemory, bench: OptionsBench, state_dir: str, *, check: bool) -> Restored:
+    """Our file as it was, and the modules that run with other options loaded again. Raises StorqualError."""
+    if not memory.has_file:
+        return Restored((), (), {})
+    now = bench.text()
+    had, has = in_file(memory.file), in_file(now)
+    modules = [module for module in memory.loaded if _differs(module, memory.loaded[module], had, has, bench)]
+    for module in modules:
+        what = f"loading {module} again takes it away for a moment"
+        refuse_when_used(bench.machine, adapters_of_module(bench.machine, module), state_dir, what)
+    steps: list[str] = []
+    if not check and now != memory.file:
+        put_file(bench, memory.file)
+        steps.append(f"{bench.file} {'put back' if memory.file is not None else 'removed'}")
+        steps += refresh_initramfs(bench, list(memory.loaded))
+    for module in () if check else modules:
+        reload_module(bench.machine, bench.runner, module)
+        steps.append(f"module {module} loaded again as it was found")
+    read_back: dict[str, Any] = {"options.file@bench": bench.text()}
+    settings = []
+    for module, values in memory.loaded.items():
+        shown = {name: kmod.loaded_parameter(module, name, bench.machine.path("/sys")) for name in values}
+        read_back[f"options.loaded@{module}"] = {
+            name: value if _same(value, shown[name]) else shown[name] for name, value in values.items()
+        }
+        for name, value in values.items():
+            old, new = has.get(module, {}).get(name), in_file(bench.text()).get(module, {}).get(name)
+            before = had.get(module, {}).get(name) if value is None else value
+            after = new if value is None else shown[name]
+            settings.append(Provisioned(f"driver.options.{module}.{name}", before, old, after, changed=old != after))
+    return Restored(settings, steps, read_back)
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return one == other or (one is not None and other is not None and same_value(one, other))
+
+
+def _differs(
+    module: str,
+    values: Mapping[str, str | None],
+    had: Mapping[str, Mapping[str, str]],
+    has: Mapping[str, Mapping[str, str]],
+    bench: OptionsBench,
+) -> bool:
+    """Whether a loaded module runs with other options than when it was found."""
+    if not bench.machine.exists(f"/sys/module/{module}"):
+        return False
+    shown = {name: kmod.loaded_parameter(module, name, bench.machine.path("/sys")) for name in values}
+    return had.get(module) != has.get(module) or any(not _same(values[name], shown[name]) for name in values)
+
+
+def restore_build(
+    memory: AdapterMemory, bench: OptionsBench, module: str, state_dir: str, *, check: bool
+) -> Restored:
+    """The build of a driver that was there before, loaded. Raises StorqualError."""
+    was = memory.builds[module]
+    before = kmod.loaded(module, bench.machine.path("/sys"))
+    steps = [] if check else uninstall(bench, module, was, state_dir)
+    now = kmod.loaded(module, bench.machine.path("/sys"))
+    same = now is not None and (now.srcversion, now.version) == (was["srcversion"], was["version"])
+    setting = Provisioned(
+        f"driver.module.{module}",
+        was["srcversion"],
+        before.srcversion if before else None,
+        now.srcversion if now else None,
+        changed=bool(steps),
+    )
+    return Restored([setting], steps, {f"build.module@{module}": was} if same else {})
+
+
+def restore_nvram(memory: AdapterMemory, bench: NvramBench, alias: str, state_dir: str, *, check: bool) -> Restored:
+    """One adapter's NVRAM as it was, its driver started again when that changed anything. Raises StorqualError."""
+    values = {name: value for name, value in memory.nvram[alias].items() if name != IMAGE}
+    place = _place(memory, alias)
+    backend = backend_of(bench.runner, place)
+    if backend is None:
+        raise ToolError(f"adapter {alias}: nothing here keeps its NVRAM settings any more, {', '.join(values)} stay")
+    image = memory.nvram[alias].get(IMAGE)
+    before = _read(backend, bench, image)
+    wrong = [name for name, value in values.items() if before.get(name) != value]
+    if image is not None and before.get(IMAGE) != image:
+        wrong = wrong or [IMAGE]
+    if wrong:
+        what = "its adapter's driver must start again to read the NVRAM"
+        refuse_when_used(bench.machine, [place.pci], state_dir, what)
+    steps: list[str] = []
+    if wrong and not check:
+        if image is not None:
+            count = backend.tool.write_image(backend.index, Image.of_hex(image), bench.machine.path("/sys"))
+            steps.append(f"{alias}: {count} words of its EEPROM put back")
+        else:
+            for name in wrong:
+                backend.write(bench.runner, name, values[name])
+                steps.append(f"{alias}: nvram.{name} set to {values[name]}")
+        bench.start_driver(bench.machine, place.pci)
+        steps.append(f"{alias}: driver {place.driver} started again")
+    after = _read(backend, bench, image) if steps else before
+    settings = [
+        Provisioned(
+            f"nvram.{name}",
+            value,
+            before.get(name),
+            after.get(name),
+            adapter=alias,
+            changed=before.get(name) != after.get(name),
+        )
+        for name, value in values.items()
+    ]
+    read_back = {f"nvram.{name}@{alias}": after.get(name) for name in memory.nvram[alias]}
+    return Restored(settings, steps, {**read_back, f"adapter@{alias}": memory.places.get(alias)})
+
+
+def _place(memory: AdapterMemory, alias: str) -> Place:
+    known = memory.places.get(alias)
+    if not known:
+        raise ToolError(f"adapter {alias}: its NVRAM was changed, and where it is was not remembered")
+    return Place(
+        alias,
+        str(known["pci"]),
+        str(known["driver"]),
+        str(known["module"]),
+        tuple(known["hosts"]),
+        str(known["tool"]),
+    )
+
+
+def _read(backend: Backend, bench: NvramBench, image: str | None) -> dict[str, Any]:
+    """The settings now; with an image also that, and then settings that make no sense are none."""
+    if image is None:
+        return dict(backend.read(bench.runner))
+    now = backend.tool.read_image(backend.index, bench.machine.path("/sys"))
+    return {**(now.values() if now.valid else {}), IMAGE: now.hex}

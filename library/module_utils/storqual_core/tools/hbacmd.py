@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulex' hbacmd (OneCommand Manager, HBA Manager): what its adapters are, their firmware, their boot code.
+
+`HbaAttributes` is read as recorded. `ListHBAs` and `EnableBootCode` are known from the manual only. Parameters of the
+driver are not set through it: they are module options of lpfc (`lpfc_lun_queue_depth`), which the kernel shows.
+An adapter's index is the WWN of its port.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+
+from ..capabilities import AdapterFacts, PortFacts, Spelling, ToolFacts, Value
+from ..command import Completed, Runner, run_first
+from ..errors import ToolError
+from ..identity import normalise_wwn
+from ..labelled_text import labelled, normal_label, pci_of
+from ..machine import visible
+
+__all__ = [
+    "PROGRAMS",
+    "SETTINGS",
+    "objection",
+    "parse_attributes",
+    "parse_firmware_parameters",
+    "parse_list",
+    "read_facts",
+    "read_settings",
+    "read_versions",
+    "write_setting",
+]
+
+PROGRAMS = ("hbacmd", "/usr/sbin/ocmanager/hbacmd", "/usr/sbin/hbanyware/hbacmd")
+_TIMEOUT = 120.0
+
+SETTINGS: Mapping[str, Spelling] = {
+    "boot_rom": Spelling("HbaAttributes <wwn>: Boot Code", "EnableBootCode <wwn> E|D", "probed"),
+}
+"""What it keeps in the adapter by canonical name."""
+
+_VERSIONS = {
+    "operational fw": "firmware",
+    "flash firmware version": "firmware.flash",
+    "boot version": "boot",
+    "fc universal bios version": "universal_bios",
+    "fc x86 bios version": "bios",
+    "fc efi bios version": "efi",
+    "fc fcode version": "fcode",
+}
+_PORT_WWN = re.compile(r"^\s*Port WWN\s*:\s*([0-9A-Fa-f: -]{16,23})\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^\s*HBA Attributes for (\S+)\s*$", re.MULTILINE)
+_FAILED = re.compile(r"^\s*(?:error|.*\bfailed\b|.*\bnot supported\b|.*\binvalid\b|.*\bnot found\b).*$", re.I | re.M)
+
+
+def _wwn(text: str) -> str:
+    """A WWN with colons, blanks or neither, normalised; as printed when it is none."""
+    try:
+        return normalise_wwn(re.sub(r"[\s:.-]", "", text))
+    except ValueError:
+        return text.strip()
+
+
+def parse_list(text: str) -> list[str]:
+    """`ListHBAs`: the WWNs of the ports, as hbacmd takes them."""
+    digits = [re.sub(r"[\s:-]", "", match).lower() for match in _PORT_WWN.findall(text)]
+    # half a WWN, of a line that was cut, names no port
+    return [":".join(re.findall("..", name)) for name in digits if len(name) == 16]
+
+
+def parse_attributes(text: str) -> AdapterFacts:
+    """`HbaAttributes <wwn>`, with or without the command's echo. Raises ToolError when it shows no adapter."""
+    heading = _HEADING.search(text)
+    values, _ = labelled(line for line in text.splitlines() if not line.startswith("hbacmd "))
+    by_label = {normal_label(label): value for label, value in values.items()}
+    if "model" not in by_label or "serial number" not in by_label:
+        said = _FAILED.search(text)
+        raise ToolError(
+            f"hbacmd shows no attributes: {visible((said.group(0) if said else text).strip())[:200] or 'nothing'}"
+        )
+    firmware = {component: by_label[label] for label, component in _VERSIONS.items() if by_label.get(label)}
+    index = heading.group(1) if heading else ""
+    # a port's device number is never printed; Emulex functions are all of device 0
+    pci = pci_of(values, "PCI Bus Number", "", "PCI Func Number")
+    return AdapterFacts(
+        index=index,
+        model=by_label["model"],
+        vendor=by_label.get("manufacturer", ""),
+        serial=by_label["serial number"],
+        pci=pci,
+        driver=by_label.get("driver name", ""),
+        driver_version=by_label.get("driver version", ""),
+        firmware=firmware,
+        settings=dict(values),
+        ports=(PortFacts(name=by_label.get("port number", ""), wwn=_wwn(index)),) if index else (),
+    )
+
+
+def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
+    """`getfwparams <wwn>`: a table with a heading of `Param Low High Def Cur Dyn`; the columns by parameter.
+
+    Raises ToolError when there is no such heading.
+    """
+    found: dict[str, dict[str, str]] = {}
+    columns: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if "Param" in words and "Cur" in words:
+            columns = words
+        elif columns and len(words) == len(columns):
+            row = dict(zip(columns, words))
+            found[row["Param"]] = {name.lower(): value for name, value in row.items() if name != "Param"}
+    if not columns:
+        said = _FAILED.search(text)
+        raise ToolError(
+            f"hbacmd shows no firmware parameters: {visible((said.group(0) if said else text).strip())[:200]}"
+        )
+    return found
+
+
+def _run(runner: Runner, *words: str) -> Completed:
+    return run_first(runner, PROGRAMS, words, timeout=_TIMEOUT)
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """All ports with their attributes. Raises ToolError when a port that is listed cannot be read."""
+    listed = _run(runner, "ListHBAs")
+    return ToolFacts(tuple(_attributes(runner, wwn) for wwn in parse_list(listed.stdout)))
+
+
+def _attributes(runner: Runner, wwn: str) -> AdapterFacts:
+    return parse_attributes(_run(runner, "HbaAttributes", wwn).stdout)
+
+
+def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
+    """What the adapter keeps by canonical name. Raises ToolError."""
+    shown = _attributes(runner, index).settings.get("Boot Code", "").strip().lower()
+    return {"boot_rom": int(shown == "enabled")} if shown in ("enabled", "disabled") else {}
+
+
+def objection(runner: Runner, index: str, name: str, value: Value) -> str:  # noqa: ARG001 - as the protocol says
+    """Why it cannot be written: the tool's help does not know the command. Raises ToolError."""
+    ended = _run(runner, "help", "EnableBootCode")
+    if "enablebootcode" not in ended.stdout.lower() or _FAILED.search(ended.stdout):
+        return f"this hbacmd (`{ended.line}`) does not know EnableBootCode; set it in the adapter's own boot menu"
+    return ""
+
+
+def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
+    """Enable or disable the boot code. Raises ToolError, also when the help does not know the command."""
+    against = objection(runner, index, name, value)
+    if against:
+        raise ToolError(against)
+    ended = _run(runner, "EnableBootCode", index, "E" if int(value) else "D")
+    said = _FAILED.search(ended.stdout + "\n" + ended.stderr)
+    if ended.rc != 0 or said:
+        told = said.group(0).strip() if said else ended.stdout.strip() or "no message"
+        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(told)[:200]}")
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """Versions by component; firmware that lies in flash and does not run yet is `firmware.pending`."""
+    firmware = _attributes(runner, index).firmware
+    versions = {name: version for name, version in firmware.items() if name != "firmware.flash"}
+    flash = firmware.get("firmware.flash", "")
+    if flash and flash != versions.get("firmware", flash):
+        versions["firmware.pending"] = flash
+    return versions

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LSI's lsiutil (1.62 to 1.72): boards, firmware, settings, and words of configuration pages in NVRAM.
+
+The port table, `-b`, `-i -s` and the dialogue that changes one word of a page are read as recorded; its keys
+are `-a 9,TYPE,NUMBER,0,y,OFFSET,VALUE,,y,,0`. Interrupt coalescing is IO controller page 1, whose layout is
+that of the kernel's drivers/message/fusion/lsi/mpi_cnfg.h and drivers/scsi/mpt3sas/mpi/mpi2_cnfg.h. A word is
+written only after the page was read and the old word is the one that the settings show. The SATA queue depth
+lies in an extended page whose dialogue was never recorded: it is read and not written. An adapter's index is
+the port number; `-b` prints PCI buses in decimal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Mapping, Sequence
+
+from ..capabilities import AdapterFacts, Spelling, ToolFacts, Value
+from ..command import Completed, Runner, run_first
+from ..errors import ToolError
+from ..machine import visible
+
+__all__ = [
+    "PROGRAMS",
+    "SETTINGS",
+    "Port",
+    "objection",
+    "parse_boards",
+    "parse_notes",
+    "parse_page",
+    "parse_ports",
+    "parse_settings",
+    "parse_versions",
+    "read_facts",
+    "read_page",
+    "read_settings",
+    "read_versions",
+    "write_setting",
+    "write_word",
+]
+
+PROGRAMS = ("lsiutil", "lsiutil.x86_64", "lsiutil.i686")
+_TIMEOUT = 120.0
+
+SETTINGS: Mapping[str, Spelling] = {
+    "interrupt_coalescing_timeout": Spelling("page 1/1, word 0008", "page dialogue", "recorded"),
+    "interrupt_coalescing_depth": Spelling("page 1/1, word 000c, low byte", "page dialogue", "recorded"),
+    "sata_queue_depth": Spelling("-i -s: SATA Maximum Queue Depth", "(not written)", "recorded"),
+}
+"""What it keeps by canonical name; the dialogue is recorded, on another page."""
+
+_COALESCING_PAGE = (1, 1)
+_FLAGS, _ENABLED = 0x04, 0x01
+_PLACES = {"interrupt_coalescing_timeout": (0x08, 0xFFFFFFFF), "interrupt_coalescing_depth": (0x0C, 0xFF)}
+
+_PORT = re.compile(r"^\s*(\d+)\.\s+(\S+)\s+(.+?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8})\s+(\d+)\s*$")
+# releases before 1.63 print each port as a line of its own, with its board below
+_OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(.+?)\s+MPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
+_OLD_BOARD = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s{2,}(\S.*?)\s*$")
+_KNOWN = re.compile(r"^\s*(?:LSI Logic MPT Configuration Utility|\d+ MPT Ports? found|Port Name\b|Select a device)")
+_WORD = re.compile(r"^\s*([0-9a-fA-F]{4}) : ([0-9a-fA-F]{8})\s*$")
+_COALESCING = re.compile(
+    r"^\s*Interrupt Coalescing:\s+(?:Enabled, timeout is (\d+) us, depth is (\d+)|Disabled)", re.M
+)
+_SATA_DEPTH = re.compile(r"^\s*SATA Maximum Queue Depth:\s+(\d+)", re.MULTILINE)
+_ACTIVE = re.compile(r"active firmware version is ([0-9a-f]{8})")
+_IMAGE = re.compile(r"^\s*(Firmware|x86 BIOS|EFI BIOS|FCode) image's version is (\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^\s*(?:ERROR|Error|Failed|Unable|Couldn't)\b.*$", re.MULTILINE)
+_WRITTEN = "Changes have been written"
+_COMPONENTS = {"Firmware": "firmware.image", "x86 BIOS": "bios", "EFI BIOS": "efi", "FCode": "fcode"}
+
+
+@dataclass(frozen=True)
+class Port:
+    """One line of the port table: number, kernel's name, chip, MPT revision, firmware in hexadecimal."""
+
+    number: str
+    name: str
+    chip: str
+    mpt: str
+    firmware: str
+
+    @property
+    def version(self) -> str:
+        """`20.00.07.00` of `14000700`: the bytes in decimal."""
+        return ".".join(f"{int(self.firmware[place : place + 2], 16):02d}" for place in range(0, 8, 2))
+
+
+def parse_ports(text: str) -> tuple[Port, ...]:
+    """The port table, which stands in front of most outputs; each port once."""
+    found: dict[str, Port] = {}
+    for line in text.splitlines():
+        match = _PORT.match(line)
+        old = _OLD_PORT.match(line)
+        if match:
+            number, name, chip, mpt, firmware, _ = match.groups()
+            found.setdefault(number, Port(number, name, " ".join(chip.split()), mpt, firmware))
+        elif old:
+            # the number is not printed; ports are counted from 1 in this order
+            name, chip, mpt, firmware = old.groups()
+            number = str(len(found) + 1)
+            found[number] = Port(number, name, " ".join(chip.split()), mpt, firmware)
+    return tuple(found.values())
+
+
+def parse_notes(text: str) -> tuple[str, ...]:
+    """Lines of a port table that are neither ports nor headings, kept as they are."""
+    return tuple(
+        line.rstrip()
+        for line in text.splitlines()
+        if line.strip() and not any(known.match(line) for known in (_KNOWN, _PORT, _OLD_PORT))
+    )
+
+
+def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
+    """`-b`: by kernel's name (`ioc0`) the PCI address, board name and tracer (serial number).
+
+    Columns are two blanks or more apart, because a board's name may hold single ones.
+    """
+    found: dict[str, tuple[str, str, str]] = {}
+    heading = False
+    port = ""
+    for line in text.splitlines():
+        if "Board Name" in line and "Seg/Bus/Dev" in line:
+            heading = line.lstrip().startswith("Port Name")
+            continue
+        old_port, old_board = _OLD_PORT.match(line), _OLD_BOARD.match(line)
+        if old_port:
+            port = old_port.group(1)
+        elif port and old_board:
+            segment, bus, device, function = map(int, old_board.groups()[:4])
+            names = re.split(r"\s{2,}", old_board.group(5))
+            found[port] = (
+                f"{segment:04x}:{bus:02x}:{device:02x}.{function:x}",
+                names[0],
+                names[2] if names[2:] else "",
+            )
+            port = ""
+        columns = re.split(r"\s{2,}", line.strip())
+        if not heading or len(columns) < 5 or not all(word.isdecimal() for word in columns[1:4]):
+            continue
+        segment, bus, device = map(int, columns[1:4])
+        tracer = columns[6] if len(columns) > 6 else ""
+        found[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", columns[4], tracer)
+    return found
+
+
+def parse_versions(text: str) -> dict[str, str]:
+    """Menu 1 (or `-i`): the running firmware and the images in flash, by component; empty when it shows none."""
+    versions: dict[str, str] = {}
+    active = _ACTIVE.search(text)
+    if active:
+        versions["firmware"] = Port("", "", "", "", active.group(1)).version
+    for kind, version in _IMAGE.findall(text):
+        versions.setdefault(_COMPONENTS[kind], version.rpartition("-")[2] if kind != "Firmware" else version)
+    return versions
+
+
+def parse_settings(text: str) -> dict[str, Value]:
+    """`-i -s`: the settings that it prints, by canonical name; disabled coalescing is a depth of 1 after 0 us."""
+    found: dict[str, Value] = {}
+    coalescing, depth = _COALESCING.search(text), _SATA_DEPTH.search(text)
+    if coalescing:
+        found["interrupt_coalescing_timeout"] = int(coalescing.group(1) or 0)
+        found["interrupt_coalescing_depth"] = int(coalescing.group(2) or 1)
+    if depth:
+        found["sata_queue_depth"] = int(depth.group(1))
+    return found
+
+
+def parse_page(text: str) -> dict[int, int]:
+    """The words of a configuration page by offset. Raises ToolError when the text shows none."""
+    found = {
+        int(match.group(1), 16): int(match.group(2), 16) for match in map(_WORD.match, text.splitlines()) if match
+    }
+    if not found:
+        raise ToolError(f"lsiutil shows no configuration page: {_told(text)}")
+    return found
+
+
+def _told(text: str) -> str:
+    """What the tool complained of, or its last words."""
+    said = _FAILED.search(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return visible(said.group(0).strip() if said else lines[-1] if lines else "no message")[:200]
+
+
+def _run(runner: Runner, *words: str) -> Completed:
+    ended = run_first(runner, PROGRAMS, words, timeout=_TIMEOUT)
+    if "No such port" in ended.stdout:
+        raise ToolError(f"`{ended.line}`: {_told(ended.stdout)}")
+    return ended
+
+
+def _keys(index: str, keys: Sequence[str]) -> list[str]:
+    """A dialogue as arguments: the keys by commas, and nothing that a person would have to answer."""
+    return [f"-p{index}", "-a", ",".join(keys)]
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """All ports, with board and PCI address. Raises ToolError."""
+    table = _run(runner)
+    boards = parse_boards(_run(runner, "-b").stdout)
+    adapters = []
+    for port in parse_ports(table.stdout):
+        pci, board, tracer = boards.get(port.name, ("", "", ""))
+        adapters.append(
+            AdapterFacts(
+                index=port.number,
+                model=board or port.chip,
+                vendor="LSI",
+                serial=tracer,
+                pci=pci,
+                firmware={"firmware": port.version},
+                settings={"Chip Vendor/Type/Rev": port.chip, "MPT Rev": port.mpt},
+            )
+        )
+    return ToolFacts(tuple(adapters), parse_notes(table.stdout))
+
+
+def read_page(runner: Runner, index: str, kind: int, number: int) -> dict[int, int]:
+    """The words of a page as NVRAM keeps it. Raises ToolError."""
+    return parse_page(_run(runner, *_keys(index, ["9", str(kind), str(number), "0", "n", "", "0"])).stdout)
+
+
+def write_word(runner: Runner, index: str, page: tuple[int, int], offset: int, old: int, new: int) -> None:
+    """Change one word of a page in NVRAM, if it still is `old`, and read it back. Raises ToolError."""
+    has = read_page(runner, index, *page).get(offset)
+    where = f"page {page[0]}/{page[1]}, word {offset:04x}"
+    if has != old:
+        found = "nothing" if has is None else f"{has:08x}"
+        raise ToolError(
+            f"{where} of lsiutil port {index} holds {found} where {old:08x} was expected: nothing was written"
+        )
+    keys = ["9", str(page[0]), str(page[1]), "0", "y", f"{offset:04x}", f"{new:08x}", "", "y", "", "0"]
+    ended = _run(runner, *_keys(index, keys))
+    now = read_page(runner, index, *page).get(offset)
+    if _WRITTEN not in ended.stdout or now != new:
+        found = "nothing" if now is None else f"{now:08x}"
+        raise ToolError(f"`{ended.line}` left {where} at {found} instead of {new:08x}: {_told(ended.stdout)}")
+
+
+def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
+    """What the adapter keeps by canonical name: coalescing as NVRAM has it, the SATA depth as `-i -s` prints it.
+
+    Raises ToolError.
+    """
+    page = read_page(runner, index, *_COALESCING_PAGE)
+    found: dict[str, Value] = {
+        name: page[offset] & mask for name, (offset, mask) in _PLACES.items() if offset in page
+    }
+    shown = parse_settings(_run(runner, f"-p{index}", "-i", "-s").stdout)
+    if "sata_queue_depth" in shown:
+        found["sata_queue_depth"] = shown["sata_queue_depth"]
+    return found
+
+
+def objection(runner: Runner, index: str, name: str, value: Value) -> str:
+    """Why a value cannot be written; empty when it can. Raises ToolError."""
+    if name not in _PLACES:
+        return "lsiutil keeps it in an extended page, whose dialogue is not known; set it with menu 13 of the tool"
+    page = read_page(runner, index, *_COALESCING_PAGE)
+    if not page.get(_FLAGS, 0) & _ENABLED:
+        return "interrupt coalescing is disabled on this adapter; enable it with menu 10 of lsiutil first"
+    if _PLACES[name][0] not in page or int(value) > _PLACES[name][1]:
+        return "the adapter's page 1/1 has no room for it"
+    return ""
+
+
+def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
+    """Write one setting into NVRAM; it counts from the adapter's next reset. Raises ToolError."""
+    against = objection(runner, index, name, value)
+    if against:
+        raise ToolError(against)
+    offset, mask = _PLACES[name]
+    old = read_page(runner, index, *_COALESCING_PAGE)[offset]
+    write_word(runner, index, _COALESCING_PAGE, offset, old, old & ~mask & 0xFFFFFFFF | int(value))
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """Versions by component. Raises ToolError when the tool shows none."""
+    versions = parse_versions(_run(runner, *_keys(index, ["1", "0"])).stdout)
+    if "firmware" not in versions:
+        raise ToolError(f"lsiutil shows no firmware version of port {index}")
+    return versions

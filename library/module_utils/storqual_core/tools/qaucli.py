@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QLogic's qaucli (QConvergeConsole CLI) and scli (SANsurfer): what its adapters are, their NVRAM, their firmware.
+
+`-i all` and `-pr fc -g` are read as recorded. `-c` (parameters) is read by its labels as other people's code and the
+manuals print them; no recording of it is at hand. Writing (`-n <instance> <alias> <value>`) is known from manuals
+only: the tool is asked for its help first, and nothing is written when that does not name the alias.
+An adapter's index is the HBA instance; each port is one, and the order of a listing is not that of instances.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+
+from ..capabilities import AdapterFacts, PortFacts, Spelling, ToolFacts, Value
+from ..command import Completed, Runner, run_first
+from ..errors import MissingToolError, ToolError
+from ..identity import normalise_wwn
+from ..labelled_text import labelled, normal_label, pci_of, whole_number
+from ..machine import visible
+
+__all__ = [
+    "PROGRAMS",
+    "SETTINGS",
+    "objection",
+    "parse_instances",
+    "parse_listing",
+    "parse_parameters",
+    "read_facts",
+    "read_settings",
+    "read_versions",
+    "write_setting",
+]
+
+PROGRAMS = ("qaucli", "/opt/QLogic_Corporation/QConvergeConsoleCLI/qaucli", "scli")
+_TIMEOUT = 120.0
+_NOT_AVAILABLE = ("255.255.255", "n/a", "")
+# `-pr fc` chooses the protocol, which scli does not have
+_FC = ("-pr", "fc")
+
+# canonical name: alias for -n, label of -c
+_WORDS = {
+    "execution_throttle": ("ET", "execution throttle"),
+    "frame_size": ("FR", "frame size"),
+    "interrupt_delay": ("ID", "interrupt delay timer"),
+    "command_completion": ("OM", "operation mode"),
+    "connection_options": ("CO", "connection options"),
+    "hard_loop_id": ("HL", "hard loop id"),
+    "loop_reset_delay": ("LD", "loop reset delay"),
+    "login_retry": ("LR", "login retry count"),
+    "port_down_retry": ("PD", "port down retry count"),
+    "link_down_timeout": ("LT", "link down timeout"),
+    "max_luns": ("LU", "luns per target"),
+    "boot_rom": ("EB", "enable host hba bios"),
+}
+SETTINGS: Mapping[str, Spelling] = {
+    name: Spelling(f"-c <instance>: {label}", f"-n <instance> {alias} <value>", "probed")
+    for name, (alias, label) in _WORDS.items()
+}
+"""The NVRAM words by canonical name."""
+
+_FLAGS = {"enabled": 1, "disabled": 0}
+_VERSIONS = {
+    "running firmware version": "firmware",
+    "flash firmware version": "firmware.flash",
+    "bios version": "bios",
+    "flash bios version": "bios.flash",
+    "flash fcode version": "fcode",
+    "flash efi version": "efi",
+    "running mpi firmware version": "mpi",
+    "running pep firmware version": "pep",
+}
+_MODEL = re.compile(r"^HBA Model (\S+) \(SN ([^)]*)\):\s*$")
+_PORT = re.compile(r"^\s*Port\s+(\d+)\s+WWPN\s+(\S+)\s+\(HBA instance\s+(\d+)\)\s*(.*?)\s*$")
+_FAILED = re.compile(
+    r"\b(?:error|unable|failed|not supported|unsupported|invalid|no (?:supported )?(?:hba|adapter)s?)\b", re.I
+)
+
+
+def _run(runner: Runner, *words: str) -> Completed:
+    """One command, with the protocol chosen where the program knows protocols."""
+    try:
+        return run_first(runner, PROGRAMS[:2], [*_FC, *words], timeout=_TIMEOUT)
+    except MissingToolError:
+        return run_first(runner, PROGRAMS[2:], words, timeout=_TIMEOUT)
+
+
+def parse_listing(text: str) -> ToolFacts:
+    """`-g`: models with their serial numbers, and each port with its instance; other lines are kept as notes."""
+    adapters = []
+    notes = []
+    model = serial = ""
+    for line in text.splitlines():
+        head, port = _MODEL.match(line), _PORT.match(line)
+        if head:
+            model, serial = head.groups()
+        elif port:
+            number, wwpn, instance, link = port.groups()
+            wwn = _wwn(wwpn)
+            ports = (PortFacts(name=number, wwn=wwn, link=link),)
+            adapters.append(AdapterFacts(index=instance, model=model, vendor="QLogic", serial=serial, ports=ports))
+        elif line.strip("- \t"):
+            notes.append(line.rstrip())
+    return ToolFacts(tuple(adapters), tuple(notes))
+
+
+def _wwn(text: str) -> str:
+    """A WWPN with dashes (old builds) or colons (new ones), normalised; as printed when it is none."""
+    try:
+        return normalise_wwn(text.replace("-", "").replace(":", ""))
+    except ValueError:
+        return text
+
+
+def parse_instances(text: str) -> ToolFacts:
+    """`-i all`: one record of labels per instance. Lines before the first record are about the host."""
+    records: list[list[str]] = []
+    host: list[str] = []
+    for line in text.splitlines():
+        if re.match(r"^\s*HBA Instance\s*:", line):
+            records.append([])
+        (records[-1] if records else host).append(line)
+    adapters = []
+    notes = []
+    for record in records:
+        values, others = labelled(record)
+        adapters.append(_adapter(values))
+        notes += others
+    return ToolFacts(tuple(adapters), tuple(notes if records else [line for line in host if line.strip("- \t")]))
+
+
+def _adapter(values: Mapping[str, str]) -> AdapterFacts:
+    by_label = {normal_label(label): value for label, value in values.items()}
+    firmware = {
+        component: by_label[label].split(" ")[0]
+        for label, component in _VERSIONS.items()
+        if by_label.get(label, "").strip().lower() not in _NOT_AVAILABLE
+    }
+    wwn = _wwn(by_label.get("port name", ""))
+    link = by_label.get("porttype", "")
+    speed = by_label.get("actual data rate", "")
+    return AdapterFacts(
+        index=by_label.get("hba instance", ""),
+        model=by_label.get("hba model", ""),
+        vendor="QLogic",
+        serial=by_label.get("serial number", ""),
+        pci=pci_of(values, "PCI Bus Number", "PCI Device Number", "PCI Function Number"),
+        driver="qla2xxx",
+        driver_version=by_label.get("driver version", ""),
+        firmware=firmware,
+        settings=dict(values),
+        ports=(PortFacts(name=by_label.get("hba port", ""), wwn=wwn, speed=speed, link=link),),
+    )
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """All instances. Raises ToolError when the tool fails; a machine without such adapters has none."""
+    ended = _run(runner, "-i", "all")
+    facts = parse_instances(ended.stdout)
+    if not facts.adapters and ended.rc != 0:
+        said = (ended.stderr.strip() or ended.stdout.strip() or "no message").splitlines()[-1]
+        if not re.search(r"\bno\b.*\b(?:hba|adapter)", said, re.IGNORECASE):
+            raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(said)[:200]}")
+    return facts
+
+
+def parse_parameters(text: str) -> dict[str, Value]:
+    """`-c`: the NVRAM words by canonical name, those that the text shows. Raises ToolError when it shows none."""
+    values, _ = labelled(text.splitlines())
+    by_label = {normal_label(label): value for label, value in values.items()}
+    found: dict[str, Value] = {}
+    for name, (_, label) in _WORDS.items():
+        if label not in by_label:
+            continue
+        number = _FLAGS.get(by_label[label].strip().lower(), whole_number(by_label[label]))
+        if number is not None:
+            found[name] = number
+    if not found:
+        said = next((line.strip() for line in text.splitlines() if _FAILED.search(line)), "no parameter")
+        raise ToolError(f"qaucli shows no HBA parameters: {visible(said)[:200]}")
+    return found
+
+
+def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
+    """The NVRAM words of an instance. Raises ToolError."""
+    ended = _run(runner, "-c", index)
+    return parse_parameters(ended.stdout or ended.stderr)
+
+
+def objection(runner: Runner, index: str, name: str, value: Value) -> str:  # noqa: ARG001 - as the protocol says
+    """Why a word cannot be written: the tool's help does not name its alias. Raises ToolError."""
+    alias = _WORDS[name][0]
+    ended = _run(runner, "-n", "-h")
+    if not re.search(rf"(?<!\w){alias}(?!\w)", ended.stdout):
+        return (
+            f"the help of this {ended.argv[0]} (`{ended.line}`) does not name the alias {alias}; set it with the "
+            "tool's menu, then declare what it reads back"
+        )
+    return ""
+
+
+def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
+    """Write one word; it counts from the driver's next start. Raises ToolError, also for an unconfirmed alias."""
+    against = objection(runner, index, name, value)
+    if against:
+        raise ToolError(against)
+    ended = _run(runner, "-n", index, _WORDS[name][0], str(value))
+    said = next((line.strip() for line in ended.stdout.splitlines() if _FAILED.search(line)), "")
+    if ended.rc != 0 or said:
+        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(said or ended.stderr.strip())[:200]}")
+
+
+def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
+    """Versions by component; what lies in flash and does not run yet is `<component>.pending`. Raises ToolError."""
+    facts = next((adapter for adapter in read_facts(runner).adapters if adapter.index == index), None)
+    if facts is None:
+        raise ToolError(f"qaucli does not show HBA instance {index}")
+    versions = {name: version for name, version in facts.firmware.items() if not name.endswith(".flash")}
+    for name, version in facts.firmware.items():
+        component = name[: -len(".flash")] if name.endswith(".flash") else ""
+        if component and version != versions.get(component, version):
+            versions[f"{component}.pending"] = version
+    return versions

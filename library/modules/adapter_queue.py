@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set the queue of adapters as the kernel has it, and other options of their drivers' modules."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: adapter_queue
+short_description: Set module options of drivers, the execution throttle among them
+description:
+  - Has drivers loaded with declared module options, keeps them in C(/etc/modprobe.d/zz-storqual.conf), and in the
+    initramfs where that loads the module. A throttle of an adapter becomes the option by which its driver limits
+    the commands of each drive (C(ql2xmaxqdepth), C(lpfc_lun_queue_depth), C(cmd_per_lun) of sym53c8xx).
+  - A parameter that the module does not have, a value out of its range, and a drive in use behind the driver are
+    found before anything is written. A module that cannot be taken out (a disk of the system is behind it, other
+    modules need it) is refused with the words that the kernel's command line needs; with O(plan) these are only
+    returned, and the role driver boots with them.
+  - The module is loaded with the values first and the file written after it, so that what is in the file runs.
+  - The file is what the drop declares over what was found; options that an earlier step of the run put there go
+    again.
+  - Proof of a queue depth is what the driver gave each claimed drive, and with O(prove_s) the commands in flight.
+options:
+  options:
+    description: Options by module and parameter, as C(driver.options) of a drop has them.
+    type: dict
+    default: {}
+  throttle:
+    description: Commands that each drive of an adapter may hold, by adapter alias.
+    type: dict
+    default: {}
+  adapters:
+    description: The bench's adapters as its inventory declares them.
+    type: dict
+    required: true
+  plan:
+    description: Change nothing; say which options take a boot.
+    type: bool
+    default: false
+  prove_s:
+    description: Show each queue depth in effect by reads for this many seconds per drive. 0 does not.
+    type: float
+    default: 0
+  state_dir:
+    description: Where the bench keeps its lock and what it was like before.
+    type: path
+    default: /var/lib/storqual
+  run:
+    description: The run this belongs to; what is kept of another run must be restored first.
+    type: str
+    default: provision
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+author: [storqual]
+"""
+
+EXAMPLES = r"""
+- name: Four commands per drive, shown in effect
+  adapter_queue:
+    adapters: "{{ storqual_adapters }}"
+    throttle: {sym: 4}
+    prove_s: 1
+
+- name: Options of a driver
+  adapter_queue:
+    adapters: "{{ storqual_adapters }}"
+    options:
+      qla2xxx: {ql2xmaxqdepth: 64, ql2xmqsupport: 1}
+"""
+
+RETURN = r"""
+boot_words:
+  description: Words that the kernel's command line must carry, because their module cannot be loaded again.
+  returned: success
+  type: list
+  elements: str
+  sample: [scsi_mod.scan=sync]
+settings:
+  description: One entry per option.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {name: driver.options.sym53c8xx.cmd_per_lun, declared: "4", before: null, read_back: "4", changed: true,
+       proven: true, proof: the driver gave 4 of 4 drives a queue depth of 4}
+drift:
+  description: What was not as declared, a line each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["module option sym53c8xx.cmd_per_lun: not set, declared 4"]
+steps:
+  description: What was done, in order; in check mode what would be.
+  returned: always
+  type: list
+  elements: str
+  sample: [module sym53c8xx loaded again with cmd_per_lun=4, /etc/modprobe.d/zz-storqual.conf written]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.adapter_queue import ThrottleRequest, provision_throttle
+from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.module_result import finish
+from ansible.module_utils.storqual_core.provision_options import OptionsBench
+
+
+def main() -> None:
+    """Read arguments, do the step, end."""
+    module = AnsibleModule(
+        argument_spec={
+            "options": {"type": "dict", "default": {}},
+            "throttle": {"type": "dict", "default": {}},
+            "adapters": {"type": "dict", "required": True},
+            "plan": {"type": "bool", "default": False},
+            "prove_s": {"type": "float", "default": 0.0},
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            "run": {"type": "str", "default": "provision"},
+        },
+        supports_check_mode=True,
+    )
+    request = ThrottleRequest(**module.params, check=module.check_mode)
+    finish(module, lambda: provision_throttle(request, OptionsBench(run)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put a driver build on a bench: a DKMS package, or a prebuilt module."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: driver_build
+short_description: Install and load a driver that is a DKMS package or a prebuilt module
+description:
+  - Installs a DKMS package, which is built for the running kernel, or puts a prebuilt module before the kernel's
+    own (C(/lib/modules/<kernel>/updates/storqual)), loads it, and proves that the build on disk, the one in the
+    initramfs where that carries the driver, and the loaded one are the same.
+  - A prebuilt module is refused when its SHA-256, name, version or vermagic is not as it must be, and when it is
+    not signed and the kernel loads signed modules only. A DKMS package is refused when the headers of the kernel
+    are missing. A driver in use is refused by the guard.
+  - A driver that cannot be taken out while the machine runs is refused; qualify such a build as a kernel package,
+    whose trial boot falls back by itself.
+  - What was there before is kept in C(<state_dir>/saved.json) before the first write.
+options:
+  module:
+    description: Name of the kernel module.
+    type: str
+    required: true
+  version:
+    description: Version that the module must have; any when not given.
+    type: str
+    default: ""
+  files:
+    description:
+      - Files on the bench, one prebuilt module (C(.ko)), or C(.deb) files of which the last is the DKMS package.
+    type: list
+    elements: path
+    required: true
+  sha256:
+    description: SHA-256 that a prebuilt module must have; any when not given.
+    type: str
+    default: ""
+  state_dir:
+    description: Where the bench keeps its lock and what it was like before.
+    type: path
+    default: /var/lib/storqual
+  run:
+    description: The run this belongs to; what is kept of another run must be restored first.
+    type: str
+    default: provision
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+author: [storqual]
+"""
+
+EXAMPLES = r"""
+- name: A vendor's driver, built on the bench
+  driver_build:
+    module: qla2xxx
+    version: 10.02.14.01
+    files: [/var/lib/storqual/packages/qla2xxx-dkms_10.02.14.01_all.deb]
+
+- name: A prebuilt module
+  driver_build:
+    module: mpt3sas
+    files: [/var/lib/storqual/packages/mpt3sas.ko]
+    sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+"""
+
+RETURN = r"""
+identifiers:
+  description: The build of the driver loaded, on disk, and in the initramfs where that carries it.
+  returned: success
+  type: dict
+  sample: {loaded: {srcversion: 0F3C, version: 10.02.14.01}, disk: {srcversion: 0F3C, version: 10.02.14.01}}
+settings:
+  description: The loaded build before and after.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {name: driver.module.qla2xxx, declared: null, before: 2BAA 10.02.08.100-k, read_back: 0F3C 10.02.14.01,
+       changed: true, proven: true, proof: "one build in these places: loaded, disk"}
+drift:
+  description: That another build ran.
+  returned: success
+  type: list
+  elements: str
+  sample: ["driver qla2xxx: 2BAA 10.02.08.100-k, another build is declared"]
+steps:
+  description: What was done, in order; in check mode what would be.
+  returned: always
+  type: list
+  elements: str
+  sample: [qla2xxx-dkms 10.02.14.01 installed, module qla2xxx loaded again]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.module_result import finish
+from ansible.module_utils.storqual_core.provision_build import BuildRequest, provision_build
+from ansible.module_utils.storqual_core.provision_options import OptionsBench
+
+
+def main() -> None:
+    """Read arguments, do the step, end."""
+    module = AnsibleModule(
+        argument_spec={
+            "module": {"type": "str", "required": True},
+            "version": {"type": "str", "default": ""},
+            "files": {"type": "list", "elements": "path", "required": True},
+            "sha256": {"type": "str", "default": ""},
+            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            "run": {"type": "str", "default": "provision"},
+        },
+        supports_check_mode=True,
+    )
+    request = BuildRequest(**module.params, check=module.check_mode)
+    finish(module, lambda: provision_build(request, OptionsBench(run)))
+
+
+if __name__ == "__main__":
+    main()

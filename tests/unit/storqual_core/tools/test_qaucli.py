@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qaucli and scli: instances, parameters, and writing only what the tool's own help confirms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.command import Completed
+from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.settings import section_of
+from storqual_core.tools import qaucli
+from tests.replay import Call, Replay
+
+FIXTURES = Path(__file__).parent / "fixtures" / "qaucli"
+
+
+def text_of(name: str) -> str:
+    """One synthetic output."""
+    return (FIXTURES / f"{name}.txt").read_text()
+
+
+def test_an_instance_is_known_by_its_pci_address() -> None:
+    """Numbers are decimal; a version of 255.255.255 is none; an unknown line is kept."""
+    facts = qaucli.parse_instances(text_of("instances"))
+    (adapter,) = facts.adapters
+    assert (adapter.index, adapter.pci, adapter.serial) == ("3", "0000:3b:00.1", "SYN0000001")
+    assert adapter.firmware == {"firmware": "9.01.00", "firmware.flash": "9.02.00"}
+    assert adapter.ports[0].wwn == "0x2100000000000002"
+    assert facts.notes == ("a line of a newer build",)
+
+
+def test_a_listing_is_in_the_order_of_the_tool_not_of_instances() -> None:
+    """WWPNs with dashes and with colons are the same names."""
+    facts = qaucli.parse_listing(text_of("listing"))
+    assert [(each.index, each.ports[0].wwn, each.ports[0].link) for each in facts.adapters] == [
+        ("2", "0x2100000000000001", "Online"),
+        ("3", "0x2100000000000002", "Link down"),
+    ]
+    assert "Total QLogic HBA(s) : 1" in facts.notes
+
+
+def test_parameters_have_canonical_names() -> None:
+    """Flags are 0 and 1; an operation mode is its number; units in labels do not matter."""
+    values = qaucli.parse_parameters(text_of("parameters"))
+    assert values["execution_throttle"] == 16
+    assert (values["command_completion"], values["interrupt_delay"], values["boot_rom"]) == (6, 10, 0)
+    assert set(values) == set(qaucli.SETTINGS) <= set(section_of("nvram"))
+
+
+def test_no_parameters_are_told_with_the_tools_words() -> None:
+    """Not an empty answer."""
+    with pytest.raises(ToolError, match="Option is unsupported with selected HBA"):
+        qaucli.parse_parameters("qaucli: Option is unsupported with selected HBA\n")
+
+
+def test_versions_that_wait_in_flash_are_pending() -> None:
+    """Running and flash firmware differ."""
+    replay = Replay([Call("qaucli -pr fc -i all", text_of("instances"))])
+    assert qaucli.read_versions(replay, "3") == {"firmware": "9.01.00", "firmware.pending": "9.02.00"}
+    with pytest.raises(ToolError, match="instance 9"):
+        qaucli.read_versions(Replay([Call("qaucli -pr fc -i all", text_of("instances"))]), "9")
+
+
+def test_writing_asks_the_help_first() -> None:
+    """The alias is in it, so the value is written."""
+    calls = [
+        Call("qaucli -pr fc -n -h", "  -n <inst> <alias> <value>\n  ET  Execution Throttle\n"),
+        Call("qaucli -pr fc -n 3 ET 32", "Parameters were saved.\n"),
+    ]
+    replay = Replay(calls)
+    qaucli.write_setting(replay, "3", "execution_throttle", 32)
+    replay.done()
+
+
+def test_syntax_that_the_help_does_not_confirm_is_not_tried() -> None:
+    """Nothing is guessed: a sentence says what a person can do."""
+    calls = [Call("qaucli -pr fc -n -h", "Unknown option; see RESETTING\n")] * 2
+    replay = Replay(calls)
+    assert "does not name the alias ET" in qaucli.objection(replay, "3", "execution_throttle", 32)
+    with pytest.raises(ToolError, match="set it with the tool's menu"):
+        qaucli.write_setting(replay, "3", "execution_throttle", 32)
+    replay.done()
+
+
+@pytest.mark.parametrize(("text", "rc"), [("Unable to write NVRAM\n", 0), ("\n", 7)])
+def test_a_write_that_failed_is_told(text: str, rc: int) -> None:
+    """By its text or by its status."""
+    calls = [Call("qaucli -pr fc -n -h", "ET"), Call("qaucli -pr fc -n 3 ET 32", text, rc=rc)]
+    with pytest.raises(ToolError, match="-n 3 ET 32"):
+        qaucli.write_setting(Replay(calls), "3", "execution_throttle", 32)
+
+
+def test_scli_serves_where_qaucli_is_not() -> None:
+    """The same words without the choice of a protocol."""
+    seen = []
+
+    def runner(argv: list[str], **_options: object) -> Completed:
+        seen.append(" ".join(argv))
+        if argv[0] != "scli":
+            raise MissingToolError(argv[0])
+        return Completed(tuple(argv), 0, text_of("parameters"), "", 0.0)
+
+    assert qaucli.read_settings(runner, "3")["frame_size"] == 2048
+    assert seen[-1] == "scli -c 3"
+
+
+def test_a_machine_without_such_adapters_has_none() -> None:
+    """A failure is told apart from nothing."""
+    assert qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "No HBAs found\n", rc=1)])).adapters == ()
+    with pytest.raises(ToolError, match="status 5: driver not loaded"):
+        qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "driver not loaded\n", rc=5)]))
+
+
+POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_text().splitlines()]
+
+
+@given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 2000))
+def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
+    """Truncated, interleaved, in another language: only the project's own error escapes."""
+    text = "\n".join(lines)[:cut]
+    assert qaucli.parse_instances(text).adapters is not None
+    assert qaucli.parse_listing(text).notes is not None
+    try:
+        values = qaucli.parse_parameters(text)
+    except ToolError:
+        return
+    assert values.keys() <= qaucli.SETTINGS.keys()
+
+
+def test_recorded_outputs_are_read(transcripts: Path) -> None:
+    """A single-port adapter, and two of four ports each."""
+    (adapter,) = qaucli.parse_instances((transcripts / "qaucli" / "i_all_qle2690.txt").read_text()).adapters
+    assert (adapter.pci, adapter.firmware["firmware"]) == ("0000:ad:00.0", "9.07.00")
+    assert len(qaucli.parse_listing((transcripts / "qaucli" / "pr_fc_g_two_qle2564.txt").read_text()).adapters) == 8
