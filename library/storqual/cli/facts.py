@@ -6,14 +6,20 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from storqual.cli.options import as_json, print_json
 from storqual.text_safety import terminal_text
 
+if TYPE_CHECKING:
+    from storqual.ask_benches import Answers
+
 __all__ = ["facts_command"]
+
+EXIT_SILENT = 2
+"""Could not be told: a bench did not answer."""
 
 
 @click.command("facts")
@@ -30,8 +36,10 @@ def facts_command(
     deep: bool,
     write_inventory: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Read adapters, drives, volumes and tools of benches; nothing on them is changed.
+
+    Exit code 2 when a bench does not answer; the others are told all the same.
 
     \b
     Examples:
@@ -41,7 +49,8 @@ def facts_command(
     """
     if not inventories and not hosts:
         raise click.UsageError("give -i INVENTORY, or --host NAME for a machine that no inventory has yet")
-    found = _read(inventories, hosts, limit, deep=deep or write_inventory)
+    answers = _read(inventories, hosts, limit, deep=deep or write_inventory)
+    found = dict(answers.found)
     if write_inventory:
         _draft(found)
     elif as_json:
@@ -49,11 +58,14 @@ def facts_command(
     else:
         for name, facts in found.items():
             _show(name, facts)
+    for name, why in answers.silent.items():
+        click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
+    return EXIT_SILENT if answers.silent else 0
 
 
-def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> dict[str, Any]:
+def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> Answers:
     """The fact sets by bench. Raises StorqualError when no bench answered."""
-    from storqual.ask_benches import ask_benches
+    from storqual.ask_benches import ask_every_bench
     from storqual.model.lab import GROUP
 
     with tempfile.TemporaryDirectory(prefix="storqual-hosts-") as folder:
@@ -61,7 +73,7 @@ def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | Non
         # JSON is YAML, and quotes whatever a name holds
         new.write_text(json.dumps({GROUP: {"hosts": {host: {} for host in hosts}}}), encoding="utf-8")
         sources = [*inventories, *([str(new)] if hosts else [])]
-        return ask_benches("facts.yml", sources, limit=limit, variables={"facts_deep": deep})
+        return ask_every_bench("facts.yml", sources, limit=limit, variables={"facts_deep": deep})
 
 
 def _draft(found: dict[str, Any]) -> None:
