@@ -75,7 +75,8 @@ def play(
     library, actions = folder / "library", folder / "plugins"
     library.mkdir(parents=True, exist_ok=True)
     actions.mkdir(exist_ok=True)
-    for name in answers:
+    # a task that is skipped still needs its module
+    for name in {*answers, *(path.stem for path in (REPOSITORY / "library/modules").glob("*.py"))}:
         collection, _, module = name.rpartition(".")
         place = library
         if collection:

@@ -26,12 +26,9 @@ from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
 from .machine import Machine
 from .provision_drives import LOCK_WAIT_S, Access
-<<<<<<< HEAD
 from .provision_firmware import Step
-=======
 from .provision_nvram import NvramBench
 from .provision_options import OptionsBench
->>>>>>> b0e5ebf (wip)
 from .provisioned import PartialError, Provisioned
 from .raid_backends import volumes_of
 from .raid_layout import Backends
@@ -46,11 +43,7 @@ _ASIDE = "accepted"
 
 @dataclass
 class Memory:
-<<<<<<< HEAD
-    """saved.json by owner: claims and old values of drives, the boot loader's, and firmware by its whole key."""
-=======
-    """saved.json by owner: claims and old values of drives, the boot loader's, those of adapters and modules."""
->>>>>>> b0e5ebf (wip)
+    """saved.json by owner: claims and old values of drives, boot loader, adapters; firmware by its whole key."""
 
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -58,11 +51,8 @@ class Memory:
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
     boot: dict[str, Any] = field(default_factory=dict)
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
-<<<<<<< HEAD
     firmware: dict[str, Any] = field(default_factory=dict)
-=======
     adapters: AdapterMemory = field(default_factory=AdapterMemory)
->>>>>>> b0e5ebf (wip)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -75,21 +65,17 @@ class Tools:
     access: Access = usable_drives
     sysfs: str = "/sys"
     volumes: Callable[[str, str], Backends] = volumes_of
-<<<<<<< HEAD
     machine: Machine | None = None
-=======
-    machine: Machine = field(default_factory=Machine)
 
     @property
     def options(self) -> OptionsBench:
         """What module options are put back with."""
-        return OptionsBench(self.runner, self.machine)
+        return OptionsBench(self.runner, self.machine or Machine())
 
     @property
     def nvram(self) -> NvramBench:
         """What adapters' NVRAM is put back with."""
-        return NvramBench(self.runner, self.machine)
->>>>>>> b0e5ebf (wip)
+        return NvramBench(self.runner, self.machine or Machine())
 
 
 def read_memory(values: Mapping[str, Any]) -> Memory:
@@ -110,13 +96,9 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
             memory.volumes[key] = value
         elif section == "boot" and owner == "bench":
             memory.boot[name] = value
-<<<<<<< HEAD
         elif section == "firmware" and isinstance(value, dict):
             memory.firmware[key] = value
-        else:
-=======
         elif not memory.adapters.take(setting, owner, value):
->>>>>>> b0e5ebf (wip)
             memory.unknown.append(key)
     return memory
 

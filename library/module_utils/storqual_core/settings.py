@@ -305,13 +305,9 @@ virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms mapping reload : a DKMS package, {package, module, version} : three srcversions
 driver.module mapping reload : a prebuilt module, {file, sha256} : three srcversions
-<<<<<<< HEAD
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
-driver.options mapping reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
-=======
 driver.options module_options reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
->>>>>>> b0e5ebf (wip)
 """
 
 _PROOFS = {

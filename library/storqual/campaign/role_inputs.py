@@ -17,12 +17,9 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What `roles/campaign` hands to the roles; every key is always there."""
     driver = spec.get("driver") or {}
     virtual = spec.get("virtual") or {}
-<<<<<<< HEAD
+    found = spec.get("as_found") or {}
     system = spec.get("os") or {}
     firmware = [firmware_inputs(image) for image in spec.get("firmware") or []]
-=======
-    found = spec.get("as_found") or {}
->>>>>>> b0e5ebf (wip)
     return {
         "adapter_firmware": [image for image in firmware if not image["drives"]],
         "drive_firmware": [image for image in firmware if image["drives"]],

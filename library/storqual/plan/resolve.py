@@ -35,12 +35,10 @@ class Resolved:
 
         Module options belong to their module: arms may declare them for different ones.
         """
-        options = self.driver.get("options") or {}
-        yield from ((("driver", module, "options"), parameters) for module, parameters in options.items())
-        for name, value in self.driver.items():
-            if name != "options":
-                yield ("driver", "", name), value
-        for section, owners in (("nvram", self.nvram), ("drive", self.drive)):
+        build = {name: value for name, value in self.driver.items() if name != "options"}
+        options = {module: {"options": given} for module, given in (self.driver.get("options") or {}).items()}
+        owned = (("driver", {"": build}), ("driver", options), ("nvram", self.nvram), ("drive", self.drive))
+        for section, owners in owned:
             for owner, values in owners.items():
                 for name, value in values.items():
                     yield (section, owner, name), value

@@ -21,22 +21,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MODULES = (
-<<<<<<< HEAD
     "adapter_firmware",
-    "drive_firmware",
-    "bench_restore",
-    "drive_queue",
-    "driver_package",
-    "redfish_firmware",
-=======
     "adapter_queue",
     "bench_restore",
-    "driver_build",
-    "hba_nvram",
+    "drive_firmware",
     "drive_queue",
+    "driver_build",
     "driver_package",
->>>>>>> b0e5ebf (wip)
+    "hba_nvram",
     "kernel_boot",
+    "redfish_firmware",
     "scsi_mode_page",
 )
 CLAIM = {"wwn": "0x5000c50015ea0000", "serial": "S", "vendor": "V", "model": "M", "size": "1GiB"}

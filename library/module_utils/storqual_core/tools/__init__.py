@@ -36,11 +36,8 @@ def _shipped() -> None:
         mvcli,
         nvme,
         nvme_firmware,
-<<<<<<< HEAD
-        redfish,
-=======
         qaucli,
->>>>>>> b0e5ebf (wip)
+        redfish,
         sas3ircu,
         sasflash,
         sdparm,

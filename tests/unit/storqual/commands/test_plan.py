@@ -44,7 +44,7 @@ def test_the_example_lab_is_a_good_example(tmp_path: Path) -> None:
     run = read_run(planned.path)
     assert b"baseline_max_age: 90d" in run.input_file("gate").read_bytes()
     spec = run.document["provision"]["bench01"]["candidate"]
-    assert spec["driver"]["options"] == {"qla2xxx": {"ql2xmaxqdepth": 64, "ql2xmqsupport": 1}}
+    assert spec["driver"]["options"] == {"qla2xxx": {"ql2xmaxqdepth": "64", "ql2xmqsupport": "1"}}
     assert set(spec["drive"]) == {drive["id"] for drive in run.benches["bench01"]["adapters"]["fc0"]["drives"]}
     assert spec["nvram"] == {"fc0": {"execution_throttle": 32}}
     assert b"bmc" not in run.input_file("inventory").read_bytes()
