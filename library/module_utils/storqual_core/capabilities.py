@@ -231,6 +231,9 @@ class Firmware(Protocol):
     def read_versions(self, runner: Runner, index: str) -> Mapping[str, str]:
         """The version by component; what waits for a restart is `<component>.pending`."""
 
+    def firmware_objections(self, runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
+        """Why this adapter or drive would not take an image; asked before anything is written."""
+
     def download(self, runner: Runner, index: str, image: FirmwareImage) -> Sequence[str] | None:
         """Put an image into an adapter or drive; the caller reads the version back. What was seen, if anything."""
 
@@ -299,7 +302,7 @@ class Capability:
 CAPABILITIES: dict[str, Capability] = {
     "facts": Capability(Facts),
     "settings": Capability(Settings, ("objection", "write_setting")),
-    "firmware": Capability(Firmware, ("download", "activation", "activate")),
+    "firmware": Capability(Firmware, ("firmware_objections", "download", "activation", "activate")),
     "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
     "events": Capability(Events),
     "resolve": Capability(Resolve),

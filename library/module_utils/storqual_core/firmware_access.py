@@ -2,7 +2,8 @@
 """From adapters and drives named in a drop to subjects that may be flashed: claims, the guard, the tool's own name.
 
 An adapter takes everything behind it with it, so everything behind it must be claimed, and the consent names each
-drive. An adapter with nothing behind it is consented to by its serial number or its PCI address.
+drive; a drive that only the adapter shows must be the claimed one in its words, and a volume of such drives unused.
+An adapter with nothing behind it is consented to by its serial number or its PCI address.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any, Collection, Iterator, Mapping, Sequence
 
 from . import guard
+from .capabilities import VolumeFacts
 from .command import Runner
 from .drive_access import claim_record
 from .drive_step import target_of
@@ -21,10 +23,11 @@ from .errors import GuardRefusalError, ToolError
 from .firmware_identity import board_of, board_problem, find_adapter, find_by_serial
 from .firmware_subject import Subject
 from .guard_claims import Claim, claims_of_adapters
-from .guard_rules import CONSENT_DIGITS
+from .guard_rules import CONSENT_DIGITS, missing_consent
 from .guard_snapshot import matching
 from .machine import Machine, visible
-from .sysfs import read_drives
+from .raid_controller import same_drive, volume_uses
+from .sysfs import Drive, read_drives
 
 __all__ = ["Access", "Adapters", "Drives"]
 
@@ -67,8 +70,9 @@ class Drives:
         return {"kind": "drive", "claim": claim_record(claim), "consent": list(self.access.consent)}
 
     @contextmanager
-    def hold(self, *, write: bool) -> Iterator[None]:
+    def hold(self, tool: ModuleType, *, write: bool) -> Iterator[None]:
         """The guard over them. Raises GuardRefusalError."""
+        del tool  # the kernel shows every drive that is flashed by itself
         with self.access.hold(self.claims, write=write):
             yield
 
@@ -100,16 +104,20 @@ class Adapters:
         return {"kind": "adapter", "adapter": kept, "consent": list(self.access.consent)}
 
     @contextmanager
-    def hold(self, *, write: bool) -> Iterator[None]:
+    def hold(self, tool: ModuleType, *, write: bool) -> Iterator[None]:
         """The guard over everything behind them. Raises GuardRefusalError with every refusal."""
+        drives = read_drives(self.access.machine)
         claims = claims_of_adapters(self.adapters)
-        refusals = [text for alias in self.adapters for text in self._refusals(alias, write=write)]
-        if not claims:
+        shown = [claim for claim in claims if matching(claim, drives)]
+        hidden = [claim for claim in claims if claim not in shown]
+        refusals = [text for alias in self.adapters for text in self._refusals(alias, drives, tool, write=write)]
+        refusals += _hidden(hidden, claims, tool, self.access, write=write)
+        if not shown:
             _refuse(refusals)
             yield
             return
         try:
-            with self.access.hold(claims, write=write):
+            with self.access.hold(shown, write=write):
                 _refuse(refusals)
                 yield
         except GuardRefusalError as problem:
@@ -136,14 +144,18 @@ class Adapters:
             raise ToolError("\n".join(problems))
         return found
 
-    def _refusals(self, alias: str, *, write: bool) -> Iterator[str]:
-        """Drives behind an adapter that nobody claimed; a consent that names nothing of it."""
+    def _refusals(self, alias: str, drives: Sequence[Drive], tool: ModuleType, *, write: bool) -> Iterator[str]:
+        """Devices behind an adapter that nobody claimed, volumes in use; a consent that names nothing of it."""
         declared = self.adapters[alias]
         pci = str(declared.get("pci") or "").lower()
         claims = claims_of_adapters({alias: declared})
-        behind = [drive for drive in read_drives(self.access.machine) if pci and drive.adapter == pci]
-        for drive in behind:
-            if not any(matching(claim, [drive]) for claim in claims):
+        behind = [drive for drive in drives if pci and drive.adapter == pci]
+        strangers = [drive for drive in behind if not any(matching(claim, [drive]) for claim in claims)]
+        volumes = _volumes(tool, self.access.runner, claims) if strangers else {}
+        for drive in strangers:
+            if drive.node in volumes:
+                yield from map(str, volume_uses(self.access.machine, volumes[drive.node]))
+            else:
                 yield (
                     f"drive {visible(drive.id)} ({drive.name}): it is behind adapter {alias} and nobody claimed it; "
                     "a flash takes it away from whoever uses it: claim it, or plug it in elsewhere"
@@ -154,6 +166,34 @@ class Adapters:
                 f"adapter {alias}: its firmware goes beyond any claim and nobody consented to it; "
                 f"add -e consent={visible(name)} if you mean this adapter"
             )
+
+
+def _volumes(tool: ModuleType, runner: Runner, claims: Sequence[Claim]) -> dict[str, VolumeFacts]:
+    """The volumes of which every drive is claimed, by block device."""
+    found = {}
+    for adapter in tool.read_facts(runner).adapters:
+        claimed = {drive.position for drive in adapter.drives if any(same_drive(claim, drive) for claim in claims)}
+        for volume in adapter.volumes:
+            if volume.device and volume.members and claimed >= {*volume.members, *volume.spares}:
+                found[volume.device] = volume
+    return found
+
+
+def _hidden(
+    hidden: Sequence[Claim], claims: Sequence[Claim], tool: ModuleType, access: Access, *, write: bool
+) -> Iterator[str]:
+    """Claimed drives that the kernel does not show: the adapter must, and the consent must name them."""
+    if not hidden:
+        return
+    there = [drive for adapter in tool.read_facts(access.runner).adapters for drive in adapter.drives]
+    for claim in hidden:
+        if not any(same_drive(claim, drive) for drive in there):
+            yield (
+                f"drive {visible(claim.id)}: neither the kernel nor the adapter shows a drive with its WWN, serial "
+                "and model; check that the claim is in the right bench's inventory and the drive is plugged in"
+            )
+        elif write:
+            yield from map(str, missing_consent(claim, {other.id for other in claims}, access.consent))
 
 
 def _consents(consent: Collection[str], declared: Mapping[str, Any], pci: str) -> bool:

@@ -7,10 +7,11 @@ well, and a flash with no way back: an image of the version that was found must 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+from .capabilities import FirmwareImage
 from .errors import ToolError
 from .firmware_image import Image, image_problems
 from .firmware_journal import DOWNLOADED, Entry
@@ -52,6 +53,11 @@ class FirmwareRequest:
     boards: tuple[str, ...] = ()
     copied: bool = True
 
+    @property
+    def for_tool(self) -> FirmwareImage:
+        """The image as a tool takes it."""
+        return replace(self.image.for_tool, activation=self.activation)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -87,7 +93,7 @@ def make_plan(
     action = _action(found, request, entry, boot_id)
     if action in (NOTHING, FINISH):
         return Plan(subject, request, action, found, entry)
-    problems = [f"{owner}: {text}" for text in _health(subject)]
+    problems = [f"{owner}: {text}" for text in _health(subject, request)]
     back = None
     if action == DOWNLOAD:
         pending = versions.get(f"{image.component}.pending", "")
@@ -135,9 +141,9 @@ def _by_hand(entry: Entry, saved: Mapping[str, Any] | None) -> str:
     return f"write {entry.found}{where} with {entry.tool} from its vendor's rescue system"
 
 
-def _health(subject: Subject) -> list[str]:
+def _health(subject: Subject, request: FirmwareRequest) -> list[str]:
     try:
-        return [f"no firmware is written while {text}" for text in subject.obstacles()]
+        return [f"no firmware is written: {text}" for text in subject.obstacles(request.for_tool)]
     except ToolError as problem:
         return [f"its state could not be read: {problem}"]
 

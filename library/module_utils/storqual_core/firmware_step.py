@@ -14,7 +14,7 @@ from typing import Any, Callable, ContextManager, Mapping, Sequence
 
 from .bench_lock import BenchLock
 from .bench_state import remember
-from .capabilities import ACTIVATIONS, FirmwareImage
+from .capabilities import ACTIVATIONS
 from .errors import StorqualError, ToolError
 from .firmware_journal import DOWNLOADING, Entry, clear, note, read_journal
 from .firmware_plan import ACTIVATE, DOWNLOAD, FINISH, Plan, memory_key
@@ -151,10 +151,6 @@ def prove(plans: Sequence[Plan], flash: Flash) -> Outcome:
     return outcome
 
 
-def _image(plan: Plan) -> FirmwareImage:
-    return replace(plan.request.image.for_tool, activation=plan.request.activation)
-
-
 def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
     """Remember the version, note what begins, write, note that it is in."""
     subject, request = plan.subject, plan.request
@@ -184,7 +180,7 @@ def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
     # from here on a failure is one after the first write
     outcome.changed = True
     outcome.steps.append(f"{subject.owner}: began to write {image.component} {image.version}")
-    seen = subject.tool.download(subject.runner, subject.index, _image(plan))
+    seen = subject.tool.download(subject.runner, subject.index, plan.request.for_tool)
     outcome.steps += [f"{subject.owner}: {image.component} {image.version} written", *(seen or ())]
     note(flash.lock, subject.owner, entry.downloaded())
 
@@ -193,7 +189,7 @@ def _start(plan: Plan, flash: Flash, outcome: Outcome) -> str:
     """Have a written image run; what it still needs from outside: reboot, power cycle, or nothing."""
     if plan.action not in (DOWNLOAD, ACTIVATE):
         return ""
-    subject, image = plan.subject, _image(plan)
+    subject, image = plan.subject, plan.request.for_tool
     needs = subject.needs(image)
     if needs == "none" and same_version(_read(plan), image.version):
         return ""
@@ -220,10 +216,13 @@ def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
     owner, image = plan.subject.owner, plan.request.image
     version = _read(plan)
     record = _record(plan, version)
+    entry = read_journal(flash.lock.state_dir).get(owner)
     if not same_version(version, image.version):
+        if entry is not None:
+            # what did not start is written once more
+            note(flash.lock, owner, replace(entry, phase=DOWNLOADING))
         told = f"{owner}: {image.component} {image.version} was written and it runs {version or 'nothing'}"
         raise PartialError(told, steps=outcome.steps, settings=[record])
-    entry = read_journal(flash.lock.state_dir).get(owner)
     if entry is None:
         return record.with_proof(proven=True, proof="the version was read from it")
     altered = _altered(plan.subject, entry.settings, flash)

@@ -44,13 +44,12 @@ class Subject:
         versions: Mapping[str, str] = self.tool.read_versions(self.runner, self.index)
         return versions
 
-    def obstacles(self) -> list[str]:
-        """What in its state stands against a flash. Raises ToolError."""
-        if "facts" not in self._offered:
-            return []
-        device = self._facts()
-        own = getattr(self.tool, "obstacles", None)
-        return [*obstacles(device), *(own(device) if own is not None else [])]
+    def obstacles(self, image: FirmwareImage) -> list[str]:
+        """What stands against this image, in its state and in what its tool can do. Raises ToolError."""
+        found = obstacles(self._facts()) if "facts" in self._offered else []
+        if "firmware.firmware_objections" in self._offered:
+            found += self.tool.firmware_objections(self.runner, self.index, image)
+        return found
 
     def settings(self) -> dict[str, Any]:
         """Everything that a flash could set back: settings, cache policies, links; for a drive its mode pages."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable, Mapping, Union
 
 from .bench_lock import BenchLock, hold_lock
@@ -105,7 +106,7 @@ def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: Bench
         lock=lock,
         boot_id=step.boot(),
         memory=owners.memory,
-        hold=lambda: owners.hold(write=True),
+        hold=lambda: owners.hold(_tool(request, owners), write=True),
         rebind=step.rebind,
         clock=step.clock,
         sleep=step.sleep,
@@ -116,7 +117,7 @@ def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: Bench
 
 def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[Plan]:
     """Every owner's plan, with the guard's word that nobody uses what will stop."""
-    tool = tool_for(request.tool, drives=isinstance(owners, Drives))
+    tool = _tool(request, owners)
     journal = read_journal(Path(step.state_dir))
     saved = read_saved(Path(step.state_dir))
     values: Mapping[str, Any] = saved.values if saved else {}
@@ -126,6 +127,10 @@ def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[Plan]:
         kept = values.get(memory_key(subject.owner, request.image.component))
         plans.append(make_plan(subject, request, journal.get(subject.owner), kept, step.boot()))
     if any(plan.action != NOTHING for plan in plans):
-        with owners.hold(write=False):
+        with owners.hold(tool, write=False):
             pass
     return plans
+
+
+def _tool(request: FirmwareRequest, owners: Owners) -> ModuleType:
+    return tool_for(request.tool, drives=isinstance(owners, Drives))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from .block_stack import above, describe, is_partition
-from .capabilities import DriveFacts, ToolFacts, Value, VolumeRequest
+from .capabilities import DriveFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from .command import Runner, run
 from .errors import GuardRefusalError, StorqualError, ToolError
 from .guard_claims import Claim
@@ -25,7 +25,7 @@ from .provisioned import PartialError
 from .raid_plan import Existing, Wish
 from .scratch_ledger import Ledger
 
-__all__ = ["ControllerVolumes"]
+__all__ = ["ControllerVolumes", "same_drive", "volume_uses"]
 
 _AT_CREATION = ("read_policy", "write_policy", "io_policy")
 
@@ -85,7 +85,7 @@ class ControllerVolumes:
         for adapter in facts.adapters:
             for drive in adapter.drives:
                 for claim in self.claims:
-                    if _is(claim, drive):
+                    if same_drive(claim, drive):
                         found[claim.id] = _Place(adapter.index, drive)
         return found
 
@@ -116,7 +116,10 @@ class ControllerVolumes:
         going = list(delete)
         ours = {drive for volume in going if volume.this_run for drive in volume.drives}
         drives = {*wish.drives, *(drive for volume in going for drive in volume.drives)} - ours
-        found = [*self._unconsented(drives), *(refusal for volume in going for refusal in self._used(volume))]
+        found = [
+            *self._unconsented(drives),
+            *(refusal for volume in going for refusal in volume_uses(self.machine, volume.facts)),
+        ]
         return [str(refusal) for refusal in found]
 
     def _unconsented(self, drives: Collection[str]) -> Iterator[Refusal]:
@@ -126,26 +129,10 @@ class ControllerVolumes:
             if claim.id in drives:
                 yield from missing_consent(claim, known, self.consent)
 
-    def _used(self, volume: Existing) -> Iterator[Refusal]:
-        """Who uses a volume's block device, its partitions, and what is made of them."""
-        name = volume.facts.device.rpartition("/")[2]
-        if not name:
-            return
-        uses = find_uses(self.machine)
-        for device in (name, *above(self.machine, name)):
-            for use in uses.get(device, ()):
-                yield Refusal(f"volume {volume.facts.id}", f"{device} {use}", "end that use")
-            if device != name and not is_partition(self.machine, device):
-                words = describe(self.machine, device)
-                yield Refusal(f"volume {volume.facts.id}", f"{words} is made of it", "take that apart")
-        busy = self.machine.busy(volume.facts.device)
-        if busy:
-            yield Refusal(f"volume {volume.facts.id}", busy, "find out who has it (lsblk, fuser) and end that")
-
     def delete(self, volume: Existing) -> list[str]:
         """Delete a volume. Raises GuardRefusalError without consent or when it is used, ToolError."""
         foreign = () if volume.this_run else volume.drives
-        refusals = [*self._unconsented(foreign), *self._used(volume)]
+        refusals = [*self._unconsented(foreign), *volume_uses(self.machine, volume.facts)]
         if refusals:
             raise GuardRefusalError([str(refusal) for refusal in refusals])
         self.tool.delete(self.runner, volume.adapter, volume.facts)
@@ -223,7 +210,23 @@ class ControllerVolumes:
         )
 
 
-def _is(claim: Claim, drive: DriveFacts) -> bool:
+def volume_uses(machine: Machine, volume: VolumeFacts) -> Iterator[Refusal]:
+    """Who uses a volume's block device, its partitions, and what is made of them."""
+    name = volume.device.rpartition("/")[2]
+    if not name:
+        return
+    uses = find_uses(machine)
+    for device in (name, *above(machine, name)):
+        for use in uses.get(device, ()):
+            yield Refusal(f"volume {volume.id}", f"{device} {use}", "end that use")
+        if device != name and not is_partition(machine, device):
+            yield Refusal(f"volume {volume.id}", f"{describe(machine, device)} is made of it", "take that apart")
+    busy = machine.busy(volume.device)
+    if busy:
+        yield Refusal(f"volume {volume.id}", busy, "find out who has it (lsblk, fuser) and end that")
+
+
+def same_drive(claim: Claim, drive: DriveFacts) -> bool:
     """Whether a drive behind an adapter is the claimed one: by WWN, or serial without one, and serial and model.
 
     The size is compared where the adapter tells it exactly.

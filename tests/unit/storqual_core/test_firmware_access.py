@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.capabilities import AdapterFacts, ToolFacts
+from storqual_core.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts
 from storqual_core.errors import GuardRefusalError, ToolError
 from storqual_core.firmware_access import Access, Adapters, Drives
 from storqual_core.tools import sg_write_buffer
@@ -48,10 +48,10 @@ def tool(*found: AdapterFacts) -> ModuleType:
     return made
 
 
-def refusal(owners: Adapters | Drives, *, write: bool = True) -> str:
+def refusal(owners: Adapters | Drives, *cards: AdapterFacts, write: bool = True) -> str:
     """What the guard says, or nothing."""
     try:
-        with owners.hold(write=write):
+        with owners.hold(tool(*cards), write=write):
             return ""
     except GuardRefusalError as problem:
         return str(problem)
@@ -111,6 +111,36 @@ def test_an_adapter_with_nothing_behind_it_is_named_itself(tmp_path: Path) -> No
     assert refusal(adapters(tree, ["012345"], **bare)) == ""
     assert refusal(adapters(tree, [PCI], **bare)) == ""
     assert refusal(adapters(tree, **bare), write=False) == ""
+
+
+MEMBERS = (DriveFacts("252:0", wwn=WWN, serial="SER1", model="ST336607LW"), DriveFacts("252:1", serial="FOREIGN"))
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> BenchTree:
+    """A RAID controller with one volume in the kernel's eyes; its member is hidden."""
+    return BenchTree(tmp_path).adapter(PCI).scsi("sda", pci=PCI, wwn="0x6001438011112222", serial="VOL")
+
+
+def raid(*members: str) -> AdapterFacts:
+    """What the controller's tool shows."""
+    made = VolumeFacts("0", device="/dev/sda", members=members, healthy=True)
+    return AdapterFacts("0", pci=PCI, drives=MEMBERS, volumes=(made,))
+
+
+def test_a_volume_of_claimed_drives_that_nobody_uses_may_go_away(volume: BenchTree) -> None:
+    """Its members are named by the consent, although the kernel does not show them."""
+    assert refusal(adapters(volume, ["000001"]), raid("252:0")) == ""
+    assert refusal(adapters(volume), raid("252:0"), write=False) == ""
+    assert "nobody consented to it; add -e consent=00000001" in refusal(adapters(volume), raid("252:0"))
+
+
+def test_a_volume_in_use_or_of_foreign_drives_forbids_it(volume: BenchTree) -> None:
+    """As does a claimed drive that is nowhere."""
+    assert "nobody claimed it" in refusal(adapters(volume, ["000001"]), raid("252:0", "252:1"))
+    assert "neither the kernel nor the adapter shows" in refusal(adapters(volume, ["000001"]), AdapterFacts("0"))
+    volume.mount(volume.machine.text("/sys/class/block/sda/dev"), "/data")
+    assert "volume 0: sda is mounted on /data" in refusal(adapters(volume, ["000001"]), raid("252:0"))
 
 
 def test_the_tools_adapter_is_found_by_address_and_serial(tree: BenchTree) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from storqual_core.capabilities import FirmwareImage
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.errors import ToolError
 from storqual_core.firmware_subject import Subject
@@ -15,6 +16,7 @@ from storqual_core.tools import fwupd, sg_write_buffer
 from tests.replay import Call, Replay
 from tests.unit.storqual_core.fake_flash import Card, make_tool
 
+IMAGE = FirmwareImage("/x", "00", "2")
 SG = DriveTarget("0x5000c50000000001", "sda", "/dev/sg0")
 NVME = DriveTarget("eui.0011", "nvme0n1", "/dev/nvme0")
 
@@ -71,7 +73,7 @@ def test_what_a_tool_does_not_offer_is_not_asked() -> None:
     bare = ModuleType("bare")
     vars(bare).update(read_versions=lambda _runner, _index: {"firmware": "1"})
     subject = Subject("a", bare, "0", Replay([]))
-    assert (subject.settings(), subject.obstacles(), subject.put_back({"setting.x": 1})) == ({}, [], [])
+    assert (subject.settings(), subject.obstacles(IMAGE), subject.put_back({"setting.x": 1})) == ({}, [], [])
     assert not subject.starts_images
 
 
@@ -93,5 +95,5 @@ def test_settings_policies_and_links_of_an_adapter() -> None:
 def test_flags_of_a_device_stand_against_a_flash() -> None:
     """A tool's own obstacles come beside the state of volumes."""
     devices = '{"Devices": [{"DeviceId": "x", "Version": "1", "Flags": ["updatable", "locked"]}]}'
-    subject = Subject("d", fwupd, "x", Replay([Call("fwupdmgr get-devices --json", devices)]), NVME)
-    assert subject.obstacles() == ["it is locked"]
+    subject = Subject("d", fwupd, "x", Replay([Call("fwupdmgr get-devices --json", devices)] * 2), NVME)
+    assert subject.obstacles(IMAGE) == ["it is locked"]

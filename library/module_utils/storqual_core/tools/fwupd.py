@@ -18,6 +18,7 @@ __all__ = [
     "PROGRAMS",
     "activation",
     "download",
+    "firmware_objections",
     "obstacles",
     "parse_devices",
     "parse_error",
@@ -128,6 +129,11 @@ def _device_of(runner: Runner, index: str) -> AdapterFacts:
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The version of a device. Raises ToolError."""
     return _device_of(runner, index).firmware
+
+
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """What holds an update of the device back now, in words. Raises ToolError."""
+    return tuple(obstacles(_device_of(runner, index)))
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "create",
     "delete",
     "download",
+    "firmware_objections",
     "parse_cards",
     "parse_records",
     "parse_volumes",
@@ -201,10 +202,14 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     return cards[0].firmware
 
 
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """How mvcli flashes is not verified, so its cards are refused."""
+    known = index.startswith("mnv_cli")
+    return () if known else ("how mvcli flashes a card is not verified; flash it with the vendor's own package",)
+
+
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:
-    """Flash an NVMe RAID card. How mvcli flashes is not verified, so its cards are refused. Raises ToolError."""
-    if not index.startswith("mnv_cli"):
-        raise ToolError("how mvcli flashes a card is not verified; flash it with the vendor's own package")
+    """Flash an NVMe RAID card. Raises ToolError."""
     ended = _ask(runner, index, "flash", "-o", "hba", "-t", "raw", "-f", image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED not in ended.stdout:
         said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]

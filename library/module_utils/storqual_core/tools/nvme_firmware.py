@@ -22,6 +22,7 @@ __all__ = [
     "activate",
     "activation",
     "download",
+    "firmware_objections",
     "parse_controller",
     "parse_slots",
     "read_versions",
@@ -115,20 +116,26 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     return found
 
 
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
+    """A controller without the commands, without a slot that may be written, or one that starts no image at once."""
+    able = _controller(runner, index)
+    found = []
+    if not able.downloads:
+        found.append(f"{index} takes no firmware: its Identify data do not offer Firmware Commit and Image Download")
+    elif not _writable(able):
+        found.append(f"{index} has no firmware slot that may be written")
+    elif image.activation == "none" and not able.without_reset:
+        found.append(f"{index} starts an image at a reset only; declare `activation: reset` for it")
+    return tuple(found)
+
+
 def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
     """Transfer an image and commit it to a slot, to be started at once (activation `none`) or by the next reset.
 
-    A controller without the commands is refused before anything is sent. Raises ToolError.
+    Raises ToolError.
     """
-    able = _controller(runner, index)
-    if not able.downloads:
-        raise ToolError(
-            f"{index} takes no firmware: its Identify data do not offer Firmware Commit and Image Download"
-        )
-    if image.activation == "none" and not able.without_reset:
-        raise ToolError(f"{index} starts an image at a reset only; declare `activation: reset` for it")
     slots = parse_slots(_ask(runner, "fw-log", index, "the firmware slots"))
-    slot = _slot_for(index, able, slots)
+    slot = _slot_for(index, _controller(runner, index), slots)
     ended = runner(["nvme", "fw-download", index, f"--fw={image.path}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0:
         raise _failure(ended, f"{index} did not take {image.path}")
@@ -140,9 +147,13 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     return (f"{index}: image transferred and committed to slot {slot} ({said[:200]})",)
 
 
+def _writable(able: Controller) -> list[int]:
+    return [slot for slot in range(able.slots, 0, -1) if not (slot == 1 and able.first_read_only)]
+
+
 def _slot_for(index: str, able: Controller, slots: Slots) -> int:
     """A slot that may be written: another than the running one, the highest first; the running one if it is alone."""
-    writable = [slot for slot in range(able.slots, 0, -1) if not (slot == 1 and able.first_read_only)]
+    writable = _writable(able)
     others = [slot for slot in writable if slot != slots.active]
     if not writable:
         raise ToolError(f"{index} has no firmware slot that may be written")
@@ -150,7 +161,9 @@ def _slot_for(index: str, able: Controller, slots: Slots) -> int:
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
-    """`none` when the controller runs the image's version, else `reset`. Raises ToolError."""
+    """`none` when the commit started the image or the controller runs its version, else `reset`. Raises ToolError."""
+    if image.activation == "none":
+        return "none"
     return "none" if _controller(runner, index).revision == image.version else "reset"
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Listed",
     "activation",
     "download",
+    "firmware_objections",
     "parse_adapter",
     "parse_links",
     "parse_list_all",
@@ -167,12 +168,14 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     return parse_adapter(_said(runner, index, "-list"), index).firmware
 
 
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """A part that is not flashed by itself."""
+    known = image.component in _OPTIONS
+    return () if known else (f"{index} flashes {' and '.join(_OPTIONS)} by themselves, not {image.component}",)
+
+
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Flash the firmware or the BIOS; the SAS address must be the same afterwards. Raises ToolError."""
-    if image.component not in _OPTIONS:
-        raise ToolError(
-            f"{index} has no part {image.component!r} that is flashed by itself; it has firmware and bios"
-        )
     before = parse_adapter(_said(runner, index, "-list"), index)
     text = _said(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED[image.component] not in text:

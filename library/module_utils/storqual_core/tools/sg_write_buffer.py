@@ -99,7 +99,9 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
-    """`none` when the drive runs the image's version, else `reset`: the drive is told to start it."""
+    """`none` when the last segment started the image, or the drive runs its version; else `reset`."""
+    if image.activation == "none":
+        return "none"
     return "none" if read_versions(runner, index)["firmware"] == image.version else "reset"
 
 

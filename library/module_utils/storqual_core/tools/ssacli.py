@@ -34,6 +34,7 @@ __all__ = [
     "create",
     "delete",
     "download",
+    "firmware_objections",
     "parse_controllers",
     "progress",
     "read_facts",
@@ -349,18 +350,21 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     return _adapter_at(runner, index).firmware
 
 
-def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """A Smart Component flashes every controller it fits and cannot be told which one, so another one forbids it."""
+    return tuple(
+        f"a Smart Component flashes every controller it fits, and there is another one in slot {adapter.index}: "
+        "take it out, or flash by hand"
+        for adapter in read_facts(runner).adapters
+        if adapter.index != index
+    )
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:  # noqa: ARG001 - it knows no slot
     """Run a Smart Component (a self-extracting program, `CP…scexe`): the tool itself flashes nothing.
 
-    A component flashes every controller it fits and cannot be told which one, so more than one is refused.
     Raises ToolError.
     """
-    others = [adapter.index for adapter in read_facts(runner).adapters if adapter.index != index]
-    if others:
-        raise ToolError(
-            f"a Smart Component flashes every controller it fits, and there is another one in slot {others[0]}: "
-            "take it out, or flash by hand"
-        )
     ended = runner(["sh", image.path, "-s", "-f"], timeout=_FLASH_TIMEOUT)
     if ended.rc not in (0, 1):
         reason = _COMPONENT.get(ended.rc, "its manual does not explain that status")

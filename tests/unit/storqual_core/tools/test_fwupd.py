@@ -42,6 +42,7 @@ def test_every_flag_against_an_update_is_an_obstacle(flag: str) -> None:
 
 def test_a_device_that_is_held_back_is_not_updated() -> None:
     """The flags are asked for right before."""
+    assert fwupd.firmware_objections(Replay([LOOK]), SECOND, IMAGE)[-1] == "it is in use"
     with pytest.raises(ToolError, match="waiting for a boot; it is in use"):
         fwupd.download(Replay([LOOK]), SECOND, IMAGE)
 

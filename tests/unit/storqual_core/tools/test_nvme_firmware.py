@@ -39,13 +39,13 @@ def commit(slot: int, action: int, said: str = "Success committing firmware acti
 
 def test_the_image_goes_beside_the_running_one() -> None:
     """The highest slot that may be written; the old image stays."""
-    replay = Replay([controller(), slots(), DOWN, commit(3, 1)])
+    replay = Replay([slots(), controller(), DOWN, commit(3, 1)])
     (seen,) = tool.download(replay, DEVICE, IMAGE)
     assert "committed to slot 3 (Success committing firmware" in seen
     replay.done()
-    replay = Replay([controller(), slots(active=3), DOWN, commit(2, 1)])
+    replay = Replay([slots(active=3), controller(), DOWN, commit(2, 1)])
     tool.download(replay, DEVICE, IMAGE)
-    replay = Replay([controller(slots=1, read_only=False), slots(), DOWN, commit(1, 3)])
+    replay = Replay([slots(), controller(slots=1, read_only=False), DOWN, commit(1, 3)])
     tool.download(replay, DEVICE, FirmwareImage("/x/fw.bin", "00", "B2", activation="none"))
     replay.done()
 
@@ -53,20 +53,34 @@ def test_the_image_goes_beside_the_running_one() -> None:
 @pytest.mark.parametrize(
     ("calls", "image", "words"),
     [
-        ([controller(oacs=0)], IMAGE, "takes no firmware"),
-        ([controller(at_once=False)], FirmwareImage("/x", "00", "B2"), "declare `activation: reset`"),
-        ([controller(slots=1), slots()], IMAGE, "no firmware slot that may be written"),
-        ([controller(), slots(), Call(DOWN.line, rc=1)], IMAGE, "did not take /x/fw.bin"),
-        ([controller(), slots(), DOWN, commit(3, 1, "", 7)], IMAGE, "did not commit /x/fw.bin to slot 3"),
-        ([controller(), slots(), DOWN, commit(3, 1, "odd\n")], IMAGE, "did not commit /x/fw.bin to slot 3: odd"),
+        ([slots(), controller(), Call(DOWN.line, rc=1)], IMAGE, "did not take /x/fw.bin"),
+        ([slots(), controller(), DOWN, commit(3, 1, "", 7)], IMAGE, "did not commit /x/fw.bin to slot 3"),
+        ([slots(), controller(), DOWN, commit(3, 1, "odd\n")], IMAGE, "did not commit /x/fw.bin to slot 3: odd"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(calls: list[Call], image: FirmwareImage, words: str) -> None:
-    """A controller without the commands is refused before anything is sent."""
+    """At each step, with the command."""
     replay = Replay(list(calls))
     with pytest.raises(ToolError, match=words):
         tool.download(replay, DEVICE, image)
     replay.done()
+
+
+@pytest.mark.parametrize(
+    ("able", "activation", "words"),
+    [
+        (controller(oacs=0), "reset", "takes no firmware"),
+        (controller(slots=1), "reset", "no firmware slot that may be written"),
+        (controller(at_once=False), "none", "declare `activation: reset`"),
+    ],
+    ids=["commands", "slots", "reset"],
+)
+def test_what_a_controller_cannot_do_is_told_before_anything_is_sent(able: Call, activation: str, words: str) -> None:
+    """Its Identify data say so."""
+    image = FirmwareImage("/x", "00", "B2", activation=activation)
+    (told,) = tool.firmware_objections(Replay([able]), DEVICE, image)
+    assert words in told
+    assert tool.firmware_objections(Replay([controller()]), DEVICE, image) == ()
 
 
 def test_what_waits_for_a_reset_is_told() -> None:
@@ -80,7 +94,10 @@ def test_what_waits_for_a_reset_is_told() -> None:
 def test_a_reset_starts_the_image() -> None:
     """One command."""
     assert tool.activation(Replay([controller()]), DEVICE, IMAGE) == "reset"
-    assert tool.activation(Replay([controller()]), DEVICE, FirmwareImage("/x", "00", "A1")) == "none"
+    assert (
+        tool.activation(Replay([controller()]), DEVICE, FirmwareImage("/x", "00", "A1", activation="reset")) == "none"
+    )
+    assert tool.activation(Replay([]), DEVICE, FirmwareImage("/x", "00", "B2")) == "none"
     tool.activate(Replay([Call(f"nvme reset {DEVICE}")]), DEVICE, IMAGE)
     with pytest.raises(ToolError, match="could not be reset to start B2"):
         tool.activate(Replay([Call(f"nvme reset {DEVICE}", rc=1)]), DEVICE, IMAGE)

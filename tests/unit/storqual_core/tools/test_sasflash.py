@@ -77,8 +77,11 @@ def test_a_flash_that_went_wrong_is_a_sentence(said: str, after: list[str], word
 
 def test_a_part_that_is_not_flashed_alone_is_refused() -> None:
     """Nothing is asked of the adapter."""
-    with pytest.raises(ToolError, match="no part 'nvdata'"):
-        sasflash.download(Replay([]), "sas3flash 0", FirmwareImage("/x", "00", "1", "nvdata"))
+    nvdata = FirmwareImage("/x", "00", "1", "nvdata")
+    assert sasflash.firmware_objections(Replay([]), "sas3flash 0", nvdata) == (
+        "sas3flash 0 flashes firmware and bios by themselves, not nvdata",
+    )
+    assert sasflash.firmware_objections(Replay([]), "sas3flash 0", IMAGE) == ()
 
 
 def test_what_runs_needs_nothing() -> None:

@@ -117,7 +117,13 @@ def test_the_revision_is_asked_of_the_drive(image: FirmwareImage) -> None:
     look = Call(f"sg_inq {SG}", INQ)
     assert tool.read_versions(Replay([look]), SG) == {"firmware": "0191"}
     assert tool.activation(Replay([look]), SG, image) == "reset"
-    assert tool.activation(Replay([Call(look.line, rc=6), look]), SG, FirmwareImage("x", "00", "0191")) == "none"
+    assert (
+        tool.activation(
+            Replay([Call(look.line, rc=6), look]), SG, FirmwareImage("x", "00", "0191", activation="reset")
+        )
+        == "none"
+    )
+    assert tool.activation(Replay([]), SG, at_once(image)) == "none"
 
 
 @given(st.text())
