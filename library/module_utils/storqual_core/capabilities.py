@@ -245,7 +245,7 @@ class Firmware(Protocol):
 
 
 class Raid(Protocol):
-    """Volumes. `FREE` are the states of drives that belong to nothing."""
+    """Volumes. `FREE` are the states of drives that belong to nothing, where a tool has words for it."""
 
     FREE: tuple[str, ...]
 

@@ -22,7 +22,15 @@ from .tools import TOOLS
 __all__ = ["Chooser", "volumes_of"]
 
 _MD = "mdadm"
-_TOOL_OF_DRIVER: Mapping[str, str] = {"megaraid_sas": "storcli", "mpi3mr": "storcli2"}
+_TOOL_OF_DRIVER: Mapping[str, str] = {
+    "aacraid": "arcconf",
+    "hpsa": "ssacli",
+    "megaraid_sas": "storcli",
+    "mpi3mr": "storcli2",
+    "mpt2sas": "sas3ircu",
+    "mpt3sas": "sas3ircu",
+    "smartpqi": "ssacli",
+}
 
 
 def volumes_of(
@@ -47,8 +55,7 @@ def volumes_of(
 
 
 def _makes_volumes(tool: str) -> bool:
-    offered = offers(TOOLS[tool]())
-    return "raid.create" in offered and "raid.delete" in offered
+    return {"raid.objections", "raid.create", "raid.delete"} <= set(offers(TOOLS[tool]()))
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ class ControllerVolumes:
         said = [f"{wish.owner}: {problem}" for problem in self.tool.objections(self._request(wish, {}))]
         facts: ToolFacts = self.tool.read_facts(self.runner)
         places = self._places(facts)
+        free: Sequence[str] = getattr(self.tool, "FREE", ())
         taken = {position for a in facts.adapters for v in a.volumes for position in (*v.members, *v.spares)}
         for drive in wish.drives:
             place = places.get(drive)
@@ -101,10 +102,10 @@ class ControllerVolumes:
                 said.append(
                     f"{wish.owner}: {self.name} shows no drive with the WWN, serial and model of {visible(drive)}"
                 )
-            elif place.drive.position not in taken and place.drive.state not in self.tool.FREE:
+            elif place.drive.position not in taken and free and place.drive.state not in free:
                 said.append(
                     f"{wish.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} in "
-                    f"the words of {self.name}, expected {' or '.join(self.tool.FREE)}; make it so, or name another"
+                    f"the words of {self.name}, expected {' or '.join(free)}; make it so, or name another"
                 )
         indexes = {places[drive].adapter for drive in wish.drives if drive in places}
         if len(indexes) > 1:

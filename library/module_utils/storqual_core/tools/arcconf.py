@@ -24,6 +24,7 @@ __all__ = [
     "create",
     "delete",
     "download",
+    "objections",
     "parse_config",
     "parse_list",
     "parse_tasks",
@@ -299,13 +300,20 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     return _facts_of(runner, index).adapters[0].volumes
 
 
-def create(runner: Runner, index: str, request: VolumeRequest) -> None:
-    """Make a volume over members given as `channel device`. Raises ToolError for what CREATE is not known to take."""
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """What CREATE is not known to take."""
     unknown = [*request.policies, *(["hot spares"] if request.spares else [])]
     if request.initialisation not in ("", "none"):
         unknown.append(f"the initialisation {request.initialisation}")
-    if unknown:
-        raise ToolError(f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out")
+    told = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
+    return (told,) if unknown else ()
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a volume over members given as `channel device`. Raises ToolError, for what `objections` says too."""
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
     words = ["NAME", request.name] if request.name else []
     words += ["STRIPESIZE", str(request.strip // 1024)] if request.strip is not None else []
     places = [word for member in request.members for word in member.split(" ")]

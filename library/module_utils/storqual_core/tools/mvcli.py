@@ -24,6 +24,7 @@ __all__ = [
     "delete",
     "download",
     "firmware_objections",
+    "objections",
     "parse_cards",
     "parse_records",
     "parse_volumes",
@@ -226,13 +227,20 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     return parse_volumes(_info(runner, index, "vd"))
 
 
-def create(runner: Runner, index: str, request: VolumeRequest) -> None:
-    """Make a RAID 0 or 1. Raises ToolError for what the tool cannot be told."""
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """What the tool cannot be told; it makes RAID 0 and 1."""
     unknown = [*request.policies, *(["hot spares"] if request.spares else [])]
     unknown += [f"RAID {request.level}"] if request.level not in ("0", "1") else []
     unknown += [f"the initialisation {request.initialisation}"] if request.initialisation not in ("", "none") else []
-    if unknown:
-        raise ToolError(f"{index} cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop")
+    told = f"mvcli cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
+    return (told,) if unknown else ()
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a RAID 0 or 1. Raises ToolError, for what `objections` says too."""
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
     words = ["-n", request.name] if request.name else []
     words += ["-b", str(request.strip // 1024)] if request.strip is not None else []
     _change(runner, index, "create", "-o", "vd", "-r", request.level, "-d", ",".join(request.members), *words)

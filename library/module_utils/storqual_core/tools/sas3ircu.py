@@ -29,6 +29,7 @@ __all__ = [
     "PROGRAMS",
     "create",
     "delete",
+    "objections",
     "parse_display",
     "parse_list",
     "parse_status",
@@ -273,16 +274,21 @@ def _do(runner: Runner, what: str, index: str, *words: str) -> None:
     _check(ended.stdout, what, ended.line)
 
 
-def create(runner: Runner, index: str, request: VolumeRequest) -> None:
-    """Make a volume; the controller chooses the strip. Raises ToolError for what the tool cannot be told."""
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """What the tool cannot be told; the controller chooses the strip."""
     unknown = [*request.policies, *(["a strip"] if request.strip is not None else [])]
     unknown += ["hot spares"] if request.spares else []
     if request.initialisation not in ("", "none"):
         unknown.append(f"the initialisation {request.initialisation}")
-    if unknown:
-        raise ToolError(
-            f"integrated RAID cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
-        )
+    told = f"integrated RAID cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
+    return (told,) if unknown else ()
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a volume. Raises ToolError, for what `objections` says too."""
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
     name = [request.name] if request.name else []
     level = f"RAID{request.level}"
     _do(

@@ -35,6 +35,7 @@ __all__ = [
     "delete",
     "download",
     "firmware_objections",
+    "objections",
     "parse_controllers",
     "progress",
     "read_facts",
@@ -381,15 +382,20 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     return _adapter_at(runner, index).volumes
 
 
-def create(runner: Runner, index: str, request: VolumeRequest) -> None:
-    """Make a volume. Raises ToolError; a policy, a name or an initialisation is refused, not passed over."""
+def objections(request: VolumeRequest) -> tuple[str, ...]:
+    """A policy, a name or an initialisation: how they are set is not verified."""
     unknown = [*request.policies, *(["name"] if request.name else [])]
     if request.initialisation not in ("", "none"):
         unknown.append(f"the initialisation {request.initialisation}")
-    if unknown:
-        raise ToolError(
-            f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
-        )
+    told = f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
+    return (told,) if unknown else ()
+
+
+def create(runner: Runner, index: str, request: VolumeRequest) -> None:
+    """Make a volume. Raises ToolError, for what `objections` says too."""
+    wrong = objections(request)
+    if wrong:
+        raise ToolError("; ".join(wrong))
     level = {"10": "1+0"}.get(request.level, request.level)
     words = [f"drives={','.join(request.members)}", f"raid={level}"]
     extra = [f"ss={request.strip // 1024}"] if request.strip is not None else []
