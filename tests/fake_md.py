@@ -43,6 +43,7 @@ class Array:
     bitmap: str = "none"
     state: str = "clean"
     progress: list[int] = field(default_factory=list)
+    lost: tuple[str, ...] = ()
 
 
 @dataclass
@@ -143,7 +144,9 @@ class FakeMd:
         rows = [
             f"       {place}       8       {place}        {place}      active sync   {node}\n"
             for place, node in enumerate(array.members)
+            if node not in array.lost
         ]
+        rows += [f"       -       0        0        {place}      removed\n" for place, _ in enumerate(array.lost)]
         rows += [f"       {9}       8       {9}        -      spare   {node}\n" for node in array.spares]
         chunk = f"        Chunk Size : {array.chunk}\n" if array.level != "1" else ""
         bitmap = "     Intent Bitmap : Internal\n" if array.bitmap == "internal" else ""

@@ -187,8 +187,9 @@ def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
     """The volumes as they are now."""
     existing = part.backend.look()
     for plan in part.plans:
-        wanted = set(plan.wish.members)
-        yield plan, next((volume for volume in existing if set(volume.members) == wanted), None)
+        same = [volume for volume in existing if set(volume.members) == set(plan.wish.members)]
+        same += [volume for volume in existing if volume.own and volume.facts.uuid == plan.wish.key]
+        yield plan, same[0] if same else None
 
 
 def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping[str, float]]]:

@@ -200,9 +200,14 @@ def _plan(wish: Wish, existing: Sequence[Existing], claimed: set[str]) -> Volume
 
 
 def _same_layout(wish: Wish, volume: Existing) -> bool:
-    """Level, members, strip, and name and spares where they are declared."""
+    """Level, members, strip, and name and spares where they are declared.
+
+    A volume that storqual made of these members and that lost one is still that volume, and is told to be ill.
+    """
     has = volume.settings()
-    return all(has[name] == value for name, value in wish.declared().items() if name not in POLICIES)
+    ill = volume.own and volume.facts.uuid == wish.key and volume.facts.healthy is False
+    passed = {*POLICIES, *(("members", "hot_spares") if ill else ())}
+    return all(has[name] == value for name, value in wish.declared().items() if name not in passed)
 
 
 def _ill(wish: Wish, volume: Existing) -> Iterable[str]:

@@ -247,8 +247,11 @@ def test_a_degraded_volume_is_a_failure_that_names_what_failed(md: FakeMd) -> No
     """Its layout is as declared; it must not be measured all the same."""
     provision(md, VOLUME)
     md.arrays["md127"].state = "clean, degraded"
+    md.arrays["md127"].lost = ("/dev/sdb",)
     with pytest.raises(ToolError, match="volume /dev/md127 is clean, degraded; replace what failed"):
         provision(md, VOLUME)
+    md.arrays["md127"].lost, md.arrays["md127"].progress = (), [50] * 8
+    assert provision(md, VOLUME)["progress"] == {"sym/r5": {"initialise": 50.0}}
 
 
 def test_what_is_under_way_is_told_as_progress(md: FakeMd) -> None:
