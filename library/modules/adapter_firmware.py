@@ -18,8 +18,9 @@ description:
   - After the flash the version is read back, and settings, cache policies and links are compared with those before;
     what can be put back is put back, what differs still is a failure.
   - Tools and what is known of them - V(storcli), V(perccli), V(arcconf), V(sas2flash), V(sas3flash), V(mnv_cli),
-    V(qaucli), V(hbacmd) by recorded outputs or programs that run them; V(lsiutil) and V(ssacli) (a Smart Component)
-    by their manuals. None of them was run by this project on real hardware.
+    V(qaucli), V(hbacmd) by recorded outputs or programs that run them; V(ssacli) (a Smart Component) by its manual.
+    None of them was run by this project on real hardware. The download of lsiutil is a dialogue of which no record exists,
+    so it is not offered.
 options:
   adapters:
     description: The adapters to flash by alias, as the bench's inventory declares them.

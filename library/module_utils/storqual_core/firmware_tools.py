@@ -16,7 +16,6 @@ FIRMWARE_TOOLS: Mapping[str, str] = {
     "arcconf": "arcconf",
     "fwupd": "fwupd",
     "hbacmd": "hbacmd",
-    "lsiutil": "lsiutil",
     "mnv_cli": "mvcli",
     "nvme": "nvme_firmware",
     "perccli": "storcli",
@@ -27,7 +26,10 @@ FIRMWARE_TOOLS: Mapping[str, str] = {
     "ssacli": "ssacli",
     "storcli": "storcli",
 }
-"""The file in `tools/` by the name that a drop writes under `tool`."""
+"""The file in `tools/` by the name that a drop writes under `tool`.
+
+lsiutil is not here: its download is a dialogue of which no record exists, and a flash is no place to guess answers.
+"""
 
 DRIVE_TOOLS = ("fwupd", "nvme", "sg_write_buffer")
 """Those that flash drives; the others flash adapters."""

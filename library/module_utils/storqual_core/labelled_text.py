@@ -1,29 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that vendor tools print for people: `Label   : value` lines, with headings and notes between them."""
+"""Tables that vendor tools print for people: `Label   : value` lines, with headings, notes and sizes in them."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Iterable, Mapping
 
-__all__ = ["labelled", "normal_label", "pci_of", "whole_number"]
+__all__ = ["Line", "labelled", "normal_label", "pci_of", "printed_size", "read_line", "whole_number"]
 
-# the first colon that a blank or the line's end follows: values may hold colons of their own (times, WWNs)
-_LINE = re.compile(r"^\s*(\S(?:.*?\S)?)\s*:(?:\s+(.*?))?\s*$")
+# the first colon with a blank or nothing behind it: labels and values have colons of their own (`(T:L)`, `0:0`)
+_LABEL = re.compile(r"^(?P<label>[^\s:][^\n]*?)\s*:(?:\s+(?P<value>.*))?$")
+_SIZE = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGTP])(?:i?B)?\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"\s*(-?\d+)\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that is not empty: blanks in front of it, its text, and label and value where it has a colon."""
+
+    indent: int
+    text: str
+    label: str = ""
+    value: str = ""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it has a label."""
+        return bool(self.label)
+
+
+def read_line(line: str) -> Line | None:
+    """A line taken apart; None when nothing is on it."""
+    text = line.strip()
+    if not text:
+        return None
+    indent = len(line) - len(line.lstrip())
+    match = _LABEL.match(text)
+    if match is None:
+        return Line(indent, text)
+    return Line(indent, text, match.group("label").strip(), (match.group("value") or "").strip())
+
+
+def printed_size(text: str, *, base: int) -> int | None:
+    """Bytes of `4.55 TB` or `953869 MB`, as far as it was printed; None when it is no size.
+
+    `base` is what the tool means by a prefix: 1000 as on a drive's label, 1024 as most tools count.
+    """
+    match = _SIZE.match(text)
+    if match is None:
+        return None
+    power = "kmgtp".index(match.group("prefix").lower()) + 1
+    size: int = base**power
+    return round(float(match.group("number")) * size)
 
 
 def labelled(lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """Labels and values in order, and the lines that are neither rule nor label; the first of a label holds."""
     found: dict[str, str] = {}
     notes = []
-    for line in lines:
-        match = _LINE.match(line)
-        if match and match.group(1) not in found:
-            found[match.group(1)] = match.group(2) or ""
-        elif line.strip("-=* \t\r"):
-            notes.append(line.rstrip())
+    for text in lines:
+        line = read_line(text)
+        if line is not None and line.labelled and line.label not in found:
+            found[line.label] = line.value
+        elif text.strip("-=* \t\r"):
+            notes.append(text.rstrip())
     return found, notes
 
 

@@ -16,7 +16,7 @@ from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, ToolFacts, V
 from ..command import Completed, Runner, run_first
 from ..errors import ToolError
 from ..identity import normalise_wwn
-from ..labelled_lines import Line, printed_size, read_line
+from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
     "PROGRAMS",

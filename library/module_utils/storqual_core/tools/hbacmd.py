@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, PortFacts, Spelling, ToolFacts, Value
+from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 from ..command import Completed, Runner, run_first
 from ..errors import ToolError
 from ..identity import normalise_wwn
@@ -21,6 +21,9 @@ from ..machine import visible
 __all__ = [
     "PROGRAMS",
     "SETTINGS",
+    "activation",
+    "download",
+    "firmware_objections",
     "objection",
     "parse_attributes",
     "parse_firmware_parameters",
@@ -33,6 +36,8 @@ __all__ = [
 
 PROGRAMS = ("hbacmd", "/usr/sbin/ocmanager/hbacmd", "/usr/sbin/hbanyware/hbacmd")
 _TIMEOUT = 120.0
+_FLASH_TIMEOUT = 1800.0
+_FLASHED = ("Download Complete", "The new firmware is activated")
 
 SETTINGS: Mapping[str, Spelling] = {
     "boot_rom": Spelling("HbaAttributes <wwn>: Boot Code", "EnableBootCode <wwn> E|D", "probed"),
@@ -118,8 +123,8 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def _run(runner: Runner, *words: str) -> Completed:
-    return run_first(runner, PROGRAMS, words, timeout=_TIMEOUT)
+def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
+    return run_first(runner, PROGRAMS, words, timeout=timeout)
 
 
 def read_facts(runner: Runner) -> ToolFacts:
@@ -166,3 +171,26 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     if flash and flash != versions.get("firmware", flash):
         versions["firmware.pending"] = flash
     return versions
+
+
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """Its images hold all parts of an adapter and are written as one."""
+    whole = image.component == "firmware"
+    return (
+        () if whole else (f"an image of this tool has all parts of an adapter; declare it without {image.component}",)
+    )
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+    """Write an image, as other people's programs do: `Download <wwn> <file>`. Raises ToolError."""
+    ended = _run(runner, "Download", index, image.path, timeout=_FLASH_TIMEOUT)
+    if not any(words in ended.stdout for words in _FLASHED):
+        said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]
+        raise ToolError(
+            f"the adapter {index} did not take {image.path}: {visible(said)[:200]}; command: {ended.line}"
+        )
+
+
+def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
+    """`none` when the adapter runs the image's version already, else `reboot`. Raises ToolError."""
+    return "none" if read_versions(runner, index).get(image.component) == image.version else "reboot"

@@ -15,7 +15,7 @@ from typing import Mapping
 from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner
 from ..errors import MissingToolError, ToolError
-from ..labelled_lines import Line, printed_size, read_line
+from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
     "PROGRAMS",

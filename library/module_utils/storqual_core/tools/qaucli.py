@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, PortFacts, Spelling, ToolFacts, Value
+from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 from ..command import Completed, Runner, run_first
 from ..errors import MissingToolError, ToolError
 from ..identity import normalise_wwn
@@ -22,6 +22,9 @@ from ..machine import visible
 __all__ = [
     "PROGRAMS",
     "SETTINGS",
+    "activation",
+    "download",
+    "firmware_objections",
     "objection",
     "parse_instances",
     "parse_listing",
@@ -34,6 +37,8 @@ __all__ = [
 
 PROGRAMS = ("qaucli", "/opt/QLogic_Corporation/QConvergeConsoleCLI/qaucli", "scli")
 _TIMEOUT = 120.0
+_FLASH_TIMEOUT = 1800.0
+_FLASHED = "Flash update complete"
 _NOT_AVAILABLE = ("255.255.255", "n/a", "")
 # `-pr fc` chooses the protocol, which scli does not have
 _FC = ("-pr", "fc")
@@ -77,12 +82,12 @@ _FAILED = re.compile(
 )
 
 
-def _run(runner: Runner, *words: str) -> Completed:
+def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
     """One command, with the protocol chosen where the program knows protocols."""
     try:
-        return run_first(runner, PROGRAMS[:2], [*_FC, *words], timeout=_TIMEOUT)
+        return run_first(runner, PROGRAMS[:2], [*_FC, *words], timeout=timeout)
     except MissingToolError:
-        return run_first(runner, PROGRAMS[2:], words, timeout=_TIMEOUT)
+        return run_first(runner, PROGRAMS[2:], words, timeout=timeout)
 
 
 def parse_listing(text: str) -> ToolFacts:
@@ -221,3 +226,29 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
         if component and version != versions.get(component, version):
             versions[f"{component}.pending"] = version
     return versions
+
+
+def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
+    """Its images hold all parts of an adapter and are written as one."""
+    whole = image.component == "firmware"
+    return (
+        () if whole else (f"an image of this tool has all parts of an adapter; declare it without {image.component}",)
+    )
+
+
+def download(runner: Runner, index: str, image: FirmwareImage) -> None:
+    """Write an image with all its parts, as other people's programs do: `-b <instance> -rg all <file>`.
+
+    Raises ToolError.
+    """
+    ended = _run(runner, "-b", index, "-rg", "all", image.path, timeout=_FLASH_TIMEOUT)
+    if _FLASHED not in ended.stdout:
+        said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]
+        raise ToolError(
+            f"HBA instance {index} did not take {image.path}: {visible(said)[:200]}; command: {ended.line}"
+        )
+
+
+def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
+    """`none` when the adapter runs the image's version already, else `reboot`. Raises ToolError."""
+    return "none" if read_versions(runner, index).get(image.component) == image.version else "reboot"

@@ -23,7 +23,7 @@ from ..capabilities import (
 from ..command import Completed, Runner
 from ..errors import MissingToolError, ToolError
 from ..identity import normalise_wwn
-from ..labelled_lines import read_line
+from ..labelled_text import read_line
 
 __all__ = [
     "PROGRAMS",

@@ -15,7 +15,7 @@ from typing import Mapping
 from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
 from ..command import Runner
 from ..errors import MissingToolError, ToolError
-from ..labelled_lines import read_line
+from ..labelled_text import labelled
 
 __all__ = [
     "PROGRAMS",
@@ -85,11 +85,7 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
 
 def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
     """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
-    fields = {}
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is not None and line.labelled:
-            fields[line.label] = line.value
+    fields, _ = labelled(text.splitlines())
     if "Firmware Version" not in fields or "PCI Address" not in fields:
         raise ToolError(f"{index} could not be read: {_last(text)}")
     versions = {name: fields[label] for name, label in _LABELS.items() if fields.get(label, "N/A") != "N/A"}

@@ -26,7 +26,7 @@ from ..capabilities import (
 from ..command import Completed, Runner, run_first
 from ..errors import ToolError
 from ..identity import normalise_wwn
-from ..labelled_lines import Line, printed_size, read_line
+from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
     "PROGRAMS",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.capabilities import FirmwareImage
 from storqual_core.errors import ToolError
 from storqual_core.tools import hbacmd
 from tests.replay import Call, Replay
@@ -105,3 +106,17 @@ def test_a_recorded_output_is_read(transcripts: Path) -> None:
     facts = hbacmd.parse_attributes((transcripts / "hbacmd" / "hbaattributes_lpe31002-m6.txt").read_text())
     assert (facts.pci, facts.model) == ("0000:59:00.1", "LPe31002-M6")
     assert facts.firmware["firmware"] != facts.firmware["firmware.flash"]
+
+
+@pytest.mark.parametrize("said", ["Download Complete.\n", "The new firmware is activated. A reboot is optional.\n"])
+def test_an_image_is_written_and_the_tool_says_so(said: str) -> None:
+    """Both sentences of success; any other is a failure."""
+    image = FirmwareImage("/x/fw.grp", "00", "14.0.0.1")
+    hbacmd.download(Replay([Call(f"hbacmd Download {WWN} /x/fw.grp", said)]), WWN, image)
+    with pytest.raises(ToolError, match=r"did not take .*: ERROR"):
+        hbacmd.download(Replay([Call(f"hbacmd Download {WWN} /x/fw.grp", "ERROR: <1>\n")]), WWN, image)
+    look = Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))
+    assert hbacmd.activation(Replay([look]), WWN, image) == "reboot"
+    assert hbacmd.activation(Replay([look]), WWN, FirmwareImage("/x", "00", "11.1.0.1")) == "none"
+    assert hbacmd.firmware_objections(Replay([]), WWN, image) == ()
+    assert hbacmd.firmware_objections(Replay([]), WWN, FirmwareImage("/x", "00", "1", "bios"))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.capabilities import FirmwareImage
 from storqual_core.command import Completed
 from storqual_core.errors import MissingToolError, ToolError
 from storqual_core.settings import section_of
@@ -136,3 +137,18 @@ def test_recorded_outputs_are_read(transcripts: Path) -> None:
     (adapter,) = qaucli.parse_instances((transcripts / "qaucli" / "i_all_qle2690.txt").read_text()).adapters
     assert (adapter.pci, adapter.firmware["firmware"]) == ("0000:ad:00.0", "9.07.00")
     assert len(qaucli.parse_listing((transcripts / "qaucli" / "pr_fc_g_two_qle2564.txt").read_text()).adapters) == 8
+
+
+def test_an_image_is_written_whole_and_waits_for_a_boot() -> None:
+    """The tool's own sentence counts; parts are not written by themselves."""
+    image = FirmwareImage("/x/fw.bin", "00", "9.03.00")
+    line = "qaucli -pr fc -b 3 -rg all /x/fw.bin"
+    qaucli.download(Replay([Call(line, "Updating...\nFlash update complete.\n")]), "3", image)
+    with pytest.raises(ToolError, match=r"HBA instance 3 did not take .*: Option is unsupported with selected HBA"):
+        qaucli.download(Replay([Call(line, "Option is unsupported with selected HBA\n")]), "3", image)
+    look = Call("qaucli -pr fc -i all", text_of("instances"))
+    assert qaucli.activation(Replay([look]), "3", image) == "reboot"
+    assert qaucli.activation(Replay([look]), "3", FirmwareImage("/x", "00", "9.01.00")) == "none"
+    assert qaucli.firmware_objections(Replay([]), "3", image) == ()
+    bios = FirmwareImage("/x", "00", "3.62", "bios")
+    assert "all parts of an adapter" in qaucli.firmware_objections(Replay([]), "3", bios)[0]
