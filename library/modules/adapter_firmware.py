@@ -19,8 +19,8 @@ description:
     what can be put back is put back, what differs still is a failure.
   - Tools and what is known of them - V(storcli), V(perccli), V(arcconf), V(sas2flash), V(sas3flash), V(mnv_cli),
     V(qaucli), V(hbacmd) by recorded outputs or programs that run them; V(ssacli) (a Smart Component) by its manual.
-    None of them was run by this project on real hardware. The download of lsiutil is a dialogue of which no record exists,
-    so it is not offered.
+    None of them was run by this project on real hardware. The download of lsiutil is a dialogue of which no record
+    exists, so it is not offered.
 options:
   adapters:
     description: The adapters to flash by alias, as the bench's inventory declares them.
