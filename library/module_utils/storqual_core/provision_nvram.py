@@ -20,6 +20,7 @@ from .bench_state import read_saved, remember
 from .capabilities import Value
 from .command import Runner
 from .driver_reload import rebind
+from .driver_starts import forget_start, note_starts, pending_starts
 from .errors import BadInputError, StorqualError, ToolError
 from .machine import Machine
 from .nvram_backend import THROTTLE, Backend, backend_of, beside
@@ -88,15 +89,17 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     if problems:
         raise ToolError("\n".join(problems))
     writing = [plan for plan in plans if plan.changes]
-    if request.start_driver and writing:
+    unread = pending_starts(bench.machine, request.state_dir)
+    starting = [plan for plan in plans if request.start_driver and (plan.changes or plan.place.pci in unread)]
+    if starting:
         what = "its adapter's driver must start again to read the NVRAM"
-        refuse_when_used(bench.machine, [plan.place.pci for plan in writing], request.state_dir, what)
-    if request.check or not writing:
-        settings, steps = _records(bench, plans, {}), _foreseen(request, writing)
+        refuse_when_used(bench.machine, [plan.place.pci for plan in starting], request.state_dir, what)
+    if request.check or not (writing or starting):
+        settings, steps = _records(bench, plans, {}), _foreseen(writing, starting)
     else:
-        settings, steps = _carry_out(request, bench, plans, writing)
+        settings, steps = _carry_out(request, bench, plans, writing, starting)
     return {
-        "changed": bool(writing),
+        "changed": bool(writing or starting),
         "settings": [entry.record() for entry in settings],
         "steps": steps,
         "drift": [
@@ -117,9 +120,9 @@ def _text(plans: Sequence[_Plan], *, before: bool) -> str:
     )
 
 
-def _foreseen(request: NvramRequest, writing: Sequence[_Plan]) -> list[str]:
+def _foreseen(writing: Sequence[_Plan], starting: Sequence[_Plan]) -> list[str]:
     steps = [f"{plan.place.alias}: {', '.join(plan.changes)} would be written" for plan in writing]
-    return steps + [f"{plan.place.alias}: its driver would start again" for plan in writing if request.start_driver]
+    return steps + [f"{plan.place.alias}: its driver would start again" for plan in starting]
 
 
 def _declared(request: NvramRequest) -> dict[str, dict[str, Any]]:
@@ -196,18 +199,24 @@ def _objections(bench: NvramBench, place: Place, backend: Backend, name: str, va
 
 
 def _carry_out(
-    request: NvramRequest, bench: NvramBench, plans: Sequence[_Plan], writing: Sequence[_Plan]
+    request: NvramRequest,
+    bench: NvramBench,
+    plans: Sequence[_Plan],
+    writing: Sequence[_Plan],
+    starting: Sequence[_Plan],
 ) -> tuple[list[Provisioned], list[str]]:
     """Save, write, read back, start drivers, look at the effect."""
     steps: list[str] = []
     after: dict[str, Mapping[str, Value]] = {}
     with hold_lock(Path(request.state_dir), request.run, "NVRAM of adapters", wait_s=LOCK_WAIT_S) as lock:
         remember(lock, {key: value for plan in writing for key, value in _memory(plan, bench).items()})
+        note_starts(bench.machine, request.state_dir, [plan.place.pci for plan in starting])
         try:
             for plan in writing:
                 steps += _write(plan, bench, after)
-            for plan in writing if request.start_driver else ():
+            for plan in starting:
                 bench.start_driver(bench.machine, plan.place.pci)
+                forget_start(bench.machine, request.state_dir, plan.place.pci)
                 steps.append(f"{plan.place.alias}: driver {plan.place.driver} started again")
         except StorqualError as problem:
             left = _records(bench, plans, _reread(writing, bench))

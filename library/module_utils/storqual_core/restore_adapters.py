@@ -14,6 +14,7 @@ from .adapter_drives import refuse_when_used
 from .adapter_lookup import Place
 from .dc390_image import Image
 from .driver_reload import adapters_of_module, reload_module
+from .driver_starts import forget_start, note_starts, pending_starts
 from .errors import ToolError
 from .modprobe_options import in_file, same_value
 from .nvram_backend import Backend, backend_of
@@ -148,12 +149,14 @@ def restore_nvram(memory: AdapterMemory, bench: NvramBench, alias: str, state_di
     wrong = [name for name, value in values.items() if before.get(name) != value]
     if image is not None and before.get(IMAGE) != image:
         wrong = wrong or [IMAGE]
-    if wrong:
+    start = bool(wrong) or place.pci in pending_starts(bench.machine, state_dir)
+    if start:
         what = "its adapter's driver must start again to read the NVRAM"
         refuse_when_used(bench.machine, [place.pci], state_dir, what)
     steps: list[str] = []
-    if wrong and not check:
-        if image is not None:
+    if start and not check:
+        note_starts(bench.machine, state_dir, [place.pci])
+        if image is not None and wrong:
             count = backend.tool.write_image(backend.index, Image.of_hex(image), bench.machine.path("/sys"))
             steps.append(f"{alias}: {count} words of its EEPROM put back")
         else:
@@ -161,6 +164,7 @@ def restore_nvram(memory: AdapterMemory, bench: NvramBench, alias: str, state_di
                 backend.write(bench.runner, name, values[name])
                 steps.append(f"{alias}: nvram.{name} set to {values[name]}")
         bench.start_driver(bench.machine, place.pci)
+        forget_start(bench.machine, state_dir, place.pci)
         steps.append(f"{alias}: driver {place.driver} started again")
     after = _read(backend, bench, image) if steps else before
     settings = [

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plug is pulled between any two side effects of writing an EEPROM; the next run has the driver read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.errors import ToolError
+from storqual_core.provision_nvram import NvramBench, NvramRequest, provision_nvram
+from tests.power_cut import Mains, every_cut
+from tests.unit.storqual_core.fake_eeprom import Chip, factory_image, fit
+from tests.unit.storqual_core.test_provision_nvram import ADAPTERS, PCI, Lab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WANTED = {"dc390": {"host_scsi_id": 6}}
+
+
+class CutChip(Chip):
+    """A chip whose every word is a side effect of its own; a word that was erased and not written holds ones."""
+
+    mains: Mains | None = None
+
+    def _program(self, operation: tuple[int, ...], address: int, data: list[int]) -> None:
+        if self.mains is not None:
+            self.mains.effect()
+        super()._program(operation, address, data)
+
+
+def provide_or_restore_first(lab: Lab) -> dict[str, Any]:
+    """The next run; where a word is half written it says what a person must do, and that is done."""
+    try:
+        return lab.provide(WANTED)
+    except ToolError as problem:
+        words = str(problem)
+    assert "playbooks/restore.yml writes the saved image back" in words
+    lab.put_back()
+    return lab.provide(WANTED)
+
+
+@pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
+def test_the_driver_has_the_declared_id_after_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loses_memory: bool
+) -> None:
+    """Not only the EEPROM; and the restore puts back every bit of it."""
+    labs: dict[Path, tuple[Lab, CutChip]] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        chip = CutChip()
+        fit(monkeypatch, chip)
+        lab = Lab(root, chip)
+        labs[root] = lab, chip
+        mains = chip.mains = Mains(root, cut)
+
+        def start(machine: Any, pci: str) -> None:
+            mains.effect()
+            lab.start(machine, pci)
+
+        bench = NvramBench(mains.runner(lab.machines), lab.machines.machine, start, lambda: list(lab.lines))
+        return mains, lambda: provision_nvram(NvramRequest(WANTED, ADAPTERS, lab.state, "r1"), bench)
+
+    cuts = 0
+    for root in every_cut(tmp_path, scenario):
+        cuts += 1
+        lab, chip = labs[root]
+        chip.mains = None
+        fit(monkeypatch, chip)
+        if loses_memory:
+            chip.enabled = False
+            chip.deselect()
+            lab.machines.tree.write("/proc/sys/kernel/random/boot_id", "another-boot\n")
+            lab.start(None, PCI)
+        said = provide_or_restore_first(lab)
+        assert [(entry["read_back"], entry["proven"]) for entry in said["settings"]] == [(6, True)]
+        assert lab.lines[-1].endswith("SCSI ID 6"), f"cut {cuts}: {lab.lines}"
+        lab.put_back()
+        assert chip.words == list(factory_image().words)
+        assert lab.lines[-1].endswith("SCSI ID 7")
+        assert sorted(path.name for path in (root / "state").iterdir()) == ["lock", "saved.json"]
+    assert cuts > 8
+
+
+def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bit as it was, and the driver has read it."""
+    labs: dict[Path, tuple[Lab, CutChip]] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        chip = CutChip()
+        fit(monkeypatch, chip)
+        lab = Lab(root, chip)
+        labs[root] = lab, chip
+        lab.provide(WANTED)
+        mains = chip.mains = Mains(root, cut)
+        start = lab.start
+
+        def cut_start(machine: Any, pci: str) -> None:
+            mains.effect()
+            start(machine, pci)
+
+        lab.start = cut_start  # type: ignore[method-assign]
+        return mains, lab.put_back
+
+    for root in every_cut(tmp_path, scenario):
+        lab, chip = labs[root]
+        chip.mains = None
+        del lab.start
+        fit(monkeypatch, chip)
+        lab.put_back()
+        assert chip.words == list(factory_image().words)
+        assert lab.lines[-1].endswith("SCSI ID 7")
