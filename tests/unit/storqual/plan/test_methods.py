@@ -19,13 +19,15 @@ METHODS = (
     "drive-settings",
     "a7173a-service-demand",
     "a6826a-port-scaling",
+    "perc3qc-raid",
     "xeon-ultra320",
 )
+DROPS = {"xeon-ultra320": ("stable", "backport"), "perc3qc-raid": ("", "raid")}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
     """The suite's quick profile on the bench of the methods."""
-    baseline, candidate = ("stable", "backport") if suite == "xeon-ultra320" else ("", "stable")
+    baseline, candidate = DROPS.get(suite, ("", "stable"))
     return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", seed=1))
 
 
@@ -68,6 +70,18 @@ def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
     """The A6826A method on one card with eight ports."""
     points = [p for p in campaigns["a6826a-port-scaling"].document["plan"]["points"] if p["workload"] == "scaling"]
     assert max(len(point["drives"]) for point in points if not point["skipped"]) == 8
+
+
+def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dict[str, Campaign]) -> None:
+    """RAID 0, 5 and 10 by sessions; the strip arithmetic and the read-ahead inequality; no cache is emulated."""
+    document = campaigns["perc3qc-raid"].document
+    points = document["plan"]["points"]
+    assert {point["varied"]["raid.level"] for point in points} == {"0", "5", "10"}
+    assert {point["adapter"] for point in points} == {"fusion"}
+    assert {p["workload"] for p in points if p["skipped"]} == {"controller_cache"}
+    advice = " ".join(document["plan"]["advice"])
+    assert "strips a second" in advice
+    assert "random reads of 320 KiB and more only" in advice
 
 
 @pytest.mark.parametrize("file", sorted((project_root() / "suites").glob("*.suite.yml")), ids=lambda file: file.name)
