@@ -126,11 +126,15 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
     memory = read_memory(saved.values)
     report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in memory.unknown])
     with nullcontext() if check else hold_lock(Path(state_dir), saved.run, "restore", wait_s=LOCK_WAIT_S) as lock:
+        if memory.firmware:
+            # a drive that is a member of a volume is not flashed
+            _volumes(memory, saved, state_dir, tools, report, check=check)
         pending = _firmware(memory, saved, state_dir, tools, report, lock)
         reboot = _boot(memory, tools, report, check=check) or bool(pending)
         if not reboot:
-            # first: while a drive is a member of a volume, nobody may have it
-            _volumes(memory, saved, state_dir, tools, report, check=check)
+            if not memory.firmware:
+                # first: while a drive is a member of a volume, nobody may have it
+                _volumes(memory, saved, state_dir, tools, report, check=check)
             # loading a driver again gives its drives new queues, so drives come last
             _adapters(memory.adapters, state_dir, tools, report, check=check)
             _drives(memory, saved, state_dir, tools, report, check=check)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.bench_state import read_saved
+from storqual_core.bench_lock import hold_lock
+from storqual_core.bench_state import read_saved, remember
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.drive_step import ModePages, Queues
 from storqual_core.errors import BadInputError, GuardRefusalError, StorqualError
+from storqual_core.firmware_restore import FirmwareBack
 from storqual_core.kernel_boot import System
 from storqual_core.provision_drives import DriveRequest, provision_drives
 from storqual_core.provisioned import PartialError
@@ -256,3 +258,45 @@ def test_an_accepted_bench_has_no_memory_but_can_still_be_put_back(tmp_path: Pat
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
     with pytest.raises(StorqualError, match="cannot be taken up"):
         take_up(state, kept)
+
+
+FIRMWARE = {"version": "1.0", "kind": "adapter", "image": {"path": "/x"}}
+
+
+def with_firmware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: FirmwareBack) -> list[str]:
+    """A memory with firmware in it, and what comes of putting it back; the order in which things were done."""
+    done = []
+
+    def flash(*_words: Any, **_more: Any) -> FirmwareBack:
+        done.append("firmware")
+        return back
+
+    monkeypatch.setattr("storqual_core.restore.put_firmware_back", flash)
+    monkeypatch.setattr("storqual_core.restore._volumes", lambda *_words, **_more: done.append("volumes"))
+    with hold_lock(tmp_path / "state", "r1", "test") as lock:
+        remember(lock, {"firmware.firmware@sas0": FIRMWARE})
+    return done
+
+
+@pytest.mark.parametrize("pending", ["reboot", "power cycle"])
+def test_firmware_that_waits_for_a_restart_keeps_the_memory(
+    tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch, pending: str
+) -> None:
+    """Drives are put back after it; volumes make way before it."""
+    done = with_firmware(tmp_path, monkeypatch, FirmwareBack(pending=pending, steps=["written"]))
+    result = put_back(tmp_path, sysfs, [])
+    assert (result["restored"], result["reboot"], result["power_cycle"]) == (False, True, pending == "power cycle")
+    assert (done, result["steps"]) == (["volumes", "firmware"], ["written"])
+    assert read_saved(tmp_path / "state") is not None
+
+
+def test_firmware_that_is_as_it_was_is_forgotten(tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a failure is not."""
+    key = "firmware.firmware@sas0"
+    with_firmware(tmp_path, monkeypatch, FirmwareBack(failures=["no image"]))
+    with pytest.raises(PartialError, match="no image"):
+        put_back(tmp_path, sysfs, [])
+    with_firmware(tmp_path, monkeypatch, FirmwareBack(settings=[{"name": "f"}], read_back={key: FIRMWARE}))
+    result = put_back(tmp_path, sysfs, [])
+    assert (result["restored"], result["settings"]) == (True, [{"name": "f"}])
+    assert read_saved(tmp_path / "state") is None
