@@ -53,7 +53,10 @@ def _path(state_dir: Path) -> Path:
 
 
 def read_journal(state_dir: Path) -> dict[str, Entry]:
-    """The entries by owner (adapter alias or drive id). Raises StorqualError when the file cannot be understood."""
+    """The entries, by the key that saved.json has for them too (`firmware.firmware@sas0`).
+
+    Raises StorqualError when the file cannot be understood.
+    """
     path = _path(state_dir)
     try:
         return _entries(json.loads(path.read_text(encoding="utf-8")))
@@ -69,21 +72,21 @@ def read_journal(state_dir: Path) -> dict[str, Entry]:
 def _entries(body: Mapping[str, Any]) -> dict[str, Entry]:
     if body["schema"] != _SCHEMA:
         raise ValueError(f"found {body['schema']!r}, expected {_SCHEMA}")
-    return {str(owner): Entry(**fields) for owner, fields in body["entries"].items()}
+    return {str(key): Entry(**fields) for key, fields in body["entries"].items()}
 
 
-def note(lock: BenchLock, owner: str, entry: Entry) -> None:
-    """Put an entry in the place of the owner's former one; it is on the disk when this returns."""
-    _write(lock, {**read_journal(lock.state_dir), owner: entry})
+def note(lock: BenchLock, key: str, entry: Entry) -> None:
+    """Put an entry in the place of the former one; it is on the disk when this returns."""
+    _write(lock, {**read_journal(lock.state_dir), key: entry})
 
 
-def clear(lock: BenchLock, owner: str) -> None:
-    """Forget the owner's entry: its flash is proven."""
+def clear(lock: BenchLock, key: str) -> None:
+    """Forget an entry: its flash is proven."""
     entries = read_journal(lock.state_dir)
-    if entries.pop(owner, None) is not None:
+    if entries.pop(key, None) is not None:
         _write(lock, entries)
 
 
 def _write(lock: BenchLock, entries: Mapping[str, Entry]) -> None:
-    listed = {owner: asdict(entry) for owner, entry in entries.items()}
+    listed = {key: asdict(entry) for key, entry in entries.items()}
     replace_json(_path(lock.state_dir), {"schema": _SCHEMA, "entries": listed})

@@ -71,9 +71,14 @@ class Plan:
     back: Image | None = None
     problems: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> str:
+        """What it is called in saved.json and in the journal."""
+        return memory_key(self.subject.owner, self.request.image.component)
+
 
 def memory_key(owner: str, component: str) -> str:
-    """The key of saved.json for the version that was found."""
+    """The key of saved.json for the version that was found, and of the journal for a flash under way."""
     return f"firmware.{component}@{owner}"
 
 
@@ -113,8 +118,7 @@ def _action(found: str, request: FirmwareRequest, entry: Entry | None, boot_id: 
     runs = same_version(found, image.version)
     if entry is None:
         return NOTHING if runs else DOWNLOAD
-    same = entry.sha256 == image.sha256 and entry.component == image.component
-    if not same or entry.phase != DOWNLOADED:
+    if entry.sha256 != image.sha256 or entry.phase != DOWNLOADED:
         # half an image may be in it, whatever version it tells
         return DOWNLOAD
     if runs:

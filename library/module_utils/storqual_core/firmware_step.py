@@ -17,7 +17,7 @@ from .bench_state import remember
 from .capabilities import ACTIVATIONS
 from .errors import StorqualError, ToolError
 from .firmware_journal import DOWNLOADING, Entry, clear, note, read_journal
-from .firmware_plan import ACTIVATE, DOWNLOAD, FINISH, Plan, memory_key
+from .firmware_plan import ACTIVATE, DOWNLOAD, FINISH, Plan
 from .firmware_subject import Subject
 from .firmware_version import same_version
 from .provisioned import PartialError, Provisioned
@@ -137,7 +137,7 @@ def prove(plans: Sequence[Plan], flash: Flash) -> Outcome:
         if plan.problems and not plan.found:
             wrong += plan.problems
         elif plan.entry is not None and _differs(plan):
-            note(flash.lock, plan.subject.owner, replace(plan.entry, phase=DOWNLOADING))
+            note(flash.lock, plan.key, replace(plan.entry, phase=DOWNLOADING))
             wrong.append(
                 f"{plan.subject.owner} runs {plan.found} after its boot, not {plan.request.image.version}: the image "
                 "did not start; the next run writes it again"
@@ -175,14 +175,14 @@ def _write(plan: Plan, flash: Flash, outcome: Outcome) -> None:
         "activation": request.activation,
     }
     memory.update(flash.memory(subject.owner))
-    remember(flash.lock, {memory_key(subject.owner, image.component): memory})
-    note(flash.lock, subject.owner, entry)
+    remember(flash.lock, {plan.key: memory})
+    note(flash.lock, plan.key, entry)
     # from here on a failure is one after the first write
     outcome.changed = True
     outcome.steps.append(f"{subject.owner}: began to write {image.component} {image.version}")
     seen = subject.tool.download(subject.runner, subject.index, plan.request.for_tool)
     outcome.steps += [f"{subject.owner}: {image.component} {image.version} written", *(seen or ())]
-    note(flash.lock, subject.owner, entry.downloaded())
+    note(flash.lock, plan.key, entry.downloaded())
 
 
 def _start(plan: Plan, flash: Flash, outcome: Outcome) -> str:
@@ -216,11 +216,11 @@ def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
     owner, image = plan.subject.owner, plan.request.image
     version = _read(plan)
     record = _record(plan, version)
-    entry = read_journal(flash.lock.state_dir).get(owner)
+    entry = read_journal(flash.lock.state_dir).get(plan.key)
     if not same_version(version, image.version):
         if entry is not None:
             # what did not start is written once more
-            note(flash.lock, owner, replace(entry, phase=DOWNLOADING))
+            note(flash.lock, plan.key, replace(entry, phase=DOWNLOADING))
         told = f"{owner}: {image.component} {image.version} was written and it runs {version or 'nothing'}"
         raise PartialError(told, steps=outcome.steps, settings=[record])
     if entry is None:
@@ -235,7 +235,7 @@ def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
         lines = [f"{owner}: {name} was {value} and is {now.get(name, 'gone')}" for name, value in altered.items()]
         told = f"{owner}: {image.version} runs, but not everything is as before\n" + "\n".join(lines)
         raise PartialError(told, steps=outcome.steps, settings=[record])
-    clear(flash.lock, owner)
+    clear(flash.lock, plan.key)
     outcome.changed = True
     count = len(entry.settings)
     proof = f"the version was read from it; {count} settings and links are as before"

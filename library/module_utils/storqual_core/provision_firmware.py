@@ -124,8 +124,8 @@ def _plans(request: FirmwareRequest, owners: Owners, step: Step) -> list[Plan]:
     subjects = owners.subjects(tool, request.boards)
     plans = []
     for subject in subjects:
-        kept = values.get(memory_key(subject.owner, request.image.component))
-        plans.append(make_plan(subject, request, journal.get(subject.owner), kept, step.boot()))
+        key = memory_key(subject.owner, request.image.component)
+        plans.append(make_plan(subject, request, journal.get(key), values.get(key), step.boot()))
     if any(plan.action != NOTHING for plan in plans):
         with owners.hold(tool, write=False):
             pass

@@ -364,7 +364,7 @@ def test_another_version_after_the_flash_is_a_failure_that_tells_what_was_done(
         bench.flash(bench.request(activation="none"))
     assert "sas0: firmware 2.0 written" in caught.value.steps
     assert caught.value.settings[0].read_back == "1.9"
-    assert bench.notes["sas0"].phase == "downloading"
+    assert bench.notes["firmware.firmware@sas0"].phase == "downloading"
 
 
 def test_a_refused_image_is_a_failure_after_the_first_write(bench: Bench) -> None:
