@@ -46,4 +46,12 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
         )
         for volume in roles["volumes"]
     ]
+    pairs += [
+        (
+            f"{owner} {image['firmware']['component']}",
+            "  ".join(f"{name}={image['firmware'][name]}" for name in ("version", "tool", "activation")),
+        )
+        for image in (*roles["adapter_firmware"], *roles["drive_firmware"])
+        for owner in (*image["adapters"], *image["drives"])
+    ]
     print_pairs([*pairs, *((name, roles[name]) for name in ("kernel", "cmdline", "modules"))])

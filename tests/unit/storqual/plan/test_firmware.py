@@ -8,8 +8,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from storqual.campaign.role_inputs import role_inputs
+from storqual.cli import storqual
 from storqual.plan import make_plan
 from storqual_core.errors import BadInputError
 from tests.make_lab import lab_hosts, make_lab
@@ -119,3 +121,12 @@ def test_firmware_of_one_arm_alone_is_refused(tmp_path: Path) -> None:
     (tmp_path / "drops" / "baseline.yml").write_text("{}")
     (told,) = problems(request)
     assert "firmware, which drop baseline does not declare, expected both arms with theirs" in told
+
+
+def test_resolve_shows_the_firmware_of_each_owner(tmp_path: Path) -> None:
+    """As a person looks at a drop before it is provisioned."""
+    lab(tmp_path)
+    words = ["resolve", "-i", str(tmp_path / "hosts.json"), "--bench", "b1", "--drop", "candidate"]
+    shown = CliRunner().invoke(storqual, words)
+    assert shown.exit_code == 0, shown.output
+    assert "sym firmware version=2.0 tool=storcli activation=reset" in " ".join(shown.output.split())
