@@ -431,9 +431,10 @@ def files_are_effects(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("files_are_effects")
+@pytest.mark.parametrize("boots", [True, False], ids=["power is lost", "program dies"])
 @pytest.mark.parametrize("kind", ["none", "reset", "reboot", "power cycle"])
-def test_after_a_power_cut_at_any_effect_the_next_run_ends_as_declared(bench: Bench, kind: str) -> None:
-    """The bench comes back in another boot; the version that was found is still known, and so are the settings."""
+def test_after_a_cut_at_any_effect_the_next_run_ends_as_declared(bench: Bench, kind: str, boots: bool) -> None:
+    """In another boot or in the same; the version that was found is still known, and so are the settings."""
     effects = effects_of(bench, kind)
     assert effects >= 7
     for cut in range(effects):
@@ -444,7 +445,8 @@ def test_after_a_power_cut_at_any_effect_the_next_run_ends_as_declared(bench: Be
         with pytest.raises(PowerCut):
             run_to_the_end(here, kind)
         here.card.cut_at = None
-        here.card.restart()
+        if boots:
+            here.card.restart()
         run_to_the_end(here, kind)
         assert (here.card.version, here.card.half_written, here.notes) == ("2.0", False, {}), f"cut at {cut}"
         assert here.card.settings == {"execution_throttle": 32}
