@@ -8,6 +8,7 @@ person asks, not around every block. What cannot be read is a sentence in `unrea
 from __future__ import annotations
 
 import hashlib
+import json
 from functools import partial
 from typing import Any, Callable, Mapping, TypeVar
 
@@ -54,7 +55,7 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
         _health(drive, runner, read)
     _namespaces(facts, runner, read)
     _hidden_drives(facts, runner, read)
-    _nvram(facts, machine)
+    _nvram(facts, machine, runner, read)
     add_vendor_facts(facts, machine, runner)
     return facts
 
@@ -242,12 +243,27 @@ def _told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which
     }
 
 
-def _nvram(facts: dict[str, Any], machine: Machine) -> None:
-    """The digest of an adapter's NVRAM where its driver shows the image (qla2xxx does)."""
+def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reader) -> None:
+    """What an adapter's NVRAM holds: its settings by the tool that keeps them, the image where the driver shows it.
+
+    The digest is of the image, or of the settings; it is the same as long as nobody changes a setting.
+    """
+    from .adapter_lookup import Place  # noqa: PLC0415 - as above
+    from .nvram_backend import backend_of  # noqa: PLC0415
+
     for adapter in facts["adapters"]:
-        for host in adapter["hosts"]:
-            image = machine.read(f"/sys/class/scsi_host/{host['host']}/device/nvram")
-            if image:
-                digest = hashlib.sha256(image).hexdigest()
-                adapter["nvram"] = {"sha256": digest, "of": "the image that the driver shows"}
-                break
+        hosts = tuple(str(host["host"]) for host in adapter["hosts"])
+        place = Place(adapter["pci"], adapter["pci"], adapter["driver"], adapter["module"]["name"], hosts, "")
+        backend = read(f"NVRAM of {adapter['pci']}", partial(backend_of, runner, place))
+        settings = read(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
+        images = (machine.read(f"/sys/class/scsi_host/{host}/device/nvram") for host in hosts)
+        image = next((found for found in images if found), None)
+        if image is None and not settings:
+            continue
+        text = json.dumps(dict(settings or {}), sort_keys=True)
+        adapter["nvram"] = {
+            "sha256": hashlib.sha256(image or text.encode()).hexdigest(),
+            "of": "the image that the driver shows" if image else "the settings",
+            "tool": backend.name if backend is not None else "",
+            "settings": dict(settings or {}),
+        }

@@ -8,8 +8,6 @@ its name, joined or not.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict
 from types import ModuleType
 from typing import Any, Iterator, Mapping
@@ -76,10 +74,6 @@ def _join(facts: dict[str, Any], adapter: dict[str, Any], tool: str, said: Adapt
     adapter.setdefault("versions", {}).update(said.firmware)
     adapter.setdefault("tools", []).append(tool)
     adapter["health"] = said.health or adapter.get("health", "")
-    if said.settings and "nvram" not in adapter:
-        text = json.dumps(dict(said.settings), sort_keys=True)
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        adapter["nvram"] = {"sha256": digest, "of": f"the settings as {tool} prints them"}
     names = {}
     for drive in said.drives:
         names[drive.position] = drive.wwn or drive.serial or drive.position

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core import vendor_facts
+from storqual_core import nvram_backend, vendor_facts
 from storqual_core.bench_facts import environment_of, read_facts
 from storqual_core.capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts, VolumeFacts
 from storqual_core.command import Completed
@@ -205,12 +205,21 @@ def test_a_tool_that_tells_no_address_is_joined_by_what_is_unique(
     assert facts["tool_facts"]["acme"]["adapters"][0]["serial"] == "UNKNOWN"
 
 
-def test_settings_stand_for_an_nvram_that_cannot_be_read(tree: BenchTree, vendor: list[AdapterFacts]) -> None:
-    """Their digest changes with any of them."""
+def test_settings_stand_for_an_nvram_whose_image_nobody_shows(
+    tree: BenchTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the tool that keeps them; their digest changes with any of them."""
     (tree.root / f"sys/devices/pci0000:00/{PCI}/host2/scsi_host/host2/device/nvram").unlink()
+    values = {"interrupt_coalescing_depth": 4}
+    tool = SimpleNamespace(
+        SETTINGS={},
+        read_settings=lambda _runner, index: values if index == "1" else {},
+        read_facts=lambda _: ToolFacts((AdapterFacts(index="1", pci=PCI),)),
+    )
+    monkeypatch.setattr(nvram_backend, "TOOLS", {"lsiutil": lambda: tool})
     first = read(tree, Tools({}))["adapters"][1]["nvram"]
-    assert first["of"] == "the settings as acme prints them"
-    vendor[0] = AdapterFacts(index="0", pci=PCI, settings={"rebuildrate": "60"})
+    assert (first["of"], first["tool"], first["settings"]) == ("the settings", "lsiutil", values)
+    values["interrupt_coalescing_depth"] = 8
     assert read(tree, Tools({}))["adapters"][1]["nvram"]["sha256"] != first["sha256"]
 
 
