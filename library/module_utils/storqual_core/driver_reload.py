@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Sequence
+from typing import Iterable, Sequence
 
 from .adapter_drives import behind, wait_for_drives
 from .attributes import read_attribute, write_attribute
@@ -16,7 +16,7 @@ from .command import Runner
 from .errors import ToolError
 from .machine import Machine
 
-__all__ = ["adapters_of_module", "driver_of", "holders_of", "rebind", "reload_module"]
+__all__ = ["adapters_of_module", "bind_unbound", "driver_of", "holders_of", "rebind", "reload_module"]
 
 _LIMIT_S = 120.0
 
@@ -57,6 +57,17 @@ def rebind(machine: Machine, pci: str, limit_s: float = _LIMIT_S) -> None:
     if driver_of(machine, pci) != driver:
         raise ToolError(f"driver {driver} did not take the adapter at {pci} again: the kernel's log says why")
     wait_for_drives(machine, drives, limit_s)
+
+
+def bind_unbound(machine: Machine, adapters: Iterable[str]) -> list[str]:
+    """Have the kernel find a driver for those of `adapters` that have none; which those were. Raises ToolError.
+
+    A program that dies between the halves of `rebind` leaves an adapter so.
+    """
+    left = [pci for pci in adapters if machine.exists(f"/sys/bus/pci/devices/{pci}") and not driver_of(machine, pci)]
+    for pci in left:
+        write_attribute(machine.path("/sys/bus/pci/drivers_probe"), pci)
+    return left
 
 
 def reload_module(

@@ -18,6 +18,7 @@ from .bench_lock import hold_lock
 from .bench_state import remember
 from .driver_file import ModuleFile, objections, place_of, read_module_file
 from .driver_reload import adapters_of_module, reload_module
+from .driver_starts import forget_start, note_starts, pending_starts
 from .durable import fsync_folder, make_folder
 from .errors import BadInputError, StorqualError, ToolError
 from .initramfs import builds_in
@@ -81,7 +82,8 @@ def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any
         # check mode copies nothing, so what the file holds is not known on the bench
         return _foreseen(request, before)
     wanted = _wanted(request, bench, before["disk"])
-    if _there(wanted, before):
+    unfinished = request.name in pending_starts(bench.machine, request.state_dir)
+    if _there(wanted, before) and not unfinished:
         return _result(request, before, before, [])
     adapters = adapters_of_module(bench.machine, request.name)
     reason = boot_reason(bench.machine, request.name, request.state_dir)
@@ -182,10 +184,12 @@ def _carry_out(
                 }
             },
         )
+        note_starts(bench.machine, request.state_dir, [request.name])
         try:
             steps += _install(request, bench, wanted)
             steps += refresh(bench, request.name)
             reload_module(bench.machine, bench.runner, request.name)
+            forget_start(bench.machine, request.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
             _check(request, wanted, now)

@@ -19,7 +19,7 @@ from .bench_lock import hold_lock
 from .bench_state import read_saved, remember
 from .capabilities import Value
 from .command import Runner
-from .driver_reload import rebind
+from .driver_reload import bind_unbound, rebind
 from .driver_starts import forget_start, note_starts, pending_starts
 from .errors import BadInputError, StorqualError, ToolError
 from .machine import Machine
@@ -83,13 +83,16 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     BadInputError, ToolError, GuardRefusalError (nothing was written) or PartialError (something was).
     """
     declared = _declared(request)
+    unread = pending_starts(bench.machine, request.state_dir)
+    if unread and not request.check:
+        with hold_lock(Path(request.state_dir), request.run, "NVRAM of adapters", wait_s=LOCK_WAIT_S):
+            bind_unbound(bench.machine, unread)
     places = find_adapters(bench.machine, request.adapters, declared)
     plans = [_plan(bench, places[alias], values) for alias, values in declared.items()]
     problems = [problem for plan in plans for problem in plan.problems]
     if problems:
         raise ToolError("\n".join(problems))
     writing = [plan for plan in plans if plan.changes]
-    unread = pending_starts(bench.machine, request.state_dir)
     starting = [plan for plan in plans if request.start_driver and (plan.changes or plan.place.pci in unread)]
     if starting:
         what = "its adapter's driver must start again to read the NVRAM"

@@ -18,6 +18,7 @@ from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved, remember
 from .command import Runner
 from .driver_reload import adapters_of_module, reload_module
+from .driver_starts import forget_start, note_starts, pending_starts
 from .durable import fsync_folder, make_folder, replace_file
 from .errors import StorqualError, ToolError
 from .initramfs import builds_in, entries
@@ -134,6 +135,7 @@ def _work(request: OptionsRequest, bench: OptionsBench, plans: Sequence[ModulePl
         wanted.setdefault(plan.module, {}).update(plan.for_file)
     text = compose(wanted)
     declared = {plan.module for plan in plans}
+    unfinished = pending_starts(bench.machine, request.state_dir)
     returning = [
         module
         for module, parameters in in_file(now).items()
@@ -141,9 +143,12 @@ def _work(request: OptionsRequest, bench: OptionsBench, plans: Sequence[ModulePl
         and parameters != wanted.get(module)
         and bench.machine.exists(f"/sys/module/{module}")
     ]
+    # what an earlier run did not come to, named by module and not by adapter
+    returning += sorted(each for each in unfinished - declared - set(returning) if ":" not in each)
     # a file that differs in its comments alone is somebody's, and is left as it is
     writes = in_file(text) != in_file(now)
-    return _Work([plan for plan in plans if plan.reloads and not plan.boot_reason], text, writes, returning)
+    reloading = [plan for plan in plans if (plan.reloads or plan.module in unfinished) and not plan.boot_reason]
+    return _Work(reloading, text, writes, returning)
 
 
 def _text(plans: Sequence[ModulePlan], *, before: bool) -> str:
@@ -191,14 +196,17 @@ def _carry_out(
 ) -> tuple[list[Provisioned], list[str]]:
     """Save, load again, write the file, read back."""
     steps: list[str] = []
-    if not work.reloading and not work.writes:
+    if not work.reloading and not work.writes and not work.returning:
         return _records(plans, plans), steps
+    starting = [*(plan.module for plan in work.reloading), *work.returning]
     with _lock(request) as lock:
         remember(lock, _memory(bench, plans))
+        note_starts(bench.machine, request.state_dir, starting)
         try:
             for plan in work.reloading:
                 words = [f"{value.name}={value.declared}" for value in plan.values]
                 reload_module(bench.machine, bench.runner, plan.module, words)
+                forget_start(bench.machine, request.state_dir, plan.module)
                 steps.append(f"module {plan.module} loaded again with {' '.join(words)}")
             if work.writes:
                 put_file(bench, work.text)
@@ -206,6 +214,7 @@ def _carry_out(
                 steps += refresh_initramfs(bench, [*(plan.module for plan in plans), *work.returning])
             for module in work.returning:
                 reload_module(bench.machine, bench.runner, module)
+                forget_start(bench.machine, request.state_dir, module)
                 steps.append(f"module {module} loaded again as it was found")
             now = _plans(bench, options, request.state_dir)
         except StorqualError as problem:

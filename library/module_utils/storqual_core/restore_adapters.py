@@ -13,7 +13,7 @@ from typing import Any, Mapping, Sequence
 from .adapter_drives import refuse_when_used
 from .adapter_lookup import Place
 from .dc390_image import Image
-from .driver_reload import adapters_of_module, reload_module
+from .driver_reload import adapters_of_module, bind_unbound, reload_module
 from .driver_starts import forget_start, note_starts, pending_starts
 from .errors import ToolError
 from .modprobe_options import in_file, same_value
@@ -73,17 +73,25 @@ def restore_options(memory: AdapterMemory, bench: OptionsBench, state_dir: str, 
         return Restored((), (), {})
     now = bench.text()
     had, has = in_file(memory.file), in_file(now)
-    modules = [module for module in memory.loaded if _differs(module, memory.loaded[module], had, has, bench)]
+    unfinished = pending_starts(bench.machine, state_dir)
+    modules = [
+        module
+        for module in memory.loaded
+        if module in unfinished or _differs(module, memory.loaded[module], had, has, bench)
+    ]
     for module in modules:
         what = f"loading {module} again takes it away for a moment"
         refuse_when_used(bench.machine, adapters_of_module(bench.machine, module), state_dir, what)
     steps: list[str] = []
+    if not check:
+        note_starts(bench.machine, state_dir, modules)
     if not check and now != memory.file:
         put_file(bench, memory.file)
         steps.append(f"{bench.file} {'put back' if memory.file is not None else 'removed'}")
         steps += refresh_initramfs(bench, list(memory.loaded))
     for module in () if check else modules:
         reload_module(bench.machine, bench.runner, module)
+        forget_start(bench.machine, state_dir, module)
         steps.append(f"module {module} loaded again as it was found")
     read_back: dict[str, Any] = {"options.file@bench": bench.text()}
     settings = []
@@ -141,6 +149,8 @@ def restore_nvram(memory: AdapterMemory, bench: NvramBench, alias: str, state_di
     """One adapter's NVRAM as it was, its driver started again when that changed anything. Raises StorqualError."""
     values = {name: value for name, value in memory.nvram[alias].items() if name != IMAGE}
     place = _place(memory, alias)
+    if not check:
+        bind_unbound(bench.machine, [place.pci])
     backend = backend_of(bench.runner, place)
     if backend is None:
         raise ToolError(f"adapter {alias}: nothing here keeps its NVRAM settings any more, {', '.join(values)} stay")

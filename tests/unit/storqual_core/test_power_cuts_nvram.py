@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core import driver_reload
+from storqual_core.driver_starts import note_starts, pending_starts
 from storqual_core.errors import ToolError
 from storqual_core.provision_nvram import NvramBench, NvramRequest, provision_nvram
 from tests.power_cut import Mains, every_cut
@@ -112,3 +114,25 @@ def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: 
         lab.put_back()
         assert chip.words == list(factory_image().words)
         assert lab.lines[-1].endswith("SCSI ID 7")
+
+
+def test_an_adapter_that_was_left_without_its_driver_is_given_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program died between unbinding and binding; the kernel is asked to look for a driver."""
+    lab = Lab(tmp_path / "bench", fit(monkeypatch, Chip()))
+    root = lab.machines.root
+    (root / "state").mkdir()
+    note_starts(lab.machines.machine, lab.state, [PCI])
+    link = root / f"sys/devices/pci0000:00/{PCI}/driver"
+    link.unlink()
+    written = []
+
+    def probe(path: Any, value: object) -> None:
+        written.append((str(path).removeprefix(str(root)), value))
+        lab.machines.tree.link(f"/sys/devices/pci0000:00/{PCI}/driver", "/sys/bus/pci/drivers/am53c974")
+
+    monkeypatch.setattr(driver_reload, "write_attribute", probe)
+    assert lab.provide(WANTED)["settings"][0]["proven"]
+    assert written == [("/sys/bus/pci/drivers_probe", PCI)]
+    assert not pending_starts(lab.machines.machine, lab.state)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plug is pulled between any two side effects of loading a driver with options; it is never left unloaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.bench_state import read_saved
+from storqual_core.kernel_boot import System
+from storqual_core.provision_options import OptionsBench, OptionsRequest, provision_options
+from storqual_core.restore import Tools, restore
+from tests.power_cut import Mains, every_cut
+from tests.unit.storqual_core.adapter_bench import AdapterBench
+from tests.unit.storqual_core.test_provision_options import FOUR, PCI, WWN, provide, put_back
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def bench_in(root: Path) -> AdapterBench:
+    """A Symbios adapter with one drive; its module shows none of its parameters."""
+    made = AdapterBench(root, modules={"sym53c8xx": {"cmd_per_lun": None, "safe": "0"}})
+    made.adapter(PCI, "sym53c8xx")
+    made.drive("sda", PCI, 0, WWN)
+    return made
+
+
+def boot(bench: AdapterBench) -> None:
+    """The power comes back: the module is loaded with what our file says."""
+    bench.given.clear()
+    bench(["modprobe", "sym53c8xx"])
+
+
+def runs_with(bench: AdapterBench) -> dict[str, str] | None:
+    """The options that the loaded module was given; None when it is not loaded."""
+    return bench.given.get("sym53c8xx", {}) if bench.machine.exists("/sys/module/sym53c8xx/initstate") else None
+
+
+@pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
+def test_the_driver_runs_as_declared_after_the_next_run(tmp_path: Path, loses_memory: bool) -> None:
+    """And without the options after the restore."""
+    benches: dict[Path, AdapterBench] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        bench = benches[root] = bench_in(root)
+        mains = Mains(root, cut)
+        request = OptionsRequest(FOUR, str(root / "state"), "r1")
+        return mains, lambda: provision_options(request, OptionsBench(mains.runner(bench), bench.machine))
+
+    cuts = 0
+    for root in every_cut(tmp_path, scenario):
+        cuts += 1
+        bench = benches[root]
+        if loses_memory:
+            boot(bench)
+        provide(bench, FOUR)
+        assert runs_with(bench) == {"cmd_per_lun": "4"}, f"cut {cuts}"
+        assert "cmd_per_lun=4" in (bench.modprobe_file() or "")
+        put_back(bench)
+        assert runs_with(bench) == {}
+        assert bench.modprobe_file() is None
+        assert read_saved(root / "state") is None
+    assert cuts > 6
+
+
+@pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
+def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, loses_memory: bool) -> None:
+    """The memory goes last."""
+    benches: dict[Path, AdapterBench] = {}
+
+    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
+        bench = benches[root] = bench_in(root)
+        provide(bench, FOUR)
+        mains = Mains(root, cut)
+        tools = Tools(mains.runner(bench), System(bench), machine=bench.machine)
+        return mains, lambda: restore(str(root / "state"), tools, check=False)
+
+    for root in every_cut(tmp_path, scenario):
+        bench = benches[root]
+        if loses_memory:
+            boot(bench)
+        put_back(bench)
+        assert runs_with(bench) == {}
+        assert bench.modprobe_file() is None
+        assert read_saved(root / "state") is None
