@@ -63,6 +63,9 @@ def print_summary(
 def _chosen(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """Required criteria and informative ones with bad news; of very many only those that did not pass."""
     notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
+    if all(row.outcome in ("ERROR", "SKIPPED") for row in rows):
+        # nothing was judged: why stands in the last lines, and no point can add to it
+        notable = []
     if len(notable) > _MOST_ROWS:
         notable = [row for row in notable if row.outcome not in ("PASS", "SKIPPED")]
         notable.sort(key=lambda row: (not row.required, _rank(row.outcome), row.index))

@@ -119,3 +119,15 @@ def test_an_informative_criterion_that_is_undecided_is_only_counted(runs: dict[s
     assert not any(line.startswith("INCONCLUSIVE") for line in shown)
     assert any(line.startswith("FAIL (informative)") for line in shown)
     assert any("1 INCONCLUSIVE (informative)" in line for line in shown)
+
+
+def test_of_a_run_in_which_nothing_was_judged_no_point_is_listed(runs: dict[str, Path]) -> None:
+    """Forty lines that say the same would hide the one that says why."""
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    for entry in verdict["criteria"]:
+        entry["outcome"] = "ERROR"
+    out = io.StringIO()
+    print_summary(verdict, file=out)
+    shown = out.getvalue().splitlines()
+    assert not any(line.startswith("ERROR ") for line in shown)
+    assert shown[0] == "not listed, see the report: 14 ERROR, 14 ERROR (informative)"
