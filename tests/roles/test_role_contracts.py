@@ -19,6 +19,16 @@ def role(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
+def test_every_subsystem_that_can_be_chosen_is_told() -> None:
+    """The tags of provisioning, where a technician looks for them."""
+    repository = ROLES[0].parents[2]
+    tasks = read(repository / "roles" / "provision" / "tasks" / "main.yml")
+    tags = {tag for task in tasks for tag in task["tags"]} - {"always"}
+    for name in ("README.md", "playbooks/setup.yml", "roles/provision/README.md"):
+        words = set(re.findall(r"\w+", (repository / name).read_text(encoding="utf-8")))
+        assert tags <= words, name
+
+
 def read(path: Path) -> Any:
     """A YAML file; nothing when it is not there."""
     return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
