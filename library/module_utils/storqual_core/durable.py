@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["fsync_folder", "make_folder", "replace_file", "replace_json"]
+__all__ = ["copy_file", "fsync_folder", "make_folder", "replace_file", "replace_json"]
 
 
 def fsync_folder(folder: Path) -> None:
@@ -53,3 +54,22 @@ def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
 def replace_json(path: Path, body: object, *, durable: bool = True) -> None:
     """Put `body` as one line of JSON at `path` in one step."""
     replace_file(path, json.dumps(body, separators=(",", ":")) + "\n", durable=durable)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Put the contents of `source` at `target` in one step; on the disk when this returns.
+
+    A boot that finds half a kernel module has no driver.
+    """
+    part = target.parent / f".{target.name}.{os.getpid()}.part"
+    try:
+        with source.open("rb") as read, part.open("wb") as write:
+            shutil.copyfileobj(read, write)
+            write.flush()
+            os.fsync(write.fileno())
+        part.replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+    fsync_folder(target.parent)

@@ -8,7 +8,6 @@ a fall-back for such a one only with a kernel package, whose trial boot forgets 
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -19,7 +18,7 @@ from .bench_state import remember
 from .driver_file import ModuleFile, objections, place_of, read_module_file
 from .driver_reload import adapters_of_module, reload_module
 from .driver_starts import forget_start, note_starts, pending_starts
-from .durable import fsync_folder, make_folder
+from .durable import copy_file, fsync_folder, make_folder
 from .errors import BadInputError, StorqualError, ToolError
 from .initramfs import builds_in
 from .option_step import boot_reason
@@ -205,8 +204,7 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: _Wanted) -> lis
         place = place_of(wanted.file, bench.kernel)
         target = Path(bench.machine.path(place))
         make_folder(target.parent)
-        shutil.copyfile(wanted.file.path, target)
-        fsync_folder(target.parent)
+        copy_file(Path(wanted.file.path), target)
         bench.runner(["depmod", bench.kernel], timeout=300.0).expect()
         return [f"{place} written"]
     dpkg.install(bench.runner, request.files)
