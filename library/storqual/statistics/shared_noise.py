@@ -26,16 +26,31 @@ Floats = NDArray[np.float64]
 FEWEST_POINTS = 5
 """Points from which their variances say something about each other."""
 _NOISIER = 0.05
+_OUTLYING = 0.01
+_MOST_OUTLYING = 1 / 3
 
 
 def common_spread(variances: Floats, df: float, floor: float = LAUNCH_FLOOR**2) -> Prior | None:
     """The distribution that variances of `df` degrees of freedom each are drawn from: its scale and weight.
 
-    None for too few points. The weight is at most that of all points together.
+    Points far noisier than the others can explain are left out: a stall in one session must not cost all points
+    their decision. They are looked for from the largest number down, because two of them hide each other: with one
+    left in, the spread seems wide enough for both (Phipson et al., Annals of Applied Statistics 10, 2016, on the same
+    trouble). None for too few points. The weight is at most that of all points together.
     """
-    s2 = np.maximum(np.asarray(variances, dtype=np.float64), floor)
+    s2 = np.sort(np.maximum(np.asarray(variances, dtype=np.float64), floor))
     if len(s2) < FEWEST_POINTS or df <= 0:
         return None
+    for outlying in range(min(int(_MOST_OUTLYING * len(s2)), len(s2) - FEWEST_POINTS), 0, -1):
+        rest = _fit(s2[:-outlying], df)
+        # of equal points, one set in a hundred has one by chance
+        if s2[-outlying] > special.fdtri(df, rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
+            return rest
+    return _fit(s2, df)
+
+
+def _fit(s2: Floats, df: float) -> Prior:
+    """Scale and weight of a scaled F from the mean and the variance of the logarithms (Smyth 2004, section 6.2)."""
     logs = np.log(s2) - special.digamma(df / 2) + np.log(df / 2)
     middle = float(logs.mean())
     excess = float(logs.var(ddof=1)) - float(special.polygamma(1, df / 2))
@@ -56,7 +71,8 @@ def session_mean_noise(baseline: Floats, candidate: Floats) -> list[Prior] | Non
     if points < FEWEST_POINTS or df < 1:
         return None
     residuals = np.concatenate([arm - arm.mean(axis=1, keepdims=True) for arm in (baseline, candidate)], axis=1)
-    together = residuals.mean(axis=0)
+    # what a boot does to all points: the median, because a stall of some points is not a boot's doing
+    together = np.median(residuals, axis=0)
     shared = max(float((together**2).sum()) / df, 0.0)
     own = ((residuals - together) ** 2).sum(axis=1) / (df * (1.0 - 1.0 / points))
     common = common_spread(own, df)

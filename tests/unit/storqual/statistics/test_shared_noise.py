@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from storqual.statistics.shared_noise import common_spread, session_mean_noise
+from storqual.statistics.shared_noise import _fit, common_spread, session_mean_noise
 
 
 def wrong_passes(common: float, *, points: int = 15, sessions: int = 2, trials: int = 400) -> float:
@@ -75,3 +75,26 @@ def test_equal_points_have_a_finite_weight() -> None:
     assert shared is not None
     assert shared.df == 36.0
     assert np.isfinite(shared.variance)
+
+
+@pytest.mark.parametrize("stalled", [1, 2, 3, 4])
+def test_a_stall_at_some_points_does_not_cost_the_others_their_decision(stalled: int) -> None:
+    """Some of twelve points lost a third in the first boot; the others keep their own small noise."""
+    rng = np.random.default_rng(5)
+    arms = 0.003 * rng.standard_normal((2, 12, 2))
+    arms[0, :stalled, 0] -= 0.4
+    noise = session_mean_noise(arms[0], arms[1])
+    assert noise is not None
+    assert max(one.variance for one in noise[stalled:]) < 0.01**2
+    assert min(one.variance for one in noise[:stalled]) > 0.1**2
+    assert np.median([one.df for one in noise[stalled:]]) > 4
+
+
+def test_equal_points_hardly_ever_lose_one() -> None:
+    """Leaving the noisiest out by chance would make all others look quieter than they are: one set in a hundred."""
+    rng = np.random.default_rng(8)
+    lost = 0
+    for _ in range(300):
+        variances = np.sort(rng.chisquare(2, 12) / 2)
+        lost += common_spread(variances, 2.0) != _fit(variances, 2.0)
+    assert lost <= 9
