@@ -11,13 +11,15 @@ from typing import Any, Mapping, Sequence
 
 from .errors import BadInputError
 from .fio_job import FioAsk, read_ask
+from .load_ask import LoadAsk, read_load
+from .precondition_ask import PreconditionAsk, read_precondition
 
 __all__ = ["Block", "Launch", "SwitchStep", "parse_block", "read_block_file"]
 
 SCHEMA = "storqual.block/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-_TOP = {"schema", "run", "block", "bench", "session", "state_dir", "targets", "idle_s", "launches"}
-_LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "switch"}
+_TOP = {"schema", "run", "block", "bench", "session", "state_dir", "targets", "idle_s", "precondition", "launches"}
+_LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "load", "switch"}
 _SWITCH = {"argv", "read_back", "expect", "timeout_s"}
 
 
@@ -33,7 +35,7 @@ class SwitchStep:
 
 @dataclass(frozen=True)
 class Launch:
-    """One fio process at one point; the names are copied into its sample."""
+    """One fio process at one point, or, with a `load`, a search for a cap; the names are copied into its sample."""
 
     index: int
     adapter: str
@@ -44,6 +46,7 @@ class Launch:
     drives: tuple[str, ...]
     fio: FioAsk
     switch: tuple[SwitchStep, ...]
+    load: LoadAsk | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Block:
     targets: Mapping[str, Mapping[str, Any]]
     idle_s: float
     launches: tuple[Launch, ...]
+    precondition: PreconditionAsk | None = None
 
     @property
     def folder(self) -> Path:
@@ -77,7 +81,7 @@ class Block:
     @property
     def writes(self) -> bool:
         """Whether any launch can change what is on a target."""
-        return any(not launch.fio.reads_only for launch in self.launches)
+        return self.precondition is not None or any(not launch.fio.reads_only for launch in self.launches)
 
 
 def read_block_file(path: Path) -> Block:
@@ -116,6 +120,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
     if len(set(indexes)) != len(indexes):
         reader.complain("launches", "two launches with one index", "a different index for each")
     idle_s = reader.number(body, "idle_s", least=0.0, default=0.0)
+    precondition = read_precondition(body.get("precondition"), f"{where}: precondition", problems)
     if problems:
         raise BadInputError(problems)
     return Block(
@@ -123,6 +128,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
         targets=targets,
         idle_s=idle_s,
         launches=tuple(launch for launch in read if launch),
+        precondition=precondition,
         **names,
     )
 
@@ -145,6 +151,7 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
         inner.complain("switch", steps, "a list of steps")
         steps = []
     ask = read_ask(entry.get("fio"), f"{inner.where}: fio", reader.problems)
+    load = read_load(entry.get("load"), f"{inner.where}: load", reader.problems)
     switch = tuple(_step(inner.inside(f"switch[{at}]"), step) for at, step in enumerate(steps))
     if ask is None:
         return None
@@ -158,6 +165,7 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
         drives=drives,
         fio=ask,
         switch=switch,
+        load=load,
     )
 
 

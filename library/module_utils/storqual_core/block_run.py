@@ -23,18 +23,21 @@ from .counters import Meter, adapter_vectors, idle_window
 from .disk_write_ledger import Reading, read_disks, reading_of
 from .durable import replace_json
 from .errors import BadInputError, GuardRefusalError, StorqualError, ToolError
-from .fio_job import FioTarget, Variant, launch_seed
+from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
+from .fio_result import is_unable
 from .kernel_log import KernelLog
-from .launch_run import Launched, StopRequestedError, run_fio, scratch_folder
+from .launch_run import Launched, StopRequestedError, empty_folder, run_fio, scratch_folder
+from .load_run import Curve, run_to_cap
+from .open_loop import arrivals
+from .precondition_run import Preconditioner
 from .sample_record import lost_sample, make_sample
 from .spool import Spool
 
 __all__ = ["BlockEnd", "BlockRunner"]
 
 _LAUNCH_COST_S = 0.5
-# fio's words for an engine or an open flag that this target does not know
-_UNSUPPORTED = ("not loadable", "Invalid argument", "Operation not supported", "Function not implemented")
+_USUAL_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class BlockRunner:
         self._runner = runner
         self._ledger = ledger
         self._meter = Meter()
+        self._before = Preconditioner(
+            block, meter=self._meter, tell=self._tell, stopping=stopping, runner=runner, program=program
+        )
         self._log = KernelLog()
         self._targets: Mapping[str, FioTarget] = {}
         self._places: dict[str, Place] = {}
@@ -125,6 +131,7 @@ class BlockRunner:
         """With the lock and the spool: hold the targets, run, and write how it ended."""
         before: Reading | None = None
         try:
+            self._before.format(spool, self._say_ready)
             with self._resolve(self._block) as targets:
                 self._targets = targets
                 self._places = {name: place_of(target) for name, target in targets.items()}
@@ -143,9 +150,12 @@ class BlockRunner:
                         disks=before,
                     )
                 )
-                self._ready()
-                self._watch_idle()
+                self._say_ready()
                 with scratch_folder() as folder:
+                    if self._block.precondition is not None:
+                        self._aim(self._targets)
+                        self._before.run(spool, self._targets, self._places, folder)
+                    self._watch_idle()
                     end = self._launches(spool, folder)
         except GuardRefusalError as problem:
             end = BlockEnd("refused", str(problem))
@@ -179,6 +189,18 @@ class BlockRunner:
             with suppress(KeyError, TypeError):
                 return reading_of(spool.held.start["disks"])
         return self._ledger(state_dir=self._block.state_dir)
+
+    def _say_ready(self) -> None:
+        """Tell whoever started us that the drives are held; once."""
+        ready, self._ready = self._ready, lambda: None
+        ready()
+
+    def _tell(self, what: str) -> None:
+        """Say what goes on before the first launch. Raises StopRequestedError when it is to go on no more."""
+        if self._stopping():
+            raise StopRequestedError
+        body = {"block": self._block.block, "index": 0, "of": len(self._block.launches), "point": what}
+        replace_json(self._block.progress, {**body, "started": self._started}, durable=False)
 
     def _watch_idle(self) -> None:
         """What the bench does by itself, once per block: service demand is counted above it.
@@ -262,8 +284,15 @@ class BlockRunner:
         self._aim({drive: self._targets[drive] for drive in launch.drives})
         seed = launch.fio.seed or launch_seed(self._block.run, launch.point, launch.n)
         self._log.mark(f"launch {name} begins")
+        curve: Curve | None = None
         try:
-            launched, notes = self._fio(launch, seed, folder, position)
+            if launch.load is not None:
+                curve = run_to_cap(
+                    launch.load, launch.fio, lambda ask: self._fio(launch, ask, seed, folder, position)
+                )
+                launched, notes = curve.chosen, curve.notes
+            else:
+                launched, notes = self._fio(launch, launch.fio, seed, folder, position)
         except FioStuckError as problem:
             sample = lost_sample(self._block, launch, start=start, reason=str(problem))
             said = report_log(self._log, launch, start)
@@ -272,8 +301,10 @@ class BlockRunner:
         self._log.mark(f"launch {name} ends")
         said = report_log(self._log, launch, start)
         status, reason = self._judge(launch, launched)
+        arrived, kept_back = arrivals(launch.fio, len(launch.drives), launched.result)
         accounted_ns = time.monotonic_ns()
-        overhead_ns = accounted_ns - self._accounted_ns - launched.wall_ns - self._excluded_ns
+        fio_ns = launched.wall_ns if curve is None else sum(step.wall_ns for _, step in curve.runs)
+        overhead_ns = accounted_ns - self._accounted_ns - fio_ns - self._excluded_ns
         self._accounted_ns, self._excluded_ns = accounted_ns, 0
         sample, artifacts = make_sample(
             self._block,
@@ -283,16 +314,17 @@ class BlockRunner:
             seed=seed,
             status=status,
             reason=reason,
-            suspect=said.doubts,
+            suspect=[*said.doubts, *kept_back],
             notes=notes,
-            extra={"overhead_ns": overhead_ns, **self._idle},
+            extra={"overhead_ns": overhead_ns, **self._idle, **arrived, **(curve.primitives() if curve else {})},
+            beside=curve.texts() if curve else (),
         )
         spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
 
-    def _fio(self, launch: Launch, seed: int, folder: Path, position: int) -> tuple[Launched, list[str]]:
+    def _fio(self, launch: Launch, ask: FioAsk, seed: int, folder: Path, position: int) -> tuple[Launched, list[str]]:
         """Run fio; when the target cannot do what was asked, what the plan declared instead, and say so."""
-        variants = launch.fio.variants
+        variants = ask.variants
         number = self._variant.get(variants, 0)
         began = time.monotonic()
 
@@ -300,9 +332,9 @@ class BlockRunner:
             self._progress(launch, position, rate, time.monotonic() - began)
 
         while True:
-            _empty(folder)
+            empty_folder(folder)
             launched = run_fio(
-                launch.fio.using(variants[number]),
+                ask.using(variants[number]),
                 [self._targets[drive] for drive in launch.drives],
                 seed=seed,
                 folder=folder,
@@ -314,8 +346,8 @@ class BlockRunner:
             if self._stopping():
                 raise StopRequestedError
             result = launched.result
-            unable = result.status in ("refused", "io_error") and not any(result.jobs_ios)
-            if not unable or number + 1 >= len(variants) or not any(word in result.reason for word in _UNSUPPORTED):
+            unable = is_unable(result) and not any(result.jobs_ios)
+            if not unable or number + 1 >= len(variants):
                 break
             number += 1
             self._excluded_ns += launched.wall_ns
@@ -369,10 +401,5 @@ class BlockRunner:
 
 def _cost_s(launch: Launch) -> float:
     """Expected seconds of a launch."""
-    return launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S
-
-
-def _empty(folder: Path) -> None:
-    """Forget the outputs of the launch before."""
-    for path in folder.iterdir():
-        path.unlink()
+    steps = 1 if launch.load is None else _USUAL_STEPS
+    return steps * (launch.fio.ramp_s + launch.fio.runtime_s + _LAUNCH_COST_S)

@@ -19,7 +19,7 @@ from .machine import Machine
 from .private_nodes import private_nodes
 from .sysfs import pci_address, read_drives
 
-__all__ = ["Place", "Resolver", "hold_targets", "is_gone", "place_of"]
+__all__ = ["Place", "Resolver", "hold_for_format", "hold_targets", "is_gone", "place_of"]
 
 Resolver = Callable[[Block], ContextManager[Mapping[str, FioTarget]]]
 """Gives fio's targets by drive id while its context lasts; raises GuardRefusalError before anything is touched."""
@@ -60,6 +60,18 @@ def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
         }
         targets.update({name: FioTarget(name, held.member(name)) for name in sorted(members)})
         yield targets
+
+
+@contextmanager
+def hold_for_format(block: Block) -> Iterator[guard.Hold]:
+    """The guard's hold over the block's drives for a format, with the consent of the block file.
+
+    Raises GuardRefusalError, BadInputError.
+    """
+    consent = () if block.precondition is None else block.precondition.consent
+    claims = read_claims(block.targets)
+    with guard.hold(claims, purpose="format", consent=consent, state_dir=block.state_dir, run=block.run) as held:
+        yield held
 
 
 def place_of(target: FioTarget, machine: Machine | None = None) -> Place:

@@ -15,7 +15,7 @@ from typing import Any, Mapping, Sequence
 
 from .fio_document import find_document
 
-__all__ = ["SHORT_BELOW", "FioResult", "read_result"]
+__all__ = ["SHORT_BELOW", "FioResult", "is_unable", "read_result"]
 
 SHORT_BELOW = 0.9
 """A run that lasted less than this share of what was asked is short."""
@@ -23,6 +23,8 @@ SHORT_BELOW = 0.9
 _WAYS = ("read", "write", "trim", "mixed")
 _CAPPED = re.compile(r"queue depth will be capped", re.IGNORECASE)
 _NOTE_LIMIT = 20
+# fio's words for an engine or an open flag that this target does not know
+_UNSUPPORTED = ("not loadable", "Invalid argument", "Operation not supported", "Function not implemented")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class FioResult:
     suspect: tuple[str, ...] = ()
     version: str = ""
     jobs_ios: tuple[int, ...] = ()
+
+
+def is_unable(result: FioResult) -> bool:
+    """Whether fio says that this target knows no such engine or open flag."""
+    return result.status in ("refused", "io_error") and any(word in result.reason for word in _UNSUPPORTED)
 
 
 def read_result(output: str, *, exit_status: int, asked_s: float, errors: str = "") -> FioResult:

@@ -27,7 +27,7 @@ from .fio_log import per_second
 from .fio_process import FioProcess
 from .fio_result import FioResult, read_result
 
-__all__ = ["Launched", "StopRequestedError", "run_fio", "scratch_folder"]
+__all__ = ["Launched", "StopRequestedError", "empty_folder", "run_fio", "scratch_folder"]
 
 _ASK_S = 0.02
 _TICK_S = 1.0
@@ -64,6 +64,12 @@ def scratch_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def empty_folder(folder: Path) -> None:
+    """Forget the outputs of the launch before."""
+    for path in folder.iterdir():
+        path.unlink()
 
 
 def run_fio(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["format_size", "parse_duration", "parse_percent", "parse_size"]
+__all__ = ["format_duration", "format_size", "parse_duration", "parse_percent", "parse_size"]
 
 _SIZE = re.compile(r"^\s*(\d+)\s*(?:([kmgtp])?(i?b)?)?\s*$", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -42,6 +42,16 @@ def parse_duration(text: str | float) -> float:
     if match is None:
         raise ValueError(f"{text!r} is not a time such as 2s, 500ms, 5m or 2h")
     return float(match.group(1)) * _SECONDS[(match.group(2) or "").lower()]
+
+
+def format_duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.5 h`: as exactly as a plan or an estimate is."""
+    if seconds < 90:
+        return f"{max(seconds, 0.0):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    hours = f"{seconds / 3600:.1f}"
+    return f"{hours[:-2] if hours.endswith('.0') else hours} h"
 
 
 def parse_percent(text: str) -> float:

@@ -56,14 +56,19 @@ def make_sample(
     suspect: Sequence[str],
     notes: Sequence[str],
     extra: Mapping[str, Any],
+    beside: Sequence[tuple[str, str]] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The sample and its artifacts. `extra` are primitives that are not the launch's own: overhead, idle window."""
+    """The sample and its artifacts. `extra` are primitives that are not the launch's own: overhead, idle window.
+
+    `beside` are texts (with their type) of other launches that the sample rests on.
+    """
     result = launched.result
     doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
     artifacts: dict[str, str] = {}
     raw = []
     ending = "json" if result.version else "txt"
     texts = [(launched.output, ending), (launched.errors, "txt"), *((text, "log") for text in launched.logs.values())]
+    texts += beside
     for text, kind in texts:
         if text:
             name, data = evidence(text, kind)

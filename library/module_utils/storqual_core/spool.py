@@ -15,12 +15,16 @@ __all__ = ["Spool", "Spooled", "read_from", "read_spool"]
 
 
 class Spooled:
-    """What a spool held when it was opened: its first start line, its end line, the indexes of its samples."""
+    """What a spool held when it was opened: its first start line, its end line, the indexes of its samples.
+
+    `preconditioned` are the stages of preconditioning that were done.
+    """
 
     def __init__(self) -> None:
         self.start: Mapping[str, Any] | None = None
         self.end: Mapping[str, Any] | None = None
         self.done: set[int] = set()
+        self.preconditioned: set[str] = set()
         self.starts = 0
 
 
@@ -109,6 +113,8 @@ def _note(held: Spooled, line: Mapping[str, Any]) -> None:
         held.end = None
     elif kind == "end":
         held.end = line
+    elif kind == "precondition":
+        held.preconditioned.add(str(line["stage"]))
     elif kind == "sample":
         held.done.add(int(str(line["sample"]["id"]).rpartition("/")[2]))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storqual.metrics.latency import LATENCIES
+from storqual.metrics.load import LOAD
 from storqual.metrics.metric import Launch, Measured, Metric, Unavailable, Value, merged
 from storqual.metrics.processor import PROCESSOR
 from storqual.metrics.rates import RATES
@@ -13,5 +14,7 @@ from storqual.metrics.steadiness import STEADINESS
 
 __all__ = ["METRICS", "Launch", "Measured", "Metric", "Unavailable", "Value", "merged"]
 
-METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (*RATES, *LATENCIES, *PROCESSOR, *STEADINESS)}
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric for metric in (*RATES, *LATENCIES, *LOAD, *PROCESSOR, *STEADINESS)
+}
 """All metrics by name."""

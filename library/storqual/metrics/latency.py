@@ -68,10 +68,15 @@ def percentile_us(measured: Measured, share: float, way: str = "") -> float:
     raise UnavailableError("the bins are empty")
 
 
+def _loop(measured: Measured) -> str:
+    """Which loop a latency is of, where it is not the usual closed one."""
+    return "open loop, Poisson arrivals" if measured.primitives.get("open_loop") else ""
+
+
 def _mean(way: str) -> Metric:
     def function(measured: Measured) -> Value:
         total = sum(_parts(measured, way, "lat_sum_ns"))
-        return Value(total / US / sum(_parts(measured, way, "ios")))
+        return Value(total / US / sum(_parts(measured, way, "ios")), _loop(measured))
 
     needs = (f"{way}_lat_sum_ns" if way else "read_lat_sum_ns|write_lat_sum_ns",)
     return _metric(way, "mean", "Mean latency", needs, function)
@@ -79,7 +84,7 @@ def _mean(way: str) -> Metric:
 
 def _largest(way: str) -> Metric:
     def function(measured: Measured) -> Value:
-        return Value(max(_parts(measured, way, "lat_max_ns")) / US)
+        return Value(max(_parts(measured, way, "lat_max_ns")) / US, _loop(measured))
 
     needs = (f"{way}_lat_max_ns" if way else "read_lat_max_ns|write_lat_max_ns",)
     return _metric(way, "max", "Longest latency", needs, function)
@@ -89,7 +94,7 @@ def _percentile(way: str, percent: str) -> Metric:
     share = float(percent) / 100.0
 
     def function(measured: Measured) -> Value:
-        return Value(percentile_us(measured, share, way))
+        return Value(percentile_us(measured, share, way), _loop(measured))
 
     needs = (f"{way}_bins" if way else "read_bins|write_bins",)
     return _metric(way, f"p{percent}", f"p{percent} latency", needs, function)

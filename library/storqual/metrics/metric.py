@@ -96,11 +96,11 @@ def _any_of(need: str, measured: Measured) -> bool:
 
 
 _LARGEST = frozenset({"read_lat_max_ns", "write_lat_max_ns", "trim_lat_max_ns"})
-_EQUAL = frozenset({"cpu_count", "tick_ns"})
+_EQUAL = frozenset({"cpu_count", "tick_ns", "load_cap_ns", "load_share_ppm", "load_most", "open_loop"})
 
 
 def merged(launches: Iterable[Measured]) -> Launch:
-    """Several launches as one: counts, times and bins are added, maxima stay maxima, seconds follow each other.
+    """Several launches as one: counts, times and bins are added, maxima stay, seconds and steps follow each other.
 
     What one of them lacks, the merged launch lacks too: half a sum is no sum.
     """
@@ -113,6 +113,8 @@ def merged(launches: Iterable[Measured]) -> Launch:
         values = [launch.primitives[name] for launch in every]
         if isinstance(values[0], Mapping):
             primitives[name] = _added(values)
+        elif isinstance(values[0], list):
+            primitives[name] = [step for value in values for step in value]
         elif name in _LARGEST:
             primitives[name] = max(values)
         elif name not in _EQUAL:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BeforeValidator, Field
 
 from storqual.model.fields import Duration, ManyOf, Name, Percent, Text
+from storqual.model.load import Load
+from storqual.model.precondition import Precondition
 from storqual.model.shape import Shape
 from storqual.model.yaml_file import as_written
 from storqual_core.quantities import format_size, parse_size
@@ -26,6 +28,9 @@ __all__ = [
     "Workload",
     "format_level",
 ]
+
+LINEAR_TOLERANCE = 0.05
+"""Linear is at least 95 % of the share that the first level gives, as in `storqual.analysis.scaling`."""
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4"]
@@ -178,6 +183,10 @@ class Workload(Parameters):
     description: Text | None = None
     source: Text | None = None
     hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
+    load: Load | None = Field(default=None, description="raise the load until a response time is passed")
+    arrivals: Literal["closed", "poisson"] = Field(
+        default="closed", description="poisson: I/Os arrive at `rate_iops` whatever is outstanding"
+    )
     factors: Levels = Field(default={})
 
 
@@ -190,7 +199,11 @@ class Criterion(Shape):
     workloads: ManyOf[Text] = ()
     at: Levels = Field(default={})
     adapters: ManyOf[Text] = ()
-    against: Literal["baseline", "absolute", "peers", "published"] = "baseline"
+    against: Literal["baseline", "absolute", "peers", "published", "scaling"] = "baseline"
+    over: Literal["drives", "ports", "iodepth", "numjobs"] | None = Field(
+        default=None, description="against scaling: the factor in which throughput is to grow"
+    )
+    linear_to: int | None = Field(default=None, gt=1, description="against scaling: up to which level")
     margin: Percent | None = None
     indifference: Percent | None = None
     marginal: Percent | None = None
@@ -224,11 +237,15 @@ class Profile(Shape):
     sessions: int = Field(default=4, ge=2, multiple_of=2)
     launches: int = Field(default=1, gt=0, description="launches per point in one session")
     pairs: int = Field(default=2, gt=0, description="pairs per point where arms interleave inside a session")
+    until: Literal["planned", "decided"] = Field(
+        default="planned", description="decided: sessions and pairs are the most that a point may get"
+    )
     margin: Percent = 0.03
     indifference: Percent = 0.01
     marginal: Percent | None = None
     alpha: Percent = 0.05
     noise: Percent | None = Field(default=None, description="expected spread of one launch, from history or a trial")
+    precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
     budget: Duration | None = None
     block: Duration = Field(default=600.0, gt=0, description="the longest block")
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
@@ -309,6 +326,8 @@ class EffectiveCriterion:
     required: bool
     source: str
     hardware_only: str = ""
+    over: str = ""
+    linear_to: int | None = None
 
 
 def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
@@ -329,7 +348,7 @@ def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
         id=criterion.name,
         metric=criterion.metric,
         against=criterion.against,
-        margin=profile.margin if criterion.margin is None else criterion.margin,
+        margin=_margin(criterion, profile),
         indifference=_below(criterion, profile),
         marginal=profile.marginal if criterion.marginal is None else criterion.marginal,
         alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
@@ -338,7 +357,16 @@ def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
         required=criterion.required,
         source=source,
         hardware_only=criterion.hardware_only or "",
+        over=criterion.over or "",
+        linear_to=criterion.linear_to,
     )
+
+
+def _margin(criterion: Criterion, profile: Profile) -> float:
+    """The margin; of a scaling criterion it is the tolerance for what is called linear."""
+    if criterion.margin is not None:
+        return criterion.margin
+    return LINEAR_TOLERANCE if criterion.against == "scaling" else profile.margin
 
 
 def _below(criterion: Criterion, profile: Profile) -> float:

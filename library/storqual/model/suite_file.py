@@ -91,6 +91,14 @@ def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
                 yield document.problem(
                     (*place, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
                 )
+        if workload.load is not None and workload.load.parameter in workload.factors:
+            found = f"{workload.load.parameter} of {name} a factor, which its load raises"
+            yield document.problem((*place, "load"), found, "it fixed, as the load to begin with")
+        if workload.arrivals == "poisson" and workload.rate_iops is None and "rate_iops" not in workload.factors:
+            yield document.problem((*place, "arrivals"), f"no rate_iops in {name}", "how many I/Os arrive per second")
+        if workload.arrivals == "poisson" and workload.load is not None:
+            found = f"arrivals and load in {name}"
+            yield document.problem((*place, "arrivals"), found, "one of them: arrivals wait for no load")
         for told in _option_problems(workload):
             option, _, rest = told.removeprefix("options.").partition(": found ")
             found, _, expected = rest.partition(", expected ")
@@ -187,6 +195,7 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
         )
     if criterion.against == "published" and criterion.source is None:
         yield document.problem(place, f"no source for {criterion.name}", "`source`: where the figure was published")
+    yield from _scaling_problems(criterion, document, place)
     margin = criterion.margin
     if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
         yield document.problem(
@@ -214,11 +223,34 @@ def _reference_problems(criterion: Criterion, document: Document, place: Place) 
         yield document.problem((*place, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
 
 
+def _scaling_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """A scaling criterion without its factor or its level, or another with them."""
+    for name in ("over", "linear_to"):
+        given = getattr(criterion, name) is not None
+        if given and criterion.against != "scaling":
+            found = f"{name} in a criterion against {criterion.against}"
+            yield document.problem((*place, name), found, "`against: scaling`")
+        elif not given and criterion.against == "scaling":
+            expected = "the factor" if name == "over" else "the level up to which it is to be linear"
+            yield document.problem(place, f"no {name} for {criterion.name} against scaling", expected)
+
+
 def _answer_problems(
     suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, place: Place
 ) -> Iterator[str]:
     """A criterion that no sample of its workloads can ever answer: latency of writes where nothing is written."""
-    sides = {side for workload in _chosen(suite, criterion) for side in _sides(workload)}
+    chosen = _chosen(suite, criterion)
+    if criterion.against == "scaling" and criterion.over is not None and criterion.linear_to is not None:
+        levels = {level for workload in chosen for level in workload.factors.get(criterion.over, ())}
+        if criterion.linear_to not in levels or min(levels) >= criterion.linear_to:
+            known = ", ".join(str(level) for level in sorted(levels)) or "none"
+            told = f"{criterion.over} {criterion.linear_to} with levels {known}"
+            yield document.problem((*place, "linear_to"), told, "one of the levels, and a smaller one to begin with")
+    if "load_steps" in facts.needs and not all(workload is _UNREAD or workload.load for workload in chosen):
+        told = f"{facts.name}, which needs a load, for workloads without"
+        yield document.problem((*place, "metric"), told, "`workloads` whose `load` goes to a cap")
+        return
+    sides = {side for workload in chosen for side in _sides(workload)}
     for need in facts.needs:
         # alternatives of one need: `read_ios|write_ios` is answered by either
         wanted = {name.split("_")[0] for name in need.split("|") if name.startswith(("read_", "write_"))}

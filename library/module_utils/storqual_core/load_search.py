@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load to a latency cap: which load to try next, and what the curve says at a response time.
+
+A load is a number of outstanding I/Os or of issuing processes of a closed loop, in which load = rate x response time
+(Little). The ladder goes up by factors of two to four until the response time passes the cap. From there the rate is
+at its plateau, so that the load at the cap is close to cap x rate: it is tried, and the bracket is closed around it.
+
+fio's own `latency_target` is no substitute: it bounds the share of single I/Os, per job, by halving its depth, and
+reports its last window alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Mapping, Sequence
+
+__all__ = ["CLOSE", "MOST_STEPS", "LoadStep", "at_response", "next_load", "read_steps", "response_ns"]
+
+MOST_STEPS = 24
+"""Launches of a search at most: what brackets the cap closes in on it within half as many."""
+CLOSE = 1.25
+"""A bracket is narrow enough when its ends differ by this factor, or by one: between them a line will do."""
+_PPM = 1000000
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """One launch of a search: its load, I/Os per second, and response time (ns; a mean or a percentile)."""
+
+    load: int
+    rate: float
+    response_ns: float
+
+
+def next_load(steps: Sequence[LoadStep], cap_ns: float, *, least: int, most: int) -> int | None:
+    """The load to try after `steps`; None when the cap is bracketed narrowly, or is not within `least` to `most`."""
+    if not steps:
+        return least
+    if len(steps) >= MOST_STEPS:
+        return None
+    above = min((step for step in steps if step.response_ns > cap_ns), key=lambda step: step.load, default=None)
+    below = [step for step in steps if step.response_ns <= cap_ns and (above is None or step.load < above.load)]
+    if not below:
+        return None
+    low = max(below, key=lambda step: step.load)
+    expected = math.ceil(cap_ns / 1e9 * (above or low).rate)
+    if above is None:
+        ahead = min(max(expected, 2 * low.load), 4 * low.load, most)
+        return ahead if ahead > low.load else None
+    if above.load - low.load <= 1 or above.load <= CLOSE * low.load:
+        return None
+    inside = low.load < expected < above.load
+    middle = expected if inside else round(math.sqrt(low.load * above.load))
+    # a guess at the edge of the bracket would hardly narrow it
+    margin = max((above.load - low.load) // 10, 1)
+    return min(max(middle, low.load + margin), above.load - margin)
+
+
+def at_response(steps: Sequence[LoadStep], response: float) -> tuple[float, float] | None:
+    """Rate (1/s) and load at a response time (ns), between the two launches around it; None outside the curve."""
+    ordered = sorted(steps, key=lambda step: step.load)
+    for low, high in zip(ordered, ordered[1:]):
+        if low.response_ns <= response < high.response_ns:
+            share = (response - low.response_ns) / (high.response_ns - low.response_ns)
+            return low.rate + share * (high.rate - low.rate), low.load + share * (high.load - low.load)
+    if ordered and ordered[-1].response_ns == response:
+        return ordered[-1].rate, float(ordered[-1].load)
+    return None
+
+
+def response_ns(ios: int, lat_sum_ns: int, bins: Mapping[str, int], share_ppm: int) -> float | None:
+    """The mean (`share_ppm` 0) or the percentile of a launch; None without I/O, or bins that hold them all."""
+    if ios <= 0:
+        return None
+    if share_ppm == 0:
+        return lat_sum_ns / ios
+    total = sum(bins.values())
+    if total < ios:
+        return None
+    rank, seen = math.ceil(share_ppm * total / _PPM), 0
+    for edge, count in sorted((int(edge), count) for edge, count in bins.items()):
+        seen += count
+        if seen >= rank:
+            return float(edge)
+    return None
+
+
+def read_steps(entries: Sequence[Mapping[str, object]], share_ppm: int) -> tuple[LoadStep, ...]:
+    """The steps of a sample's primitive `load_steps`. Raises KeyError, TypeError or ValueError for anything else."""
+    steps = []
+    for entry in entries:
+        ios, runtime_ns = int(str(entry["ios"])), int(str(entry["runtime_ns"]))
+        bins = entry.get("bins") or {}
+        if not isinstance(bins, dict) or runtime_ns <= 0:
+            raise ValueError("a load step without a runtime, or with bins that are none")
+        response = response_ns(ios, int(str(entry["lat_sum_ns"])), bins, share_ppm)
+        if response is None:
+            raise ValueError(f"the launch at load {entry['load']} has no response time")
+        steps.append(LoadStep(int(str(entry["load"])), ios / runtime_ns * 1e9, response))
+    return tuple(steps)
