@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of a folder of run directories: SQLite, embedded, rebuilt from them at any time.
+
+A run is known by the digest of its run.json and verdict.json (which holds the digests of samples and inputs): one
+that has not changed is not read again, wherever it was moved to, and one that is gone is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.history.noise import Noise, noise_of
+from storqual.history.reference import Reading, readings_of
+from storqual.store import read_run, sha256_of
+from storqual_core.errors import BadInputError, StorqualError
+
+__all__ = ["INDEX", "History", "Updated", "open_history"]
+
+INDEX = ".history.sqlite"
+_VERSION = 1
+_TABLES = """
+CREATE TABLE run (digest TEXT PRIMARY KEY, path TEXT, name TEXT, created TEXT, suite TEXT, profile TEXT,
+                  baseline TEXT, candidate TEXT, outcome TEXT);
+CREATE TABLE criterion (digest TEXT REFERENCES run ON DELETE CASCADE, id TEXT, bench TEXT, adapter TEXT, point TEXT,
+                        metric TEXT, required INTEGER, outcome TEXT, reason TEXT, shift REAL, low REAL, high REAL);
+CREATE TABLE noise (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, adapter TEXT, point TEXT, metric TEXT,
+                    sd_pair REAL, df_pair REAL, sd_session REAL, df_session REAL);
+CREATE TABLE reference (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, drive TEXT, moment TEXT, iops REAL);
+CREATE INDEX criterion_of ON criterion (digest);
+CREATE INDEX noise_of ON noise (bench, adapter, point, metric);
+CREATE INDEX reference_of ON reference (bench, moment);
+"""
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an update found: runs that were read, known, forgotten, and those that cannot be read, with why."""
+
+    read: int
+    known: int
+    forgotten: int
+    problems: tuple[str, ...]
+
+
+class History:
+    """An open index."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def update(self, runs: Path) -> Updated:
+        """Take in every judged run directory below `runs` that is new or has changed."""
+        known = {str(row[0]): str(row[1]) for row in self._connection.execute("SELECT digest, path FROM run")}
+        seen: set[str] = set()
+        read, problems = 0, []
+        for path in sorted(file.parent for file in runs.glob("[!.]*/verdict.json")):
+            try:
+                digest = _digest(path)
+                if digest not in known and digest not in seen:
+                    self._take(path, digest)
+                    read += 1
+                elif known.get(digest) != str(path):
+                    self._connection.execute("UPDATE run SET path = ? WHERE digest = ?", (str(path), digest))
+                seen.add(digest)
+            except (StorqualError, OSError) as problem:
+                problems.append(f"{path.name}: {problem}")
+        gone = set(known) - seen
+        self._connection.executemany("DELETE FROM run WHERE digest = ?", [(digest,) for digest in gone])
+        self._connection.commit()
+        return Updated(read, len(seen) - read, len(gone), tuple(problems))
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Every run, oldest first."""
+        names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome")
+        query = "SELECT path, name, created, suite, profile, baseline, candidate, outcome FROM run ORDER BY created"
+        return [dict(zip(names, row, strict=True)) for row in self._connection.execute(query)]
+
+    def noise(self, newest: int) -> Iterator[Noise]:
+        """Noise entries of the newest runs, so many."""
+        query = (
+            "SELECT bench, adapter, point, metric, sd_pair, df_pair, sd_session, df_session FROM noise"
+            " WHERE digest IN (SELECT digest FROM run ORDER BY created DESC LIMIT ?)"
+        )
+        for row in self._connection.execute(query, (newest,)):
+            yield Noise(*row)
+
+    def readings(self) -> Iterator[Reading]:
+        """Launches on golden reference drives, oldest first, with the run they belong to."""
+        columns = "run.name, reference.bench, drive, moment, iops"
+        query = f"SELECT {columns} FROM reference JOIN run USING (digest) ORDER BY 2, moment"  # noqa: S608 - constants
+        for row in self._connection.execute(query):
+            yield Reading(*row)
+
+    def _take(self, path: Path, digest: str) -> None:
+        """Read one run into the tables, all of it or nothing."""
+        run = read_run(path)
+        verdict = _verdict(path)
+        with self._connection:
+            insert = self._connection.execute
+            arms = {name: arm.drop for name, arm in run.arms.items()}
+            created = str(run.document.get("created") or "")
+            head = (digest, str(path), run.name, created, run.suite.name, run.suite.profile)
+            insert(
+                "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?)",
+                (*head, arms.get("baseline"), arms.get("candidate"), str(verdict.get("outcome"))),
+            )
+            self._connection.executemany(
+                "INSERT INTO criterion VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                [(digest, *_row(entry)) for entry in verdict.get("criteria") or ()],
+            )
+            self._connection.executemany(
+                "INSERT INTO noise VALUES (?,?,?,?,?,?,?,?,?)", [(digest, *astuple(one)) for one in noise_of(run)]
+            )
+            self._connection.executemany(
+                "INSERT INTO reference VALUES (?,?,?,?,?)",
+                [(digest, one.bench, one.drive, one.moment, one.iops) for one in readings_of(run)],
+            )
+
+
+class open_history:  # noqa: N801 - used as a function: `with open_history(runs) as history`
+    """Open the index of a folder of runs, made anew when it is of another version or damaged.
+
+    Raises BadInputError when the folder is none, or cannot be written to.
+    """
+
+    def __init__(self, runs: Path) -> None:
+        if not runs.is_dir():
+            raise BadInputError([f"{runs}: found no folder, expected one that holds run directories"])
+        self._path = runs / INDEX
+        self._connection: sqlite3.Connection | None = None
+
+    def __enter__(self) -> History:
+        try:
+            self._connection = _sound(self._path) or _fresh(self._path)
+        except (sqlite3.Error, OSError) as problem:
+            raise BadInputError([f"{self._path}: the index cannot be written ({problem})"]) from None
+        return History(self._connection)
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _sound(path: Path) -> sqlite3.Connection | None:
+    """The index that is there; None when there is none that can be used."""
+    if not path.is_file():
+        return None
+    connection = sqlite3.connect(path)
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("SELECT count(*) FROM run").fetchone()
+    except sqlite3.DatabaseError:
+        version = None
+    if version == _VERSION:
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+    connection.close()
+    return None
+
+
+def _fresh(path: Path) -> sqlite3.Connection:
+    """A new index, empty; it appears whole or not at all."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    with closing(sqlite3.connect(draft)) as connection:
+        connection.executescript(_TABLES)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.commit()
+    draft.replace(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _digest(path: Path) -> str:
+    """What a judged run is known by."""
+    return sha256_of((path / "run.json").read_bytes() + (path / "verdict.json").read_bytes())
+
+
+def _verdict(path: Path) -> Mapping[str, Any]:
+    try:
+        verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise StorqualError(f"{path / 'verdict.json'}: found no JSON ({problem})") from None
+    if not isinstance(verdict, dict):
+        raise StorqualError(f"{path / 'verdict.json'}: found no verdict")
+    return verdict
+
+
+def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A criterion as the table has it; shifts in percent, as in the verdict."""
+    names = ("id", "bench", "adapter", "point", "metric")
+    low, high = entry.get("ci95_percent") or (None, None)
+    rest = (bool(entry.get("required")), entry.get("outcome"), entry.get("reason"), entry.get("shift_percent"))
+    return (*(entry.get(name) for name in names), *rest, low, high)

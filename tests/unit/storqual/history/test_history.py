@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of runs, noise of points, control charts."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storqual.commands.history import history_of
+from storqual.history.chart import FEWEST, control_chart
+from storqual.history.extract import extract_of
+from storqual.history.index import INDEX
+from storqual.history.noise import Noise, noise_of, pooled
+from storqual.history.reference import Reading
+from storqual.judge.history import read_histories
+from storqual.judge.verdict import judge_run
+from storqual.store import read_run
+from storqual_core.errors import BadInputError
+from tests.make_run import make_run
+
+
+def judged(folder: Path, name: str, **options: object) -> Path:
+    """A run directory with its verdict."""
+    path = make_run(folder, run=name, **options)
+    judge_run(path)
+    return path
+
+
+def test_runs_are_read_once_known_again_and_forgotten(tmp_path: Path) -> None:
+    """By digest: a copy elsewhere is known, a new verdict is read again, what is gone is gone."""
+    first, second = (judged(tmp_path, f"2026010{number}T000000Z-x-0000") for number in (1, 2))
+    assert history_of(tmp_path)["index"] == {"read": 2, "known": 0, "forgotten": 0, "problems": ()}
+    assert history_of(tmp_path)["index"] == {"read": 0, "known": 2, "forgotten": 0, "problems": ()}
+    first.rename(tmp_path / "moved")
+    shutil.rmtree(second)
+    answer = history_of(tmp_path)
+    assert answer["index"] == {"read": 0, "known": 1, "forgotten": 1, "problems": ()}
+    assert [Path(run["path"]).name for run in answer["runs"]] == ["moved"]
+    assert answer["noise"]
+
+
+def test_the_index_is_rebuilt_from_the_runs(tmp_path: Path) -> None:
+    """Deleted or damaged, it says the same again."""
+    judged(tmp_path, "20260101T000000Z-x-0000")
+    before = history_of(tmp_path)
+    for spoil in (Path.unlink, lambda path: path.write_bytes(b"no database at all" * 100)):
+        spoil(tmp_path / INDEX)
+        after = history_of(tmp_path)
+        assert after["index"]["read"] == 1
+        assert {**after, "index": None} == {**before, "index": None}
+
+
+def test_a_run_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    """It is named."""
+    judged(tmp_path, "20260101T000000Z-x-0000")
+    bad = judged(tmp_path, "20260102T000000Z-x-0000")
+    (bad / "run.json").write_text("{}", encoding="utf-8")
+    answer = history_of(tmp_path)
+    assert answer["index"]["read"] == 1
+    assert [problem.partition(":")[0] for problem in answer["index"]["problems"]] == [bad.name]
+
+
+@pytest.mark.parametrize("design", ["interleaved", "sessions"])
+def test_the_noise_of_a_point_is_what_was_planted(tmp_path: Path, design: str) -> None:
+    """Two percent per launch; a loss of the candidate is no noise."""
+    path = judged(
+        tmp_path,
+        "20260101T000000Z-x-0000",
+        design=design,
+        sessions=12,
+        launches=12 if design == "interleaved" else 1,
+        noise=0.02,
+        effect=-0.2,
+    )
+    entries = [entry for entry in noise_of(read_run(path)) if entry.metric == "iops"]
+    assert entries
+    if design == "interleaved":
+        found = [entry.sd_pair / math.sqrt(2) for entry in entries if entry.sd_pair]
+        assert {entry.df_pair for entry in entries} == {11.0}
+    else:
+        found = [entry.sd_session for entry in entries if entry.sd_session]
+        assert {entry.df_session for entry in entries} == {10.0}
+    assert 0.012 < sum(found) / len(found) < 0.028
+
+
+def test_noise_of_several_runs_is_pooled_by_degrees_of_freedom() -> None:
+    """Nine times one variance and once another."""
+    place = ("b", "a", "p", "iops")
+    (found,) = pooled([Noise(*place, 0.01, 9.0, None, 0.0), Noise(*place, 0.03, 1.0, 0.02, 2.0)])
+    assert found.sd_pair == pytest.approx(math.sqrt((9 * 1e-4 + 9e-4) / 10))
+    assert (found.df_pair, found.sd_session, found.df_session) == (10.0, 0.02, 2.0)
+
+
+def test_the_extract_is_what_the_judge_reads(tmp_path: Path) -> None:
+    """The file that a plan takes, of some benches or of all."""
+    judged(tmp_path, "20260101T000000Z-x-0000")
+    file = tmp_path / "extract.json"
+    file.write_bytes(extract_of(tmp_path))
+    histories = read_histories(file)
+    assert histories
+    assert json.loads(extract_of(tmp_path, ["nobody"]))["noise"] == []
+    with pytest.raises(BadInputError, match="found no folder"):
+        extract_of(tmp_path / "nowhere")
+
+
+def readings(values: list[float]) -> list[Reading]:
+    """Two readings for each campaign."""
+    return [
+        Reading(f"r{number:02d}", "b1", "0x5", f"2026-01-{number + 1:02d}T0{at}:00:00Z", value * (1 + 0.001 * at))
+        for number, value in enumerate(values)
+        for at in range(2)
+    ]
+
+
+def test_a_bench_out_of_control_makes_its_campaign_suspect() -> None:
+    """Ten campaigns within one percent, then one 8 % below, then one as before."""
+    usual = [1000 + 5 * (-1) ** number for number in range(10)]
+    chart = control_chart(readings([*usual, 920.0, 1000.0]))
+    assert [point.run for point in chart if point.suspect] == ["r10"]
+    assert "out of control" in chart[10].suspect
+    # the suspect one does not widen the limits of the next
+    assert chart[11].low == chart[10].low
+
+
+def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: Path) -> None:
+    """The run's own reference launches against the limits in the extract it was planned with."""
+    path = make_run(tmp_path, noise=0.003)
+    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    document["benches"]["vbench"]["reference"] = "0x5"
+    file = path / "inputs" / "history.json"
+    document["inputs"]["history"] = {"file": "inputs/history.json", "source": "runs", "sha256": "0" * 64}
+    (path / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    lines = (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    sample = json.loads(lines[0])
+    iops = sum(sample["primitives"].get(f"{way}_ios", 0) for way in ("read", "write")) / sample["runtime_s"]
+    more = json.dumps({**sample, "id": "s01-b01/900", "point": "golden_reference"}, separators=(",", ":"))
+    (path / "samples.jsonl").write_text("\n".join([*lines, more]) + "\n", encoding="utf-8")
+    for share, suspect in ((1.0, False), (1.1, True)):
+        limits = {"bench": "vbench", "drive": "0x5", "low": 0.95 * share * iops, "high": 1.05 * share * iops}
+        file.write_text(json.dumps({"schema": "storqual.history/1", "noise": [], "reference": [limits]}))
+        warnings = judge_run(path)["warnings"]
+        assert any("out of control, this campaign is suspect" in one for one in warnings) is suspect
+
+
+def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:
+    """Seven campaigns say nothing about the eighth."""
+    chart = control_chart(readings([1000.0] * (FEWEST - 1) + [10.0]))
+    assert all(point.low is None and not point.suspect for point in chart)
