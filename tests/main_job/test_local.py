@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,26 @@ def test_a_killed_job_is_resumed_and_repeats_nothing(lab: Path, tmp_path: Path) 
     assert len({(s["arm"], s["n"]) for s in samples}) == len(samples) == 6
     assert {s["status"] for s in samples} == {"ok"}
     assert (run / "verdict.json").is_file()
+
+
+def test_a_campaign_measures_until_decided(lab: Path, tmp_path: Path) -> None:
+    """Files that keep to a rate are decided soon: before the most that the profile allows, point by point."""
+    code = job(words(lab, "--suite", str(HERE / "sequential.suite.yml")), tmp_path / "log")
+    output = (tmp_path / "log").read_text(encoding="utf-8")
+    run = the_run(lab)
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert code == verdict["exit_code"], output[-2000:]
+    assert document["plan"]["looks"] == "every"
+    samples = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    launches = Counter((sample["point"], sample["arm"]) for sample in samples)
+    assert len({(s["point"], s["arm"], s["n"]) for s in samples}) == len(samples)
+    added = {event["block"] for event in events if event["kind"] == "block_planned"}
+    assert {sample["block"] for sample in samples} == {"s01-b01", *added}
+    decided = {entry["point"]: entry["outcome"] for entry in verdict["criteria"]}
+    for (point, _), number in launches.items():
+        assert number == 8 or decided[point] in ("PASS", "MARGINAL"), output[-2000:]
 
 
 def test_wrong_input_is_told_at_once_and_touches_nothing(lab: Path, tmp_path: Path) -> None:

@@ -7,17 +7,23 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.bench_program import build_program
+from storqual.campaign import RunBlock
 from storqual.collector import Collector
+from storqual.commands.next import next_command
 from storqual.follow import BlockPaths, Progress, UnreachableError, follow
 from storqual.live_line import LiveLine, describe
+from storqual.store import read_block
 from storqual_core.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 display = Display()
 
@@ -25,7 +31,10 @@ display = Display()
 class ActionModule(ActionBase):
     """Upload the bench program and the block file, start or attach, collect, and say how the block ended.
 
-    Arguments: `run` (run directory), `block` (its name), `state_dir` (on the bench), `poll_s`, `python` (the bench's
+    While the campaign's next step is one more block of the same session on the same boot, that one is measured too:
+    a campaign that is asked after every few launches would spend its time in tasks.
+
+    Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `python` (the bench's
     interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
     state folder on the control node).
     """
@@ -41,14 +50,25 @@ class ActionModule(ActionBase):
             return {**result, "changed": False, "skipped": True, "msg": "nothing is measured in check mode"}
         arguments = self._task.args
         run = Path(str(arguments["run"]))
-        block = str(arguments["block"])
+        block: str | None = str(arguments["block"])
         bench = str((task_vars or {}).get("inventory_hostname", ""))
+        disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
+        result["blocks"] = []
+        while block is not None:
+            result["blocks"].append(block)
+            result.update(self._measure(run, bench, block, disturb))
+            going_on = result.get("outcome") == "done" and not result.get("failed")
+            block = self._following(run, bench, block) if going_on else None
+        return result
+
+    def _measure(self, run: Path, bench: str, block: str, disturb: Callable[[], None]) -> dict[str, Any]:
+        """One block, from its upload to its end."""
+        arguments = self._task.args
         collector = Collector(run, bench, block)
         line = LiveLine(
             lambda text, end: display.display(text, newline=end == "\n"),
             live=os.environ.get("STORQUAL_LIVE") == "1",
         )
-        disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
 
         def show(progress: Progress | None, trouble: str) -> None:
             if trouble:
@@ -68,10 +88,10 @@ class ActionModule(ActionBase):
                 tick=disturb,
             )
         except StorqualError as problem:
-            return {**result, "failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
         finally:
             line.close()
-        result.update(changed=True, outcome=end.outcome, samples=end.samples, msg=end.message)
+        result = {"changed": True, "outcome": end.outcome, "samples": end.samples, "msg": end.message}
         if end.outcome == "died":
             collector.lose(end.message)
         if end.outcome == "refused":
@@ -80,6 +100,18 @@ class ActionModule(ActionBase):
                 # later on it is the rig that changed, such as a drive that was pulled: the verdict says so
                 result["storqual_exit_code"] = 4
         return result
+
+    def _following(self, run: Path, bench: str, block: str) -> str | None:
+        """The block that this session goes on with; None when the campaign wants something else, or cannot say."""
+        try:
+            rc, boot_id, _ = self._shell("cat /proc/sys/kernel/random/boot_id")
+            step = next_command(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
+        except StorqualError:
+            # the task that asks what is next meets the same trouble, and tells it
+            return None
+        if not isinstance(step, RunBlock) or step.resume:
+            return None
+        return step.block if step.session == read_block(run, block)["session"] else None
 
     def _shell(self, command: str) -> tuple[int, str, str]:
         """Run one command line on the bench over the connection that is open anyway."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 __all__ = ["Estimate", "LogLevels", "log_levels"]
 
@@ -56,7 +56,7 @@ class LogLevels:
 
     def quantile(self, comparisons: int = 1) -> float:
         """Student's t for a 95 % interval; with `comparisons`, for so many that hold together (Bonferroni)."""
-        return float(stats.t.ppf(1 - (1 - CONFIDENCE) / 2 / comparisons, self.df))
+        return float(special.stdtrit(self.df, 1 - (1 - CONFIDENCE) / 2 / comparisons))
 
     def estimate(self, value: float, share: float, comparisons: int = 1) -> Estimate:
         """`value` with an interval; `share` is its variance in units of that of one launch."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from storqual.analysis.estimates import Estimate, LogLevels, log_levels
 
@@ -182,9 +182,9 @@ def _refuted(data: LogLevels, plain: _Fit, bent: _Fit | None, tolerance: float) 
     variance = max(data.variance, _FLOOR**2)
     if bent is None:
         freedom = max(1, len(data.at) - 1)
-        return float(stats.f.sf(plain.squares / freedom / variance, freedom, data.df)) < _ALPHA
+        return float(special.fdtrc(freedom, data.df, plain.squares / freedom / variance)) < _ALPHA
     gain = max(plain.squares - bent.squares, 0.0)
-    return float(stats.f.sf(gain / variance, 1, data.df)) < _ALPHA / max(1, len(data.at) - 1)
+    return float(special.fdtrc(1, data.df, gain / variance)) < _ALPHA / max(1, len(data.at) - 1)
 
 
 def _knee(data: LogLevels, fit: _Fit) -> tuple[Estimate, Estimate]:

@@ -24,6 +24,9 @@ class History:
     ended: dict[str, str] = field(default_factory=dict)
     """Block -> how it ended: done, refused, stopped, lost."""
     added: list[PlannedSession] = field(default_factory=list)
+    """Sessions that were planned since the plan."""
+    more: dict[str, list[str]] = field(default_factory=dict)
+    """Session -> blocks that were planned for it since it was."""
     halt: str = ""
 
 
@@ -49,6 +52,10 @@ def _session_lost(history: History, event: Event) -> None:
 
 def _session_planned(history: History, event: Event) -> None:
     history.added.append(PlannedSession.from_json(event.fields["plan"]))
+
+
+def _block_planned(history: History, event: Event) -> None:
+    history.more.setdefault(event.text("session"), []).append(event.text("block"))
 
 
 def _block_started(history: History, event: Event) -> None:
@@ -78,6 +85,7 @@ _FOLLOW = {
     "session_started": _session_started,
     "session_lost": _session_lost,
     "session_planned": _session_planned,
+    "block_planned": _block_planned,
     "block_started": _block_started,
     "block_finished": _block_finished,
     "provision_failed": _provision_failed,

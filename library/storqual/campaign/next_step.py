@@ -10,7 +10,6 @@ from typing import Any
 from storqual.campaign.history import History, read_history
 from storqual.campaign.rest import rest_of
 from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.campaign.worth import Worth, nothing_more
 from storqual.store import Run, read_block
 from storqual.store.layout import BLOCKS
 from storqual.store.records import PlannedSession
@@ -22,8 +21,8 @@ MOST_ATTEMPTS = 3
 """How often the rest of a session is tried again when the bench is reset under it."""
 
 
-def next_step(run: Run, bench: str, *, worth: Worth = nothing_more) -> Step:
-    """What `bench` does next. Raises BadInputError when the run has no such bench.
+def next_step(run: Run, bench: str) -> Step:
+    """What is next of what is planned for `bench`. Raises BadInputError when the run has no such bench.
 
     A block that was started and has no end is given again, as the same block: it runs on without us, or its spool
     waits to be collected. A session that lost its boot goes on under a new id with the launches that have no sample.
@@ -31,19 +30,15 @@ def next_step(run: Run, bench: str, *, worth: Worth = nothing_more) -> Step:
     if bench not in run.benches:
         raise BadInputError([f"{run.path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
     history = read_history(run.events, bench)
-    sessions = [session for session in run.plan.sessions if session.bench == bench] + history.added
+    known = [session for session in run.plan.sessions if session.bench == bench] + history.added
+    sessions = [replace(s, blocks=(*s.blocks, *history.more.get(s.id, ()))) for s in known]
     if history.halt:
         return Stop(history.halt, complete=False)
     for number, session in enumerate(sessions, start=1):
         step = _step_of(run, history, session, number, len(sessions))
         if step is not None:
             return step
-    further = worth(run, bench)
-    if further is None:
-        return Stop("everything that was planned is measured", complete=True)
-    spec = _spec(run, further.session, boot=further.session.boot)
-    of = len(sessions) + 1
-    return Provision(further.session, spec, number=of, of=of, blocks=further.blocks, added=True)
+    return Stop("everything that was planned is measured", complete=True)
 
 
 def session_boot(run: Run, bench: str, session: str) -> str:

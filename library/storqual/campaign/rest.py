@@ -32,6 +32,9 @@ def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, sessi
         left.append({**launch, "index": len(left), "switch": steps})
     if not left:
         return None
+    if len(left) < len(block["launches"]):
+        # drives are preconditioned before the first launch of all
+        block = {name: value for name, value in block.items() if name != "precondition"}
     return {**block, "block": name, "session": session, "launches": left}
 
 

@@ -16,8 +16,7 @@ __all__ = ["Provision", "RunBlock", "Step", "Stop"]
 class Provision:
     """Bring the bench to the session's configuration, prove it, then record `session_started`.
 
-    `blocks` are files that the session needs and that may not be written yet; `added` says that the session is none
-    of the plan but was found worth measuring since.
+    `blocks` are files that the session needs and that may not be written yet.
     """
 
     session: PlannedSession
@@ -25,7 +24,6 @@ class Provision:
     number: int
     of: int
     blocks: tuple[Mapping[str, Any], ...] = ()
-    added: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What `storqual next --json` prints."""

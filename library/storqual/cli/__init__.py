@@ -28,6 +28,7 @@ _COMMANDS = {
     "events": "storqual.cli.bookkeeping",
     "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",
+    "history": "storqual.cli.history",
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "keywords": "storqual.cli.robot",

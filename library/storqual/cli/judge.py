@@ -3,42 +3,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
+from storqual.text_safety import terminal_text
+
+if TYPE_CHECKING:
+    from storqual.commands.rejudge import Rejudged
 
 __all__ = ["judge_command", "publish_command"]
 
 
 @click.command("judge")
-@run_argument
+@click.argument(
+    "runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False)
+)
 @click.option("--suite", type=click.Path(path_type=Path, exists=True), help="Judge by this suite's criteria instead.")
 @click.option("--gate", type=click.Path(path_type=Path, exists=True), help="Judge by this gate policy instead.")
 @click.option("--waivers", type=click.Path(path_type=Path, exists=True), help="Accepted failures.")
 @click.option("--as-of", type=click.DateTime(), help="Judge as if it were this time (UTC): waivers expire.")
 @as_json
 def judge_command(
-    run: Path, suite: Path | None, gate: Path | None, waivers: Path | None, as_of: datetime | None, as_json: bool
+    runs: tuple[Path, ...],
+    suite: Path | None,
+    gate: Path | None,
+    waivers: Path | None,
+    as_of: datetime | None,
+    as_json: bool,
 ) -> int:
     """Judge a run; the exit code is the gate's. Other limits never overwrite a finished verdict.
+
+    Of several runs, or a folder of them, it tells which drops would now fail; the exit code is then 1 if any does,
+    else 2 if any could not be judged.
 
     \b
     Examples:
       storqual judge runs/20261121T101500Z-adapter-4f2a
       storqual judge runs/20261121T101500Z-adapter-4f2a --suite stricter.suite.yml --json
+      storqual judge runs --suite stricter.suite.yml
     """
+    from storqual.commands.rejudge import Rules, is_folder_of_runs, rejudge, runs_below
     from storqual.judge.verdict import judge_run
     from storqual.report.summary import print_summary
 
-    verdict = judge_run(run, suite=suite, gate=gate, waivers=waivers, as_of=as_of)
+    if len(runs) > 1 or is_folder_of_runs(runs[0]):
+        done = rejudge(runs_below(runs), Rules(suite, gate, waivers, as_of))
+        if as_json:
+            print_json([one.to_json() for one in done])
+        else:
+            _print_many(done)
+        codes = {one.exit_code for one in done}
+        return next((code for code in (1, 2) if code in codes), max(codes))
+    verdict = judge_run(runs[0], suite=suite, gate=gate, waivers=waivers, as_of=as_of)
     if as_json:
         print_json(verdict)
     else:
         print_summary(verdict, None, None)
     return int(verdict["exit_code"])
+
+
+def _print_many(done: Sequence[Rejudged]) -> None:
+    """A line for each run, and below it what fails now and did not before."""
+    for one in done:
+        became = f"{one.before or 'not judged'} -> {one.now or 'cannot be judged'}"
+        click.echo(terminal_text(f"{became:<30}{one.run}  {one.candidate}"))
+        for line in one.turned or ((one.problem,) if one.problem else ()):
+            click.echo(terminal_text(f"    {line}"))
+    failing = sorted({one.candidate for one in done if one.turned})
+    click.echo(terminal_text(f"would now fail: {', '.join(failing) or 'none'}"))
 
 
 @click.command("publish")

@@ -33,7 +33,15 @@ __all__ = ["plan_command"]
 @click.option("--adapters", help="Only these adapters, separated by commas.")
 @click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option("--budget", help="Bench time to plan within, such as 2h; required criteria come first.")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, exists=True),
+    help="Noise of earlier runs: their folder, or an extract.",
+)
+@click.option(
+    "--budget", help="Bench time, such as 2h: measure until decided or until it ends, required criteria first."
+)
+@click.option("--consent", default="", help="What a claim does not cover: WWN tails, separated by commas.")
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
 )
@@ -52,7 +60,9 @@ def plan_command(
     adapters: str | None,
     seed: int | None,
     limit: str | None,
+    history: Path | None,
     budget: str | None,
+    consent: str,
     runs: Path,
     dry_run: bool,
     resume: Path | None,
@@ -65,6 +75,7 @@ def plan_command(
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --json
       storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
+      storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
     """
     from storqual.commands.plan import PlanRequest, check_resume, plan_run
 
@@ -86,7 +97,9 @@ def plan_command(
             limit=limit,
             adapters=tuple(adapters.split(",")) if adapters else None,
             seed=seed,
-            budget=parse_duration(budget) if budget else None,
+            budget=_seconds(budget) if budget else None,
+            history=history,
+            consent=tuple(word for word in consent.split(",") if word),
         )
         planned = plan_run(request, runs.resolve(), write=not dry_run)
         answer = planned.to_json()
@@ -98,9 +111,26 @@ def plan_command(
         _print(answer)
 
 
+def _seconds(budget: str) -> float:
+    try:
+        return parse_duration(budget)
+    except ValueError as problem:
+        raise BadInputError([f"--budget: {problem}"]) from None
+
+
 def _benches(run: Path) -> dict[str, Any]:
     """The benches as the plan read them: their device strings are what devices say, never templates."""
     return dict(json.loads((run / "inputs" / "inventory.json").read_text(encoding="utf-8")))
+
+
+def _until(answer: dict[str, Any]) -> str:
+    """How a campaign ends."""
+    if answer["until"] == "planned":
+        return f" in {answer['sessions']} sessions"
+    most = (
+        f"a point is expected to take {answer['expected_units']} of at most {answer['most_units']} {answer['unit']}"
+    )
+    return f" until decided; {most}"
 
 
 def _print(answer: dict[str, Any]) -> None:
@@ -110,7 +140,7 @@ def _print(answer: dict[str, Any]) -> None:
         seen = answer["detectable_percent"]
         pairs += [
             ("points", f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"),
-            ("bench time", f"{answer['expected_seconds'] / 60:.0f} min in {answer['sessions']} sessions"),
+            ("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"),
             ("margin", f"{answer['margin_percent']:g} %"),
             ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
         ]

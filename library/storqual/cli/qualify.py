@@ -40,6 +40,12 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option("--adapters", help="Only these adapters, separated by commas.")
 @click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, exists=True),
+    help="Noise of earlier runs: their folder, or an extract.",
+)
+@click.option("--budget", help="Bench time, such as 2h: measure until decided or until it ends.")
 @click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas.")
 @click.option(
     "--waivers",
@@ -59,6 +65,8 @@ def qualify_command(
     adapters: str | None,
     seed: int | None,
     limit: str | None,
+    history: Path | None,
+    budget: str | None,
     consent: str | None,
     waivers: Path | None,
     verbose: int,
@@ -74,6 +82,7 @@ def qualify_command(
       storqual qualify -i inventories/virtual --baseline stable --candidate backport --suite adapter --profile quick
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --profile quick
       storqual qualify -i inventories/virtual_methods --candidate stable --suite qla1040-adapters
+      storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
     from storqual.model import load_waivers
@@ -94,6 +103,7 @@ def qualify_command(
         if missing:
             raise BadInputError(missing)
         chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
+        chosen |= {"budget": budget, "history": None if history is None else str(history.resolve())}
         variables = {**asked, **{name: value for name, value in chosen.items() if value is not None}}
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():

@@ -26,6 +26,10 @@ class Planned:
     sessions: int
     launches: int
     expected_seconds: float
+    until: str
+    unit: str
+    expected_units: int
+    most_units: int
     detectable: float | None
     margin: float
     warnings: tuple[str, ...]
@@ -42,6 +46,10 @@ class Planned:
             "sessions": self.sessions,
             "launches": self.launches,
             "expected_seconds": self.expected_seconds,
+            "until": self.until,
+            "unit": self.unit,
+            "expected_units": self.expected_units,
+            "most_units": self.most_units,
             "detectable_percent": None if self.detectable is None else round(100 * self.detectable, 3),
             "margin_percent": round(100 * self.margin, 3),
             "warnings": list(self.warnings),
@@ -65,6 +73,10 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
         sessions=len(plan["sessions"]),
         launches=plan["launch_count"],
         expected_seconds=plan["expected_seconds"],
+        until="decided" if plan["looks"] == "every" else "planned",
+        unit="pairs" if plan["design"] == "interleaved" else "sessions of each arm",
+        expected_units=plan["expected_units"],
+        most_units=max(bench.effort.most for bench in campaign.benches),
         detectable=plan["detectable"],
         margin=plan["margin"],
         warnings=campaign.warnings,

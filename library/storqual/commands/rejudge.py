@@ -13,7 +13,7 @@ from typing import Any
 from storqual.judge.verdict import judge_run
 from storqual_core.errors import BadInputError, StorqualError
 
-__all__ = ["Rejudged", "Rules", "rejudge", "runs_below"]
+__all__ = ["Rejudged", "Rules", "is_folder_of_runs", "rejudge", "runs_below"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Rejudged:
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
         return asdict(self)
+
+
+def is_folder_of_runs(path: Path) -> bool:
+    """Whether a folder is no run directory itself and holds some."""
+    return not (path / "run.json").is_file() and any(path.glob("[!.]*/run.json"))
 
 
 def runs_below(paths: Iterable[Path]) -> list[Path]:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control chart of a bench: does its golden reference do what it always did.
 
-An individuals chart (Shewhart; Montgomery, Introduction to Statistical Quality Control, 6.4) of one value per
-campaign, the mean of its readings: limits are 2.66 mean moving ranges about the mean, from the campaigns before the
+An individuals chart of one value per campaign, the mean of its readings. Limits come from the campaigns before the
 one that is looked at. Within a campaign the readings say nothing about campaigns.
 """
 
@@ -10,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from storqual.history.reference import Reading
+from storqual.statistics.control import individuals
 
-__all__ = ["FEWEST", "ChartPoint", "control_chart", "limits_after"]
+__all__ = ["ChartPoint", "control_chart", "limits_after"]
 
-FEWEST = 8
-"""Campaigns from which limits mean something."""
-_FACTOR = 2.66
-_SMALLEST_RANGE = 0.0005
-"""Mean moving range, as a share of the mean, below which no bench is believed to repeat."""
+_SMALLEST_REACH = 0.0015
+"""Half width of the limits, as a share of the centre, below which no bench is believed to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +77,11 @@ def limits_after(readings: Iterable[Reading]) -> dict[tuple[str, str], tuple[flo
 
 
 def _limits(values: list[float]) -> tuple[float | None, float | None]:
-    if len(values) < FEWEST:
+    """Limits from campaigns that were in control; None while there are too few."""
+    if not values:
         return None, None
-    mean = sum(values) / len(values)
-    moving = sum(abs(b - a) for a, b in pairwise(values)) / (len(values) - 1)
-    reach = _FACTOR * max(moving, _SMALLEST_RANGE * mean)
-    return mean - reach, mean + reach
+    chart = individuals(values)
+    if chart.limits is None:
+        return None, None
+    reach = max(chart.limits[1] - chart.centre, _SMALLEST_REACH * chart.centre)
+    return chart.centre - reach, chart.centre + reach

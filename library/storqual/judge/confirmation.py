@@ -20,13 +20,7 @@ PURPOSE = "confirm"
 
 def confirming_sessions(run: Run) -> frozenset[tuple[str, str]]:
     """Sessions (bench, session) whose plan says `purpose: confirm`."""
-    planned = [*run.document["plan"]["sessions"]]
-    planned += [event.fields["plan"] for event in run.events if event.kind == "session_planned"]
-    return frozenset(
-        (str(session.get("bench")), str(session.get("id")))
-        for session in planned
-        if isinstance(session, dict) and session.get("purpose") == PURPOSE
-    )
+    return frozenset((session.bench, session.id) for session in run.sessions if session.purpose == PURPOSE)
 
 
 def confirm(

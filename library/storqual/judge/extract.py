@@ -77,7 +77,9 @@ def extract(
         if names is None:
             continue
         place = places.setdefault(key, Place())
-        arms = place.fresh if (sample.bench, sample.session) in confirming else place.arms
+        # a session that was lost goes on as `<session>.<attempt>`
+        fresh = (sample.bench, sample.session.partition(".")[0]) in confirming
+        arms = place.fresh if fresh else place.arms
         arms[sample.arm].append(_launch(sample, names))
     for place in places.values():
         for launches in (*place.arms.values(), *place.fresh.values()):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,8 +24,9 @@ __all__ = ["Need", "needs"]
 class Need:
     """A required criterion that is not decided yet.
 
-    `more`: `units` further pairs (sessions of each arm) will decide it at this noise and shift. `confirm`: it failed
-    and wants as many fresh ones as it took. Needs are listed with what is decided soonest first.
+    `more`: `units` further pairs (sessions of each arm) will decide it at this noise and shift. `confirm`: it failed,
+    and fresh ones will decide whether it does so again: as many as it took, or, when there are some already, as
+    those ask for. `used` is how many there are. Needs are listed with what is decided soonest first.
     """
 
     point: PlannedPoint
@@ -33,6 +34,7 @@ class Need:
     what: Literal["more", "confirm"]
     unit: str
     units: int
+    used: int
 
 
 def needs(run: Run, bench: str | None = None) -> list[Need]:
@@ -52,18 +54,44 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
     ]
     histories = read_histories(_history(run))
     answers = answer(questions, "every", histories)
-    confirming = [question.place.confirming() for question in questions]
-    found = [need for need in map(_need, questions, answers, [place is not None for place in confirming]) if need]
-    return sorted(found, key=lambda need: (need.units, need.point.key, need.criterion))
+    failed = [
+        (question, first) for question, first in zip(questions, answers, strict=True) if first.outcome == "FAIL"
+    ]
+    fresh = [replace(question, place=place) for question, _ in failed if (place := question.place.confirming())]
+    again = dict(zip(map(_name, fresh), zip(fresh, answer(fresh, "every", histories), strict=True), strict=True))
+    found = [_more(question, first) for question, first in zip(questions, answers, strict=True)]
+    found += [_confirm(question, first, again.get(_name(question))) for question, first in failed]
+    return sorted(filter(None, found), key=lambda need: (need.units, need.point.key, need.criterion))
 
 
-def _need(question: Question, judged: Judged, measured_afresh: bool) -> Need | None:
-    rule = question.criterion
-    if judged.outcome == "FAIL" and not measured_afresh:
-        return Need(question.point, rule.id, "confirm", judged.unit, max(judged.units, 1))
-    if judged.outcome == "INCONCLUSIVE":
-        return Need(question.point, rule.id, "more", judged.unit, max(judged.wanted, 1))
-    return None
+def _name(question: Question) -> tuple[tuple[str, str, str], str]:
+    return question.point.key, question.criterion.id
+
+
+def _used(question: Question) -> int:
+    """Complete pairs at a point, or sessions that both arms have."""
+    arms = [question.place.of(arm) for arm in ("baseline", "candidate")]
+    if question.by_session:
+        return min(len({launch.session for launch in arm}) for arm in arms)
+    return min(map(len, arms))
+
+
+def _more(question: Question, judged: Judged) -> Need | None:
+    """What an undecided criterion needs."""
+    if judged.outcome != "INCONCLUSIVE":
+        return None
+    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), _used(question))
+
+
+def _confirm(question: Question, first: Judged, again: tuple[Question, Judged] | None) -> Need | None:
+    """What a criterion that failed needs, from its answer on fresh launches (None: there are none)."""
+    if again is None:
+        return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), 0)
+    fresh, second = again
+    if second.outcome != "INCONCLUSIVE":
+        return None
+    wanted = max(second.wanted, 1)
+    return Need(question.point, question.criterion.id, "confirm", second.unit, wanted, _used(fresh))
 
 
 def _gate(run: Run) -> Gate:

@@ -9,6 +9,7 @@ from storqual.judge.against_baseline import Histories, judge_against_baseline
 from storqual.judge.against_counts import judge_counts
 from storqual.judge.against_limits import judge_against_limits
 from storqual.judge.against_peers import judge_against_peers
+from storqual.judge.against_scaling import judge_against_scaling
 from storqual.judge.extract import Launch
 from storqual.judge.question import Judged, Question
 from storqual.statistics.analysis import Looks
@@ -34,6 +35,8 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
             answers[index] = judge_against_peers(question, metric)
+        elif question.criterion.against == "scaling":
+            answers[index] = judge_against_scaling(question, metric)
         elif question.criterion.against != "baseline":
             answers[index] = Judged("ERROR", f"a criterion against {question.criterion.against!r} cannot be judged")
         elif metric.kind == "count":

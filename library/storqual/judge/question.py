@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from storqual.judge.extract import Launch, Place
+from storqual.judge.extract import Key, Launch, Place
 from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
 from storqual.model.suite import EffectiveCriterion
 from storqual.store import PlannedPoint
+
+if TYPE_CHECKING:
+    from storqual.judge.curves import Curve
 
 __all__ = ["Judged", "Question", "Unit", "finite", "missing", "units_of"]
 
@@ -26,6 +30,10 @@ class Question:
     peers: tuple[tuple[str, Place], ...] = ()
     excused: str = ""
     """Why this bench cannot stand for what the criterion is about."""
+    curve: Curve | None = None
+    """For a criterion on scaling: the points that differ from this one in the factor alone, ..."""
+    places: Mapping[Key, Place] = field(default_factory=dict, repr=False)
+    """... and where their launches are."""
 
     @property
     def metric(self) -> Metric | None:

@@ -78,7 +78,7 @@ def _spoils(event: Event) -> str:
 
 def _shared_boots(run: Run) -> list[str]:
     """Sessions of a drop that costs a reboot must not share a boot: one session would be counted as two."""
-    costly = {(session.bench, session.id) for session in run.plan.sessions if session.change == "reboot"}
+    costly = {(session.bench, session.id) for session in run.sessions if session.change == "reboot"}
     boots: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for event in run.events:
         if event.kind == "session_started" and event.bench and (event.bench, event.text("session")) in costly:

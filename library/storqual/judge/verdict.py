@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from storqual.judge.confirmation import confirm, confirming_sessions
+from storqual.judge.control import out_of_control
+from storqual.judge.curves import curves_of
 from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
 from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
@@ -23,6 +25,9 @@ from storqual.judge.point import answer
 from storqual.judge.question import Question
 from storqual.judge.rig import log_findings, rig_problems, sectors_outside, unfinished_blocks
 from storqual.judge.samples import stream
+from storqual.judge.steadiness import unsteady_benches, with_steadiness
+from storqual.judge.time_needed import with_time_needed
+from storqual.judge.transients import short_ramps
 from storqual.judge.waive import apply_waivers
 from storqual.metrics import METRICS
 from storqual.model import load_gate, load_suite, load_waivers
@@ -93,10 +98,14 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
     accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
     seen: set[tuple[Key, str]] = set()
-    questions = questions_of(run, rules, policy, _watched(stream(run.path), seen))
+    asked = gather(run, rules, policy, _watched(stream(run.path), seen))
+    questions = asked.questions
     looks, histories = looks_of(run), read_histories(files.get("history"))
     judged = confirm(questions, answer(questions, looks, histories), looks, histories)
     judged = corrected(questions, judged)
+    unsteady = unsteady_benches(run)
+    judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
+    judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings = log_findings(run)
     said = [said_of(question, findings) for question in questions]
     days = policy.baseline_max_age_days
@@ -128,12 +137,33 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
         "sectors_written_outside_claims": sectors_outside(run),
-        "warnings": [*rig, *unfinished_blocks(run), *warnings, *_same_build(run)],
+        "warnings": [
+            *(f"{bench}: {told}" for bench, told in unsteady.items()),
+            *out_of_control(run, files.get("history")),
+            *short_ramps(asked.places),
+            *rig,
+            *unfinished_blocks(run),
+            *warnings,
+            *_same_build(run),
+        ],
     }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a run: questions, and where the launches of its points are."""
+
+    questions: list[Question]
+    places: Mapping[Key, Place]
 
 
 def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]) -> list[Question]:
     """Every criterion at every planned point, with the launches that can answer it."""
+    return gather(run, rules, policy, samples).questions
+
+
+def gather(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]) -> Asked:
+    """The questions and what they are asked of."""
     profile = rules.profile_name(run.suite.profile if run.suite.profile in rules.profiles else None)
     designs = run.document["plan"].get("designs") or {}
     points = [point for point in run.plan.points if not point.skipped]
@@ -147,6 +177,9 @@ def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]
     if any(one.against == "peers" for criteria in asked for one in criteria):
         for (bench, adapter, name), place in places.items():
             peers[(bench, name)].append((adapter, place))
+    scaled = any(one.against == "scaling" for criteria in asked for one in criteria)
+    curves = curves_of(points) if scaled else []
+    on_curve = {(point.key, curve.over): curve for curve in curves for point in curve.points.values()}
     found = []
     for point, criteria in zip(points, asked, strict=True):
         kind = (designs.get(point.bench) or {}).get("kind", run.plan.design)
@@ -156,8 +189,14 @@ def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
             emulated = run.benches[point.bench].get("kind") != "hardware"
             excused = f"needs hardware: {one.hardware_only}" if one.hardware_only and emulated else ""
-            found.append(Question(point, one, place, kind == "sessions", beside, excused))
-    return found
+            question = Question(point, one, place, kind == "sessions", beside, excused)
+            if one.against == "scaling":
+                if point.factors.get(one.over) != one.linear_to:
+                    # it is asked once for a curve: at the level that it names
+                    continue
+                question = replace(question, curve=on_curve.get((point.key, one.over)), places=places)
+            found.append(question)
+    return Asked(found, places)
 
 
 def looks_of(run: Run) -> Looks:

@@ -200,7 +200,7 @@ class Criterion(Shape):
     at: Levels = Field(default={})
     adapters: ManyOf[Text] = ()
     against: Literal["baseline", "absolute", "peers", "published", "scaling"] = "baseline"
-    over: Literal["drives", "ports", "iodepth", "numjobs"] | None = Field(
+    over: Literal["adapters", "ports", "drives", "numjobs", "iodepth"] | None = Field(
         default=None, description="against scaling: the factor in which throughput is to grow"
     )
     linear_to: int | None = Field(default=None, gt=1, description="against scaling: up to which level")

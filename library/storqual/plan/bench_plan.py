@@ -9,14 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.campaign.effort import Effort
 from storqual.model.drop import Drop
 from storqual.model.inventory import Bench
 from storqual.model.suite import Profile, Suite, applies
-from storqual.plan.arms import undeclared
+from storqual.plan.arms import switch_steps, undeclared
 from storqual.plan.blocks import block_file, cut, order_launches
-from storqual.plan.budget import costs_of, session_seconds
+from storqual.plan.budget import (
+    NOTHING_KNOWN,
+    Costs,
+    KnownNoise,
+    costs_of,
+    detectable_loss,
+    expected_units,
+    first_part,
+    session_seconds,
+)
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.points import Cell, cells, drives_for, shortage, team
+from storqual.plan.precondition import precondition_seconds, with_precondition
+from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
     Configuration,
@@ -47,7 +59,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """Everything that is planned for a bench."""
+    """Everything that is planned for a bench. `seconds` is until all points are decided, or all is measured."""
 
     bench: Bench
     under_test: tuple[str, ...]
@@ -60,6 +72,10 @@ class BenchPlan:
     seconds: float
     measuring_seconds: float
     launches: int
+    expected_units: int
+    detectable: float
+    effort: Effort
+    switches: Mapping[str, Mapping[str, list[dict[str, Any]]]]
 
 
 def adapters_under_test(
@@ -138,8 +154,14 @@ def plan_bench(
     seed: int,
     by_sessions: bool,
     prefix: str,
+    known: KnownNoise = NOTHING_KNOWN,
+    consent: tuple[str, ...] = (),
 ) -> BenchPlan:
-    """Sessions and blocks of one bench; `drops` by arm, `prefix` keeps ids of several benches apart."""
+    """Sessions and blocks of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
+
+    A profile that measures until decided has only its first part planned here; the rest follows from what is seen.
+    `known` is the spread of a launch and of a session's mean, as far as history knows them.
+    """
     vary = _levels(suite)
     slow, instant = split(vary)
     configurations = {
@@ -157,21 +179,37 @@ def plan_bench(
     baseline = first["baseline"].resolved if "baseline" in first else None
     design = design_of(baseline, first["candidate"].resolved, by_sessions=by_sessions)
     costs = costs_of(bench.kind, profile)
-    sessions, blocks = [], []
+    # without a second arm there is nothing to decide
+    part = profile if design.kind == "single" else first_part(profile)
+    interleaved = design.kind == "interleaved"
+    sessions: list[PlannedSession] = []
+    blocks: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
     seconds = measuring = 0.0
-    for session in plan_sessions(design, slow, profile.sessions, prefix):
+    for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
-        launches = order_launches(session, choice.placed, profile, seed=seed, done=done, quick=instant)
+        launches = order_launches(session, choice.placed, part, seed=seed, done=done, quick=instant)
         for arm in session.arms:
-            launched[f"{arm}/{session.slow}"] += profile.pairs if len(session.arms) > 1 else profile.launches
+            launched[f"{arm}/{session.slow}"] += part.pairs if len(session.arms) > 1 else part.launches
         parts = list(cut(launches, profile, costs.launch))
         names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
-        blocks += [
-            block_file(run, name, session.id, bench, part, profile, configurations=configurations, layouts=layouts)
-            for name, part in zip(names, parts, strict=True)
+        made = [
+            block_file(
+                run,
+                name,
+                session.id,
+                bench,
+                launched_here,
+                profile,
+                configurations=configurations,
+                layouts=layouts,
+            )
+            for name, launched_here in zip(names, parts, strict=True)
         ]
+        if profile.precondition is not None and not sessions and made:
+            made = with_precondition(bench, made, profile.precondition, consent)
+        blocks += with_reference(bench, made, len(sessions) + 1)
         sessions.append(
             PlannedSession(
                 id=session.id,
@@ -184,9 +222,17 @@ def plan_bench(
                 blocks=tuple(names),
             )
         )
-        took = session_seconds(session.change if sessions[1:] else "none", map(len, parts), profile, costs)
+        steps = [sum(launch.steps for launch in launched_here) for launched_here in parts]
+        took = session_seconds(session.change if sessions[1:] else "none", steps, profile, costs)
         seconds += took
-        measuring += sum(len(part) for part in parts) * (profile.ramp + profile.runtime)
+        measuring += sum(steps) * (profile.ramp + profile.runtime)
+    # what is planned here is the first part of what it will take
+    planned_units = part.pairs if interleaved else part.sessions // 2
+    noise = known.launch if interleaved else known.session
+    expected = planned_units
+    if design.kind != "single":
+        expected = expected_units(bench.kind, profile, interleaved=interleaved, noise=noise)
+    factor = max(expected / planned_units, 1.0)
     return BenchPlan(
         bench=bench,
         under_test=tuple(under_test),
@@ -196,9 +242,13 @@ def plan_bench(
         blocks=tuple(blocks),
         specs={name: _spec(c, first, bench, under_test, design) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
-        seconds=seconds,
-        measuring_seconds=measuring,
+        seconds=factor * seconds + precondition_seconds(bench, under_test, profile.precondition),
+        measuring_seconds=factor * measuring,
         launches=sum(len(block["launches"]) for block in blocks),
+        expected_units=expected,
+        detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
+        effort=_effort(design, choice.placed, profile, costs),
+        switches=_switches(configurations),
     )
 
 
@@ -210,6 +260,37 @@ def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
 def _unfit(bench: Bench, cell: Cell) -> str:
     """Why an emulated bench cannot stand for the hardware that a workload is about; empty when it can."""
     return f"needs hardware: {cell.hardware_only}" if cell.hardware_only and bench.kind != "hardware" else ""
+
+
+def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:
+    """What more of it costs, for the campaign that goes on from the plan."""
+    by_session = design.kind == "sessions"
+    steps = sum(one.cell.pattern.steps for one in placed) / max(len(placed), 1)
+    return Effort(
+        by_session=by_session,
+        launch_s=steps * (profile.ramp + profile.runtime + costs.launch),
+        block_s=2 * profile.idle + 1.0,
+        session_s=costs.change.get(design.change, 0.0) + costs.session,
+        most=profile.sessions // 2 if by_session else profile.pairs,
+        launches=profile.launches,
+        longest_block_s=profile.block,
+        budget_s=profile.budget if profile.until == "decided" else None,
+    )
+
+
+def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What sets a drive to a configuration, whichever it was in before; by configuration and drive."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for name, wanted in configurations.items():
+        for drive in wanted.resolved.drive:
+            steps = {
+                tuple(step["read_back"]): step
+                for other in configurations.values()
+                for step in switch_steps(other.resolved, wanted.resolved, [drive])
+            }
+            if steps:
+                found.setdefault(name, {})[drive] = list(steps.values())
+    return found
 
 
 def _cell_count(profile: Profile, adapters: int) -> int | None:

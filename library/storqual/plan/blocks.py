@@ -37,6 +37,11 @@ class Launch:
         """The point's name."""
         return self.placed.cell.name
 
+    @property
+    def steps(self) -> int:
+        """How many fio processes it is expected to take."""
+        return self.placed.cell.pattern.steps
+
 
 def order_launches(
     session: SessionPlan,
@@ -78,7 +83,7 @@ def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Ite
     """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each."""
     block: list[Launch] = []
     for launch in launches:
-        full = seconds_of(len(block) + 1, profile, launch_cost) > profile.block
+        full = seconds_of(sum(one.steps for one in [*block, launch]), profile, launch_cost) > profile.block
         if block and full and launch.group != block[-1].group:
             yield block
             block = []
@@ -87,9 +92,9 @@ def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Ite
         yield block
 
 
-def seconds_of(launches: int, profile: Profile, launch_cost: float) -> float:
-    """Expected seconds of a block of so many launches, its idle window and start included."""
-    return launches * (profile.ramp + profile.runtime + launch_cost) + 2 * profile.idle + 1.0
+def seconds_of(steps: int, profile: Profile, launch_cost: float) -> float:
+    """Expected seconds of a block of so many fio processes, its idle windows and start included."""
+    return steps * (profile.ramp + profile.runtime + launch_cost) + 2 * profile.idle + 1.0
 
 
 def block_file(
@@ -135,6 +140,7 @@ def block_file(
                 "n": launch.n,
                 "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
+                **_load(launch),
                 "switch": list(steps.values()),
             }
         )
@@ -178,6 +184,14 @@ def claim(drive: Drive) -> dict[str, Any]:
 
 _LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
 """Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
+
+
+def _load(launch: Launch) -> dict[str, Any]:
+    """The search of a launch that goes to a latency cap, from its pattern's own load on."""
+    pattern = launch.placed.cell.pattern
+    if pattern.load is None:
+        return {}
+    return {"load": pattern.load.to_block(int(pattern.values[pattern.load.parameter]))}
 
 
 def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:

@@ -6,10 +6,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from storqual.model.suite import Profile
 
-__all__ = ["Costs", "costs_of", "detectable_loss", "session_seconds"]
+__all__ = [
+    "FIRST_PAIRS",
+    "NOTHING_KNOWN",
+    "Costs",
+    "KnownNoise",
+    "costs_of",
+    "detectable_loss",
+    "expected_units",
+    "first_part",
+    "session_seconds",
+    "sized",
+    "within",
+]
+
+FIRST_PAIRS = 4
+"""Pairs before the first look of a campaign that measures until decided: with fewer there is hardly a decision."""
+FIRST_SESSIONS = 4
+"""The same in sessions of both arms: two of each is the least that shows what a boot does."""
+LAUNCH_PER_COST = 1.5
+SHORTEST_LAUNCH_S, LONGEST_LAUNCH_S = 2, 60
+MOST_PAIRS, MOST_SESSIONS = 48, 12
+"""The horizons of `storqual.statistics.levels`: beyond them a look is hardly ever the one that decides."""
 
 _KINDS: Mapping[str, Mapping[str, float]] = {
     # seconds of each change, of one launch beyond ramp and runtime, and of provisioning and collecting a session
@@ -20,6 +42,17 @@ _KINDS: Mapping[str, Mapping[str, float]] = {
 
 _LAUNCH_NOISE = {"virtual": 0.02, "hardware": 0.01, "local": 0.05}
 _SESSION_NOISE = {"virtual": 0.01, "hardware": 0.01, "local": 0.02}
+
+
+@dataclass(frozen=True)
+class KnownNoise:
+    """Spread of one launch, and of a session's mean, in earlier campaigns on a bench; None: not known."""
+
+    launch: float | None = None
+    session: float | None = None
+
+
+NOTHING_KNOWN = KnownNoise()
 
 
 @dataclass(frozen=True)
@@ -40,32 +73,96 @@ def costs_of(kind: str, profile: Profile) -> Costs:
     )
 
 
-def session_seconds(change: str, launches: Iterable[int], profile: Profile, costs: Costs) -> float:
-    """Expected seconds of a session: getting there, then its blocks of so many launches each."""
-    measuring = sum(
-        count * (profile.ramp + profile.runtime + costs.launch) + 2 * profile.idle + 1.0 for count in launches
-    )
+def session_seconds(change: str, steps: Iterable[int], profile: Profile, costs: Costs) -> float:
+    """Expected seconds of a session: getting there, then its blocks of so many fio processes each."""
+    each = profile.ramp + profile.runtime + costs.launch
+    measuring = sum(count * each + 2 * profile.idle + 1.0 for count in steps)
     return costs.change.get(change, 0.0) + costs.session + measuring
 
 
-def detectable_loss(kind: str, profile: Profile, *, interleaved: bool) -> float:
+def within(budget_s: float | None, profile: Profile) -> Profile:
+    """The profile of a campaign with a budget: it measures until decided, and the budget is the limit.
+
+    A point may then get as many pairs or sessions as the levels of the looks are made for, at least.
+    """
+    if budget_s is None:
+        return profile
+    most = {"pairs": max(profile.pairs, MOST_PAIRS), "sessions": max(profile.sessions, MOST_SESSIONS)}
+    return profile.model_copy(update={**most, "until": "decided", "budget": budget_s})
+
+
+def sized(profile: Profile, kinds: Iterable[str]) -> Profile:
+    """The profile with launches as long as their cost makes worth, where it measures until decided and names none.
+
+    Seconds of one launch are alike, so a second launch says more than a longer one, unless starting it costs more
+    than it says: at 1.35 s of ramp, start and stop 2 s are best, at 5 s 5 to 20 s, at 30 s 30 to 60 s (trials on
+    simulated benches of calm to rough noise).
+    """
+    if profile.until == "planned" or "runtime" in profile.model_fields_set:
+        return profile
+    cost = profile.ramp + max(costs_of(kind, profile).launch for kind in kinds)
+    seconds = min(max(round(LAUNCH_PER_COST * cost), SHORTEST_LAUNCH_S), LONGEST_LAUNCH_S)
+    return profile.model_copy(update={"runtime": float(seconds)})
+
+
+def first_part(profile: Profile) -> Profile:
+    """The profile of what is planned beforehand: all of it, or what comes before the first look."""
+    if profile.until == "planned":
+        return profile
+    first = {"pairs": min(profile.pairs, FIRST_PAIRS), "sessions": min(profile.sessions, FIRST_SESSIONS)}
+    return profile.model_copy(update=first)
+
+
+def detectable_loss(kind: str, profile: Profile, *, interleaved: bool, noise: float | None = None) -> float:
     """The loss (a fraction) that is found with power 0.8 at the profile's alpha, at the noise that is expected.
 
-    The unit is the session where each arm has its own, else the pair. One unit can show nothing: infinity.
+    The unit is the session where each arm has its own, else the pair. One unit can show nothing: infinity. `noise` is
+    the spread of one launch (of a session's mean) where history knows it.
     """
-    noise = profile.noise if profile.noise is not None else _LAUNCH_NOISE[kind]
-    if interleaved:
-        units = profile.pairs
-        spread = math.sqrt(2.0) * noise / math.sqrt(units)
-        freedom = units - 1
-    else:
-        units = profile.sessions // 2
-        variance = _SESSION_NOISE[kind] ** 2 + noise**2 / profile.launches
-        spread = math.sqrt(2.0 * variance / units)
-        freedom = 2 * (units - 1)
+    units = profile.pairs if interleaved else profile.sessions // 2
+    spread, freedom = _spread(kind, profile, units, interleaved=interleaved, noise=noise)
     if freedom < 1:
         return math.inf
     from scipy.special import stdtrit  # noqa: PLC0415 - slow to import, and only a plan needs it
 
-    width = float(stdtrit(freedom, 1.0 - profile.alpha)) + float(stdtrit(freedom, 0.8))
+    level = _level(profile, units, interleaved=interleaved, side="fail")
+    width = -float(stdtrit(freedom, level)) + float(stdtrit(freedom, 0.8))
     return 1.0 - math.exp(-width * spread)
+
+
+def expected_units(kind: str, profile: Profile, *, interleaved: bool, noise: float | None = None) -> int:
+    """Pairs (sessions per arm) after which an unchanged point passes at the noise expected; at most the profile's."""
+    most = profile.pairs if interleaved else profile.sessions // 2
+    if profile.until == "planned":
+        return most
+    from scipy.special import stdtrit  # noqa: PLC0415 - as above
+
+    for units in range(2, most):
+        spread, freedom = _spread(kind, profile, units, interleaved=interleaved, noise=noise)
+        level = _level(profile, units, interleaved=interleaved, side="pass")
+        if -float(stdtrit(freedom, level)) * spread < -math.log1p(-profile.margin):
+            return units
+    return most
+
+
+def _spread(kind: str, profile: Profile, units: int, *, interleaved: bool, noise: float | None) -> tuple[float, int]:
+    """Standard error of the log-ratio after so many units, and the degrees of freedom of its noise."""
+    if noise is None:
+        noise = profile.noise if profile.noise is not None else _LAUNCH_NOISE[kind]
+        if not interleaved:
+            noise = math.sqrt(_SESSION_NOISE[kind] ** 2 + noise**2 / profile.launches)
+    freedom = units - 1 if interleaved else 2 * (units - 1)
+    return noise * math.sqrt(2.0 / units), freedom
+
+
+def _level(profile: Profile, units: int, *, interleaved: bool, side: Literal["pass", "fail"]) -> float:
+    """The one-sided level of the look after so many units: alpha where there is one look only."""
+    if profile.until == "planned":
+        return profile.alpha
+    import numpy as np  # noqa: PLC0415 - as above
+
+    from storqual.statistics.levels import Rule, nominal_levels  # noqa: PLC0415 - as above
+
+    rules: Mapping[str, Rule] = {"pass": "pass" if interleaved else "session_pass"}
+    rules = {**rules, "fail": "fail" if interleaved else "session_fail"}
+    return float(nominal_levels(rules[side], profile.alpha, np.array([float(units)]))[0])

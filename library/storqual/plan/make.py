@@ -8,6 +8,7 @@ import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ from storqual.model.drop import Drop
 from storqual.model.inventory import Bench, Inventory
 from storqual.model.shape import did_you_mean, raise_all
 from storqual.model.suite import Profile, Suite
-from storqual.plan.bench_plan import BenchPlan, adapters_under_test, choose_cells, plan_bench
-from storqual.plan.budget import detectable_loss
+from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
+from storqual.plan.budget import NOTHING_KNOWN, sized, within
 from storqual.plan.checks import (
     DropFile,
     baseline_problems,
@@ -39,10 +40,13 @@ from storqual.plan.checks import (
     peer_problems,
 )
 from storqual.plan.firmware_checks import arm_problems
+from storqual.plan.known_noise import known_noise
 from storqual.plan.points import cells
 from storqual.plan.raid_advice import raid_advice
+from storqual.plan.reference import reference_problems
 from storqual.plan.sessions import ARMS
 from storqual.plan.volumes import layouts_of, vary_problems
+from storqual.plan.within import plan_within
 from storqual.store import InputFile, new_run_id
 from storqual_core.errors import BadInputError
 
@@ -56,7 +60,9 @@ _SEEDS = 1 << 31
 class PlanRequest:
     """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says.
 
-    Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline.
+    Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
+    budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,
+    or a folder of their runs. `consent` are ends of WWNs, for what a claim does not cover (a format).
     """
 
     inventories: Sequence[Path]
@@ -71,6 +77,7 @@ class PlanRequest:
     seed: int | None = None
     budget: float | None = None
     by_sessions: bool = False
+    consent: Sequence[str] = ()
     run: str | None = None
 
 
@@ -96,6 +103,7 @@ class _Read:
     suite_path: Path | None = None
     drops: dict[str, DropFile] = field(default_factory=dict)
     gate_path: Path | None = None
+    history: bytes | None = None
 
 
 def make_plan(request: PlanRequest) -> Campaign:
@@ -105,8 +113,9 @@ def make_plan(request: PlanRequest) -> Campaign:
     assert read.inventory is not None and read.suite is not None and read.suite_path is not None  # noqa: S101, PT018
     benches = list(read.inventory.benches.values())
     profile_name = read.suite.profile_name(request.profile)
-    profile = read.suite.profiles[profile_name]
-    whole, suite = read.suite, read.suite.under(profile)
+    declared = read.suite.profiles[profile_name]
+    profile = sized(within(request.budget, declared), [bench.kind for bench in benches])
+    whole, suite = read.suite, read.suite.under(declared)
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}
     drops = tuple(arms.values())
@@ -134,8 +143,10 @@ def make_plan(request: PlanRequest) -> Campaign:
     raise_all(problems)
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
-    plans = tuple(
-        plan_bench(
+    known = {} if read.history is None else known_noise(read.history)
+
+    def planned(bench: Bench, aliases: Sequence[str], choice: Choice) -> BenchPlan:
+        return plan_bench(
             run,
             bench,
             aliases,
@@ -146,14 +157,24 @@ def make_plan(request: PlanRequest) -> Campaign:
             seed=seed,
             by_sessions=request.by_sessions,
             prefix="s" if len(chosen) == 1 else f"{_plain(bench.name)}-s",
+            known=known.get(bench.name, NOTHING_KNOWN),
+            consent=tuple(request.consent),
+        )
+
+    plans = tuple(
+        planned(bench, aliases, choice)
+        if request.budget is None
+        else plan_within(
+            request.budget, choice, suite, f"{suite.name}/{profile_name}", partial(planned, bench, aliases)
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
-    warnings = _warnings(plans, profile, request)
+    warnings = _warnings(plans, profile)
     inputs = _inputs(request, read, plans)
+    named = (profile_name, profile)
     return Campaign(
         run=run,
-        document=_document(request, read, plans, inputs, profile_name=profile_name, seed=seed, warnings=warnings),
+        document=_document(request, read, plans, inputs, named=named, seed=seed, warnings=warnings),
         inputs=inputs,
         blocks=tuple(block for plan in plans for block in plan.blocks),
         benches=plans,
@@ -188,6 +209,11 @@ def _read_all(request: PlanRequest) -> _Read:
         # judging reads it: a mistake in it must not wait for the end of a campaign
         with _Gather(read.problems):
             read.problems += read_waivers(waivers)[1]
+    if request.history is not None:
+        from storqual.history.extract import history_bytes  # noqa: PLC0415 - the judge is slow to import
+
+        with _Gather(read.problems):
+            read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             [alias for bench in read.inventory.benches.values() for alias in bench.adapters] if read.inventory else []
@@ -225,6 +251,7 @@ def _cross_problems(read: _Read, chosen: Sequence[tuple[Bench, Sequence[str]]]) 
     problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
     if "baseline" not in read.drops:
         problems += baseline_problems(read.suite, read.suite_path)
+    problems += [problem for bench in benches for problem in reference_problems(bench)]
     for bench, aliases in chosen:
         unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
         problems += [
@@ -246,13 +273,12 @@ def _plain(bench: str) -> str:
     return "".join(character if character.isalnum() else "_" for character in bench)
 
 
-def _warnings(plans: Sequence[BenchPlan], profile: Profile, request: PlanRequest) -> tuple[str, ...]:
-    """What the plan cannot do, said before a bench is touched. Raises BadInputError when a budget is too small."""
+def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
+    """What the plan cannot do, said before a bench is touched."""
     warnings = []
     for plan in plans:
-        loss = detectable_loss(plan.bench.kind, profile, interleaved=plan.design.kind == "interleaved")
-        if loss > profile.margin and plan.design.kind != "single":
-            size = "no loss at all" if math.isinf(loss) else f"losses from {loss:.1%}"
+        if plan.detectable > profile.margin and plan.design.kind != "single":
+            size = "no loss at all" if math.isinf(plan.detectable) else f"losses from {plan.detectable:.1%}"
             warnings.append(
                 f"{plan.bench.name}: at the noise expected, this plan sees {size}; the margin is {profile.margin:.1%}"
             )
@@ -260,14 +286,13 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile, request: PlanRequest
             warnings.append(
                 f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself"
             )
-        budget = request.budget if request.budget is not None else profile.budget
-        if budget is not None and plan.seconds > budget:
-            told = f"{plan.bench.name}: found a plan of {plan.seconds:.0f} s, expected at most {budget:.0f} s"
-            if request.budget is not None:
-                raise BadInputError(
-                    [f"{told}: fewer cells, launches or sessions (profile {profile.sessions} sessions)"]
-                )
-            warnings.append(told)
+        left_out = [point for point in plan.points if point.skipped.startswith("outside the budget")]
+        if left_out:
+            of = sum(not point.skipped for point in plan.points) + len(left_out)
+            warnings.append(f"{plan.bench.name}: {len(left_out)} of {of} points are outside the budget")
+        if profile.budget is not None and plan.seconds > profile.budget:
+            told = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
+            warnings.append(f"{plan.bench.name}: found {told}")
     return tuple(warnings)
 
 
@@ -283,8 +308,8 @@ def _inputs(request: PlanRequest, read: _Read, plans: Sequence[BenchPlan]) -> di
     extract = {plan.bench.name: plan.bench.model_dump(mode="json", exclude_none=True) for plan in plans}
     text = json.dumps(extract, ensure_ascii=False, indent=1) + "\n"
     inputs["inventory"] = InputFile("inventory.json", " ".join(map(str, request.inventories)), text.encode())
-    if request.history is not None:
-        inputs["history"] = InputFile("history.json", str(request.history), request.history.read_bytes())
+    if read.history is not None:
+        inputs["history"] = InputFile("history.json", str(request.history), read.history)
     return inputs
 
 
@@ -298,17 +323,16 @@ def _document(
     plans: Sequence[BenchPlan],
     inputs: dict[str, InputFile],
     *,
-    profile_name: str,
+    named: tuple[str, Profile],
     seed: int,
     warnings: Sequence[str],
 ) -> dict[str, Any]:
-    """run.json as far as the plan knows it."""
+    """run.json as far as the plan knows it; `named` is the profile as it is used, with its name."""
     assert read.suite is not None  # noqa: S101 - read without problems
-    profile = read.suite.profiles[profile_name]
-    kind = plans[0].bench.kind
+    profile_name, profile = named
     single = plans[0].design.kind == "single"
     interleaved = all(plan.design.kind == "interleaved" for plan in plans)
-    loss = math.inf if single else detectable_loss(kind, profile, interleaved=interleaved)
+    loss = math.inf if single else max(plan.detectable for plan in plans)
     return {
         "inventories": [str(source) for source in request.inventories],
         "suite": {
@@ -345,6 +369,9 @@ def _document(
             "sessions": [session.to_json() for plan in plans for session in plan.sessions],
             "launches": profile.launches,
             "pairs": profile.pairs,
+            "looks": "every" if profile.until == "decided" else "last",
+            "expected_units": max(plan.expected_units for plan in plans),
+            "effort": {plan.bench.name: plan.effort.to_json() for plan in plans},
             "runtime_s": profile.runtime,
             "ramp_s": profile.ramp,
             "idle_s": profile.idle,
@@ -361,6 +388,7 @@ def _document(
             "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
         },
         "provision": {plan.bench.name: dict(plan.specs) for plan in plans},
+        "switches": {plan.bench.name: dict(plan.switches) for plan in plans},
         "provisioned": [],
         "versions": {"storqual": __version__},
     }

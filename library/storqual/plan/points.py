@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storqual.model.inventory import Adapter, Bench, Drive
+from storqual.model.load import Load
 from storqual.model.suite import FACTORS, Suite, format_level
 from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
 
-__all__ = ["Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
+__all__ = ["LOAD_STEPS", "Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
+
+LOAD_STEPS = 10
+"""Launches that a search for a latency cap usually takes."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "adapters": 1,
@@ -35,13 +39,22 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """What fio does at a point: every factor and fixed parameter decided. Sizes in bytes."""
+    """What fio does at a point: every factor and fixed parameter decided. Sizes in bytes.
+
+    With a `load` a launch is a search for its cap, which takes some fio processes instead of one.
+    """
 
     values: Mapping[str, Any]
     options: Mapping[str, Any]
+    load: Load | None = None
 
     def __getitem__(self, name: str) -> object:
         return self.values[name]
+
+    @property
+    def steps(self) -> int:
+        """How many fio processes a launch is expected to take."""
+        return 1 if self.load is None else LOAD_STEPS
 
     @property
     def adapters(self) -> int:
@@ -112,10 +125,12 @@ def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cel
                 if value is not None:
                     fixed[key] = value
         options = {**suite.defaults.options, **workload.options}
+        if workload.arrivals == "poisson":
+            options["rate_process"] = "poisson"
         factor_names = sorted(workload.factors)
         for levels in itertools.product(*(workload.factors[factor] for factor in factor_names)):
             factors = tuple(zip(factor_names, levels, strict=True))
-            pattern = Pattern({**fixed, **dict(factors)}, options)
+            pattern = Pattern({**fixed, **dict(factors)}, options, workload.load)
             listed += [
                 Cell(name, factors, tuple(sorted(combination.items())), pattern, workload.hardware_only or "")
                 for combination in varied

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.report.measures import CURVES, measured
-from storqual.store import Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
+from storqual.store import REFERENCE_POINT, Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
 from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["ARMS", "Launch", "Material", "PointData", "clock", "read_material"]
@@ -80,7 +80,7 @@ class Material:
 
     def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each session ran on, once for every arm that it measured: a session may hold both."""
-        arms = {(session.bench, session.id): session.arms for session in self.run.plan.sessions}
+        arms = {(session.bench, session.id): session.arms for session in self.run.sessions}
         for entry in self.document.get("provisioned") or ():
             own = (str(entry.get("arm")),)
             for arm in arms.get((str(entry.get("bench")), str(entry.get("session"))), own):
@@ -101,6 +101,8 @@ def read_material(run_dir: Path) -> Material:
     metrics = tuple(dict.fromkeys([*(metric.name for metric in CURVES), *judged]))
     lost = 0
     for sample in iter_samples(run_dir):
+        if sample.point == REFERENCE_POINT:
+            continue
         data = points.get((sample.bench, sample.adapter, sample.point))
         if data is None:
             lost += 1

@@ -268,7 +268,7 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
             for launch in launches:
                 numbers[launch.session] = numbers.get(launch.session, 0) + 1
     rows: list[tuple[Figure | str, ...]] = []
-    planned: Mapping[str, Any] = {session.id: session for session in material.run.plan.sessions}
+    planned: Mapping[str, Any] = {session.id: session for session in material.run.sessions}
     for entry in material.document.get("provisioned") or ():
         if entry.get("bench") != bench:
             continue

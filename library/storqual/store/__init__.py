@@ -9,11 +9,23 @@ from storqual.store.create import InputFile, create_run, new_run_id, write_block
 from storqual.store.events import EVENT_KINDS, append_check, append_event, iter_events
 from storqual.store.finish import finish_run, guard_ledger, provisioned
 from storqual.store.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
-from storqual.store.records import Arm, Check, Event, Plan, PlannedPoint, PlannedSession, RawFile, Sample, SuiteRef
+from storqual.store.records import (
+    REFERENCE_POINT,
+    Arm,
+    Check,
+    Event,
+    Plan,
+    PlannedPoint,
+    PlannedSession,
+    RawFile,
+    Sample,
+    SuiteRef,
+)
 from storqual.store.run import Run, iter_samples, read_run
 
 __all__ = [
     "EVENT_KINDS",
+    "REFERENCE_POINT",
     "Arm",
     "Check",
     "Collected",

@@ -62,6 +62,7 @@ class _Spool:
     artifacts: dict[str, str] = field(default_factory=dict)
     kernel_log: list[Any] = field(default_factory=list)
     findings: list[Any] = field(default_factory=list)
+    preconditioned: dict[str, Any] = field(default_factory=dict)
     torn: bool = False
 
 
@@ -140,6 +141,8 @@ def _parse(block: str, spool: str) -> _Spool:
         elif kind == "sample":
             parts.samples.append(line["sample"])
             parts.artifacts.update(line.get("artifacts") or {})
+        elif kind == "precondition":
+            parts.preconditioned[str(line["stage"])] = line["report"]
         elif kind == "log":
             parts.kernel_log += line.get("kernel_log") or []
             parts.findings += line.get("findings") or []
@@ -237,6 +240,7 @@ def _finish(run: Path, planned: Mapping[str, Any], parts: _Spool, lost: str | No
             "end": {name: value for name, value in parts.end.items() if name != "kind"},
             "findings": parts.findings,
             "kernel_log": _store_log(run, parts.kernel_log),
+            **({"preconditioned": parts.preconditioned} if parts.preconditioned else {}),
         }
         append_event_locked(run, "block_finished", fields)
     return outcome, message

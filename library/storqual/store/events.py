@@ -35,6 +35,7 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "session_started": ("bench", "session", "boot_id"),
     "session_lost": ("bench", "session", "reason"),
     "session_planned": ("bench", "session", "plan"),
+    "block_planned": ("bench", "session", "block"),
     "block_started": ("bench", "session", "block"),
     "block_finished": ("bench", "session", "block", "outcome"),
     "provision_failed": ("bench", "session", "reason"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None) -> Run:
         document["finished"] = now()
         document["provisioned"] = provisioned(run.events)
         document["coverage"] = coverage(run).to_json()
+        document["preconditioned"] = [asdict(entry) for entry in run.preconditioned]
         document["guard"] = guard_ledger(run.events, run.benches)
         document["overhead"] = _overhead(run)
         document["versions"] = {**(document.get("versions") or {}), **_versions(run.events), **(versions or {})}

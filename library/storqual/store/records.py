@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "REFERENCE_POINT",
     "Arm",
     "Check",
     "Event",
     "Plan",
     "PlannedPoint",
     "PlannedSession",
+    "Preconditioned",
     "RawFile",
     "Sample",
     "SuiteRef",
 ]
 
 SAMPLE_SCHEMA = "storqual.sample/1"
+REFERENCE_POINT = "golden_reference"
+"""The point of launches on a bench's golden reference drive; no suite has it, so no criterion is judged there."""
 STATUSES = ("ok", "refused", "killed", "short", "io_error", "lost")
 
 
@@ -128,6 +132,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Preconditioned:
+    """What was done to a bench's drives before they were measured, by stage: purge, fill, steady."""
+
+    bench: str
+    block: str
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedPoint:
     """One cell on one adapter. `skipped` says why it will not be measured; empty means that it will be."""
 
@@ -178,7 +191,8 @@ class PlannedSession:
     """The launches between two non-instant changes on one bench.
 
     `change` is what getting there costs (reboot, reload, rebuild, instant, none). `boot` says when the bench boots
-    for it: `always` (a fresh boot even when the arm is in place), `if_needed`, or `never`.
+    for it: `always` (a fresh boot even when the arm is in place), `if_needed`, or `never`. `purpose` is `confirm` for
+    a session that measures a fail afresh, and empty otherwise.
     """
 
     id: str
@@ -189,6 +203,7 @@ class PlannedSession:
     boot: str
     arms: tuple[str, ...]
     blocks: tuple[str, ...]
+    purpose: str = ""
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> PlannedSession:
@@ -203,6 +218,7 @@ class PlannedSession:
             boot=str(line.get("boot") or "if_needed"),
             arms=tuple(line.get("arms") or (arm,)),
             blocks=tuple(line.get("blocks") or ()),
+            purpose=str(line.get("purpose") or ""),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -216,6 +232,7 @@ class PlannedSession:
             "boot": self.boot,
             "arms": list(self.arms),
             "blocks": list(self.blocks),
+            **({"purpose": self.purpose} if self.purpose else {}),
         }
 
 

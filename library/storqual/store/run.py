@@ -11,7 +11,17 @@ from typing import Any
 
 from storqual.store.events import iter_checks, iter_events
 from storqual.store.layout import SAMPLES, complete_lines, read_run_json, sha256_of
-from storqual.store.records import Arm, Check, Event, Plan, PlannedPoint, Sample, SuiteRef
+from storqual.store.records import (
+    Arm,
+    Check,
+    Event,
+    Plan,
+    PlannedPoint,
+    PlannedSession,
+    Preconditioned,
+    Sample,
+    SuiteRef,
+)
 from storqual_core.errors import BadInputError, StorqualError
 
 __all__ = ["Run", "iter_samples", "read_run"]
@@ -55,6 +65,18 @@ class Run:
     def events(self) -> tuple[Event, ...]:
         """The event chain, verified."""
         return tuple(iter_events(self.path))
+
+    @cached_property
+    def sessions(self) -> tuple[PlannedSession, ...]:
+        """The sessions of the plan, then those that were found worth measuring since."""
+        added = [PlannedSession.from_json(e.fields["plan"]) for e in self.events if e.kind == "session_planned"]
+        return (*self.plan.sessions, *added)
+
+    @cached_property
+    def preconditioned(self) -> tuple[Preconditioned, ...]:
+        """What was done to drives before they were measured, in order."""
+        done = ((event, event.fields.get("preconditioned")) for event in self.events)
+        return tuple(Preconditioned(e.bench or "", e.text("block"), report) for e, report in done if report)
 
     @cached_property
     def points(self) -> Mapping[tuple[str, str, str], PlannedPoint]:

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,112 +16,22 @@ from hypothesis import strategies as st
 from storqual.campaign import Further, Provision, RunBlock, Stop
 from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command
-from storqual.commands.plan import check_resume, plan_run
+from storqual.commands.plan import check_resume
 from storqual.commands.record import close_run, parse_fields, record
 from storqual.store import coverage, read_block, read_run
 from storqual_core.errors import BadInputError
-from tests.make_lab import SMALL_SUITE, make_lab
+from tests.make_lab import SMALL_SUITE
+from tests.simulated_campaign import Bench, KilledError, drive
+from tests.simulated_campaign import plan as plan_run_of
 
 KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
 OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
 
 
-class KilledError(Exception):
-    """The control node's process is gone."""
-
-
-@dataclass
-class Bench:
-    """What a bench keeps: its boot, and the spools on its disk. Nobody tells it anything twice."""
-
-    boot: int = 1
-    spools: dict[str, list[str]] = field(default_factory=dict)
-    ran_in: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-
-    @property
-    def boot_id(self) -> str:
-        """What `next` is told."""
-        return f"boot-{self.boot}"
-
-    def run(self, block: dict[str, Any], launches: int | None = None) -> None:
-        """Run a block, or only so many launches of it before the bench is reset."""
-        assert block["block"] not in self.spools, "a second program beside the first"
-        self.ran_in[block["session"]].add(self.boot)
-        lines: list[dict[str, Any]] = [{"kind": "start", "boot_id": self.boot_id, "kernel": "x"}]
-        lines += [{"kind": "sample", "sample": sample(block, launch)} for launch in block["launches"][:launches]]
-        if launches is None:
-            lines.append({"kind": "end", "outcome": "done", "message": "", "disks": {}})
-        self.spools[block["block"]] = [json.dumps(line) + "\n" for line in lines]
-
-    def reset(self) -> None:
-        """A new boot; the disk is as it was."""
-        self.boot += 1
-
-
-def sample(block: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-    """A finished record."""
-    return {
-        "id": f"{block['block']}/{launch['index']}",
-        **{name: block[name] for name in ("bench", "session", "block")},
-        **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
-        "start": "2026-11-21T10:00:00Z",
-        "runtime_s": 2.0,
-        "status": "ok",
-        "series": {},
-        "primitives": {"read_ios": 1},
-        "suspect": [],
-        "raw": [],
-    }
-
-
 def plan(folder: Path, **options: Any) -> Path:
-    """A planned run of one bench, b1."""
-    options = {"baseline": KERNEL, "candidate": OTHER, "suite": SUITE, **options}
-    path = plan_run(make_lab(folder, **options), folder / "runs").path
-    assert path is not None
-    return path
-
-
-def drive(path: Path, bench: Bench, chance: random.Random | None = None) -> Stop:
-    """Control the bench until it stops; with `chance`, be killed or have the bench reset now and then."""
-
-    def perhaps_killed() -> None:
-        if chance is not None and chance.random() < 0.08:
-            raise KilledError
-
-    while True:
-        step = next_command(path, "b1", boot_id=bench.boot_id)
-        perhaps_killed()
-        if isinstance(step, Stop):
-            return step
-        if isinstance(step, Provision):
-            if step.session.boot == "always":
-                bench.reset()
-            perhaps_killed()
-            fields = {"bench": "b1", "session": step.session.id, "boot_id": bench.boot_id}
-            record(path, "session_started", fields)
-            continue
-        if not step.resume:
-            record(path, "block_started", {"bench": "b1", "session": step.session, "block": step.block})
-            perhaps_killed()
-        lost = None
-        if step.block not in bench.spools:
-            if bench.boot_id != step.boot_id:
-                lost = "the bench was booted before the block began"
-            else:
-                block = read_block(path, step.block)
-                fails = chance is not None and chance.random() < 0.15
-                bench.run(block, chance.randrange(len(block["launches"]) + 1) if fails and chance else None)
-                if fails:
-                    bench.reset()
-                perhaps_killed()
-        text = "".join(bench.spools.get(step.block, []))
-        if '"kind": "end"' not in text and lost is None:
-            lost = "the bench was reset"
-        collect_spool(path, step.block, text, lost=lost)
-        if chance is not None and chance.random() < 0.05:
-            bench.reset()
+    """A planned run of one bench, b1, whose arms differ by a kernel."""
+    return plan_run_of(folder, **{"baseline": KERNEL, "candidate": OTHER, "suite": SUITE, **options})
 
 
 def launched(path: Path) -> Counter[tuple[str, str, str, int]]:
@@ -168,7 +77,7 @@ def test_interrupted_anywhere_no_sample_is_lost_or_repeated(
     stop: Stop | None = None
     while stop is None:
         try:
-            stop = drive(path, bench, chance)
+            stop = drive(path, bench, lambda share: chance.random() < share, chance)
         except KilledError:
             check_resume(path)
     if stop.complete:
@@ -264,13 +173,13 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
     """The seam for measuring until decided: the state stays in the files alone."""
     path, bench = plan(tmp_path), Bench()
 
-    def once_more(run: Any, _bench: str) -> Further | None:
+    def once_more(run: Any, _bench: str) -> Further | Stop:
         if any(event.kind == "session_planned" for event in run.events):
-            return None
+            return Stop("enough", complete=True)
         first = run.plan.sessions[0]
         session = replace(first, id="x01", boot="always", blocks=("x01-b01",))
         block = {**read_block(path, first.blocks[0]), "block": "x01-b01", "session": "x01"}
-        return Further(session, (block,), "one point is undecided")
+        return Further("one point is undecided", (block,), (session,))
 
     drive(path, bench)
     step = next_command(path, "b1", worth=once_more)

@@ -56,14 +56,14 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["judge"], "storqual judge: Missing argument 'RUN'; see storqual judge --help"),
+        (["judge"], "storqual judge: Missing argument 'RUN...'; see storqual judge --help"),
         (["jugde"], "storqual: No such command 'jugde'"),
         (["verify", "none", "--keys", "none"], "storqual verify: Invalid value for '--keys'"),
         (["plan", "--sed", "1"], "storqual plan: No such option"),
         (["judge", "--as-of", "soon", "."], "storqual judge: Invalid value for '--as-of'"),
         (["judge", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
         (["plan"], "storqual: -i/--inventory is needed"),
-        (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN'"),
+        (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from storqual.commands.history import history_of
-from storqual.history.chart import FEWEST, control_chart
+from storqual.history.chart import control_chart
 from storqual.history.extract import extract_of
 from storqual.history.index import INDEX
 from storqual.history.noise import Noise, noise_of, pooled
 from storqual.history.reference import Reading
 from storqual.judge.history import read_histories
 from storqual.judge.verdict import judge_run
+from storqual.statistics.control import FEWEST
 from storqual.store import read_run
 from storqual_core.errors import BadInputError
 from tests.make_run import make_run
@@ -147,6 +148,6 @@ def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: P
 
 
 def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:
-    """Seven campaigns say nothing about the eighth."""
+    """Four campaigns say nothing about the fifth."""
     chart = control_chart(readings([1000.0] * (FEWEST - 1) + [10.0]))
     assert all(point.low is None and not point.suspect for point in chart)

@@ -287,14 +287,6 @@ def test_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         assert word in said
 
 
-def test_a_budget_that_is_too_small_is_an_error(tmp_path: Path) -> None:
-    """A budget of the profile is a warning only."""
-    assert "expected at most 60 s" in problems(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, budget=60.0))
-    suite = SMALL_SUITE.replace("quick: {", "quick: {budget: 60s, ")
-    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, suite=suite))
-    assert any("expected at most 60 s" in warning for warning in campaign.warnings)
-
-
 def test_a_plan_that_cannot_see_its_margin_says_so(tmp_path: Path) -> None:
     """Before the bench is touched; one session per arm sees nothing at all."""
     suite = SMALL_SUITE.replace("quick: {", "quick: {noise: 4%, ")

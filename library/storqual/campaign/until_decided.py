@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure until every required criterion is decided, or until no more may be measured.
+
+Points that are decided cost nothing more. Fails are measured afresh in sessions of their own: last, so that one such
+session serves all of them, or first when the time left is not enough for everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+
+from storqual.campaign.allocate import Want, allocate, funded
+from storqual.campaign.effort import Effort, bench_seconds, effort_of
+from storqual.campaign.further_blocks import Pattern, PointKey, Turn, further_block, planned_pattern
+from storqual.campaign.history import read_history
+from storqual.campaign.steps import Stop
+from storqual.campaign.worth import Further
+from storqual.judge.confirmation import PURPOSE
+from storqual.judge.interim import Need, needs
+from storqual.judge.words import plural
+from storqual.store.records import PlannedSession
+from storqual.store.run import Run
+from storqual_core.errors import StorqualError
+from storqual_core.quantities import format_duration
+
+__all__ = ["until_decided"]
+
+_ARMS = ("baseline", "candidate")
+
+
+def until_decided(run: Run, bench: str) -> Further | Stop:
+    """The next block or sessions of `bench`, or why there is none. A pure function of the run's files."""
+    effort = effort_of(run, bench)
+    if effort is None:
+        raise StorqualError(f"{run.path}: found no effort for {bench} in a plan that measures until decided")
+    campaign = _Campaign(run, bench, effort)
+    wanted = needs(run, bench)
+    if not wanted:
+        return Stop("every required criterion is decided or cannot be judged", complete=True)
+    return campaign.further(wanted) or Stop(campaign.why_not(wanted), complete=True)
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """Where launches go: to the sessions that measure, or to those that confirm (`purpose`)."""
+
+    purpose: str
+    wants: list[Want[PointKey]]
+
+    def seconds(self, effort: Effort) -> float:
+        """What it takes to decide all of it, by what is known now."""
+        if not effort.by_session:
+            return sum(min(want.units, want.left) for want in self.wants) * effort.unit_seconds()
+        return max((want.units for want in self.wants), default=0) * effort.unit_seconds(len(self.wants))
+
+
+class _Campaign:
+    """One bench's part of a run as it is now."""
+
+    def __init__(self, run: Run, bench: str, effort: Effort) -> None:
+        self._run = run
+        self._bench = bench
+        self._effort = effort
+        self._history = read_history(run.events, bench)
+        self._left_s = float("inf")
+        if effort.budget_s is not None:
+            self._left_s = effort.budget_s - bench_seconds(run.events, bench)
+
+    def further(self, wanted: Sequence[Need]) -> Further | None:
+        """What is worth most; None when nothing may be measured any more."""
+        more, fresh = (_lane(wanted, what, self._effort.most) for what in ("more", PURPOSE))
+        lanes = [more, fresh]
+        if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
+            # a fail that is confirmed decides the whole run
+            lanes.reverse()
+        pattern = planned_pattern(self._run, self._bench)
+        for lane in lanes:
+            found = self._sessions(lane, pattern) if self._effort.by_session else self._block(lane, pattern)
+            if found is not None:
+                return found
+        return None
+
+    def why_not(self, wanted: Sequence[Need]) -> str:
+        """The end of a campaign with criteria undecided, and what they would need."""
+        nearest = wanted[0]
+        unit = "session of each arm" if self._effort.by_session else "pair"
+        told = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
+        seconds = format_duration(nearest.units * self._effort.unit_seconds())
+        count = f"{len(wanted)} required {'criterion is' if len(wanted) == 1 else 'criteria are'} undecided"
+        limit = f"the most of the profile is measured ({self._effort.most})"
+        if any(need.used < self._effort.most for need in wanted):
+            limit = f"the budget of {format_duration(self._effort.budget_s or 0.0)} is used up"
+        return f"{limit}; {count}, the nearest needs about {told} more ({seconds})"
+
+    def _block(self, lane: _Lane, pattern: Pattern) -> Further | None:
+        """Pairs for the points of a lane, in the session that is under way or in a new one."""
+        effort = self._effort
+        live = self._live(lane.purpose)
+        cost = effort.block_s + (0.0 if live else effort.session_s)
+        longest = effort.longest_block_s - effort.block_s
+        given = allocate(
+            lane.wants, unit_s=effort.unit_seconds(), longest_s=longest, left_s=max(self._left_s - cost, 0.0)
+        )
+        if not given:
+            return None
+        turns = _pairs(given, self._counts())
+        reason = f"{plural(sum(given.values()), 'pair')} for {plural(len(given), 'undecided point')}"
+        if lane.purpose:
+            reason = f"{plural(len(given), 'failed point')} measured afresh"
+        if live:
+            name = f"{live}-b{self._stored(live) + 1:02d}"
+            return Further(reason, (further_block(pattern, name, live, turns),))
+        like = next(s for s in self._run.plan.sessions if s.bench == self._bench)
+        session = self._new(like, 0, lane.purpose)
+        block = further_block(pattern, session.blocks[0], session.id, turns)
+        return Further(reason, (block,), (replace(session, boot="if_needed"),))
+
+    def _sessions(self, lane: _Lane, pattern: Pattern) -> Further | None:
+        """One more session of each arm for the points of a lane that are measured under the same slow settings."""
+        effort = self._effort
+        chosen = funded(lane.wants, effort.unit_seconds(), max(self._left_s, 0.0))
+        if not chosen:
+            return None
+        groups: dict[tuple[str, str], list[PointKey]] = {}
+        for want in chosen:
+            names = (pattern.sessions[want.key, _ARMS[0]], pattern.sessions[want.key, _ARMS[1]])
+            groups.setdefault(names, []).append(want.key)
+        names, points = max(groups.items(), key=lambda group: len(group[1]))
+        while points and effort.unit_seconds(len(points)) > self._left_s:
+            points.pop()
+        if not points:
+            return None
+        alike = [s for s in self._run.sessions if s.bench == self._bench and s.id in names]
+        before = [s for s in self._run.sessions if self._is_like(s, alike, lane.purpose)]
+        orders = list(islice(cycle((*_ARMS, *reversed(_ARMS))), len(before), len(before) + 2))
+        if len(before) % 2:
+            # the control node was killed between the two: the other arm is missing
+            orders = orders[:1]
+        made = [
+            self._new(next(s for s in alike if s.arm == arm), number, lane.purpose)
+            for number, arm in enumerate(orders)
+        ]
+        counts = self._counts()
+        blocks = []
+        for session in made:
+            rounds = range(1, effort.launches + 1)
+            turns = [(key, session.arm, counts.get((key, session.arm), 0) + n) for n in rounds for key in points]
+            blocks.append(further_block(pattern, session.blocks[0], session.id, turns))
+        what = f"{plural(len(points), 'failed point')} measured afresh"
+        if not lane.purpose:
+            what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
+        return Further(what, tuple(blocks), tuple(made))
+
+    def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
+        """Whether a session is of the same configurations and purpose."""
+        same = {one.configuration for one in alike}
+        return session.bench == self._bench and session.configuration in same and session.purpose == purpose
+
+    def _new(self, like: PlannedSession, offset: int, purpose: str) -> PlannedSession:
+        """A session like one of the plan, with the next free number and one block."""
+        so_far = self._sessions_so_far()
+        head = so_far[0].id.rstrip("0123456789")
+        name = f"{head}{len(so_far) + 1 + offset:02d}"
+        return replace(like, id=name, blocks=(f"{name}-b01",), purpose=purpose)
+
+    def _sessions_so_far(self) -> list[PlannedSession]:
+        return [session for session in self._run.sessions if session.bench == self._bench]
+
+    def _live(self, purpose: str) -> str:
+        """The session under way that launches of a purpose can be added to; empty when there is none."""
+        found = ""
+        own = {session.id for session in self._sessions_so_far() if session.purpose == purpose}
+        for name in self._history.boots:
+            if name.partition(".")[0] in own and name not in self._history.lost:
+                found = name
+        return found
+
+    def _stored(self, session: str) -> int:
+        """How many blocks a session has; all of them were started, else there would be no question what is next."""
+        started = {block for block in self._history.started if block.rpartition("-b")[0] == session}
+        return len(started | set(self._history.more.get(session, ())))
+
+    def _counts(self) -> Mapping[tuple[PointKey, str], int]:
+        """The highest launch number of each arm at each point."""
+        counts: dict[tuple[PointKey, str], int] = {}
+        for sample in self._run.samples:
+            if sample.bench == self._bench:
+                place = ((sample.adapter, sample.point), sample.arm)
+                counts[place] = max(counts.get(place, 0), sample.n)
+        return counts
+
+
+def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
+    """The points that need more launches, or fresh ones: a point's dearest criterion says how many."""
+    points: dict[PointKey, tuple[int, int]] = {}
+    for need in wanted:
+        if need.what == what:
+            key = (need.point.adapter, need.point.point)
+            units, used = points.get(key, (0, 0))
+            points[key] = (max(units, need.units), max(used, need.used))
+    wants = [Want(key, units, most - used) for key, (units, used) in points.items()]
+    return _Lane(PURPOSE if what == PURPOSE else "", wants)
+
+
+def _pairs(given: Mapping[PointKey, int], counts: Mapping[tuple[PointKey, str], int]) -> list[Turn]:
+    """Round by round over the points, A B and then B A: the order of a point goes on where it stopped."""
+    turns: list[Turn] = []
+    for number in range(max(given.values())):
+        for key in (key for key, pairs in given.items() if pairs > number):
+            so_far = max(counts.get((key, arm), 0) for arm in _ARMS) + number
+            arms = _ARMS if so_far % 2 == 0 else tuple(reversed(_ARMS))
+            turns += [(key, arm, so_far + 1) for arm in arms]
+    return turns

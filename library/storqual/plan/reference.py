@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden reference of a bench: one drive, one load that never changes, first and last in every session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from storqual.model.inventory import Bench
+from storqual.plan.blocks import claim
+from storqual.plan.resolve import find_drive
+from storqual.store.records import REFERENCE_POINT
+
+__all__ = ["reference_problems", "with_reference"]
+
+_LOAD = {
+    "rw": "randread",
+    "bs": 4096,
+    "iodepth": 4,
+    "numjobs": 1,
+    "ioengine": "libaio",
+    "direct": 1,
+    "runtime_s": 5.0,
+    "ramp_s": 1.0,
+    "rwmixread": None,
+    "options": {},
+}
+_LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
+
+
+def reference_problems(bench: Bench) -> list[str]:
+    """A reference that is no claimed drive of the bench."""
+    if bench.reference is None:
+        return []
+    drive = find_drive(bench, bench.reference)
+    if drive is not None and drive.claim:
+        return []
+    what = f"drive {bench.reference!r}, which is not claimed" if drive else f"no drive {bench.reference!r}"
+    return [f"{bench.name}: found {what}, expected a claimed drive as golden reference"]
+
+
+def with_reference(bench: Bench, blocks: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
+    """The blocks of a session (numbered from 1) with the reference before the first launch and after the last."""
+    drive = None if bench.reference is None else find_drive(bench, bench.reference)
+    if drive is None or not blocks:
+        return list(blocks)
+    alias = next(alias for alias, adapter in bench.adapters.items() if drive in adapter.drives)
+    made = list(blocks)
+    for place, at_end in ((0, False), (-1, True)):
+        launches = list(made[place]["launches"])
+        beside = launches[-1 if at_end else 0]
+        reference = {
+            **{name: beside[name] for name in ("arm", "configuration")},
+            "adapter": alias,
+            "point": REFERENCE_POINT,
+            "n": 2 * session - (not at_end),
+            "drives": [drive.id],
+            "fio": {**_LOAD, **({"fallback": _LOCAL_FALLBACK} if bench.kind == "local" else {})},
+            "switch": [],
+        }
+        ordered = [*launches, reference] if at_end else [reference, *launches]
+        numbered = [{**launch, "index": index} for index, launch in enumerate(ordered)]
+        targets = {**made[place]["targets"], drive.id: {"claim": claim(drive)}}
+        made[place] = {**made[place], "launches": numbered, "targets": dict(sorted(targets.items()))}
+    return made

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns that measure until decided, on simulated benches: what is measured, in which order, when it ends."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.campaign import Stop
+from storqual.campaign.effort import Effort, bench_seconds
+from storqual.commands.plan import check_resume
+from storqual.judge.verdict import judge_run
+from storqual.store import Event, coverage, read_block, read_run
+from tests.make_lab import lab_hosts
+from tests.simulated_campaign import Bench, KilledError, Rates, drive, plan
+
+SUITE = """\
+name: sequential
+workloads:
+  rand_read: {rw: randread, factors: {bs: [4k, 16k, 64k]}}
+criteria:
+  - {metric: iops, against: baseline}
+profiles:
+  quick: {cells: all, runtime: 5s, ramp: 1s, until: decided, pairs: 30, sessions: 8, launches: 2, margin: 3%}
+"""
+KERNELS = {
+    "baseline": {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}},
+    "candidate": {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}},
+}
+ONE_ADAPTER = lab_hosts({"sym": 2})
+
+
+def campaign(folder: Path, rates: Rates, **options: Any) -> tuple[Path, Bench, Stop]:
+    """Plan and measure to the end."""
+    path, bench = plan(folder, **{"hosts": ONE_ADAPTER, "suite": SUITE, **options}), Bench(rates)
+    return path, bench, drive(path, bench)
+
+
+def launches(path: Path) -> Counter[str]:
+    """Launches by block size."""
+    return Counter(sample.point.partition("bs=")[2].rstrip("]") for sample in read_run(path).samples)
+
+
+def outcomes(path: Path) -> dict[str, str]:
+    """Outcome by block size."""
+    return {one["point"].partition("bs=")[2].rstrip("]"): one["outcome"] for one in judge_run(path)["criteria"]}
+
+
+def test_points_that_are_decided_cost_nothing_more(tmp_path: Path) -> None:
+    """The one that lost just about the margin is measured on; the others stop at their first looks."""
+    path, _, stop = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
+    count = launches(path)
+    assert stop.complete
+    assert count["4k"] < 30
+    assert count["16k"] < 30
+    assert count["64k"] > max(count["4k"], count["16k"])
+    assert outcomes(path)["4k"] == outcomes(path)["16k"] == "PASS"
+    assert coverage(read_run(path)).holes == ()
+
+
+def test_a_fail_is_measured_afresh_in_a_session_of_its_own(tmp_path: Path) -> None:
+    """Only the point that failed, with both arms; two fails make a FAIL."""
+    path, _, stop = campaign(tmp_path, Rates(losses={"16k": 0.06}))
+    run = read_run(path)
+    (session,) = (session for session in run.sessions if session.purpose)
+    assert (session.purpose, session.id) == ("confirm", "s02")
+    fresh = [sample for sample in run.samples if sample.session == "s02"]
+    assert {sample.point for sample in fresh} == {"rand_read[bs=16k]"}
+    assert {sample.arm for sample in fresh} == {"baseline", "candidate"}
+    verdict = judge_run(path)
+    (failed,) = (one for one in verdict["criteria"] if one["outcome"] == "FAIL")
+    assert "confirmed on fresh launches" in failed["reason"]
+    assert stop.reason == "every required criterion is decided or cannot be judged"
+
+
+def test_arms_alternate_and_launches_are_numbered_through(tmp_path: Path) -> None:
+    """A B, then B A, over blocks and sessions; no launch twice."""
+    path, _, _ = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
+    first: dict[tuple[str, int], str] = {}
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for sample in read_run(path).samples:
+        first.setdefault((sample.point, sample.n), sample.arm)
+        seen[sample.point, sample.arm, sample.n] += 1
+    assert max(seen.values()) == 1
+    assert {number % 2: arm for (_, number), arm in first.items()} == {1: "baseline", 0: "candidate"}
+
+
+def test_sessions_are_added_in_the_order_a_b_b_a(tmp_path: Path) -> None:
+    """Where an arm costs a boot, both arms get one more session until decided."""
+    path, bench, stop = campaign(tmp_path, Rates(noise=0.002, session_noise=0.006), **KERNELS)
+    run = read_run(path)
+    order = [session.arm for session in run.sessions if not session.purpose]
+    assert len(order) > 4
+    assert order == (["baseline", "candidate", "candidate", "baseline"] * 3)[: len(order)]
+    assert bench.boot == len(run.sessions)
+    assert stop.complete
+    assert len({sample.session for sample in run.samples}) == len(run.sessions)
+
+
+def test_the_budgets_end_is_inconclusive_and_says_what_is_missing(tmp_path: Path) -> None:
+    """A loss near the margin in much noise: the time it would need is in the verdict."""
+    path = plan(tmp_path, hosts=ONE_ADAPTER, suite=SUITE.replace("pairs: 30", "pairs: 5"))
+    stop = drive(path, Bench(Rates(noise=0.03, losses={"bs": 0.02})))
+    assert "the most of the profile is measured (5)" in stop.reason
+    assert "required criteria are undecided, the nearest needs about" in stop.reason
+    verdict = judge_run(path)
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert all("of bench time" in one["reason"] for one in verdict["criteria"] if one["outcome"] == "INCONCLUSIVE")
+    assert max(launches(path).values()) == 10
+
+
+def test_a_budget_is_kept(tmp_path: Path) -> None:
+    """The events say how long the campaign had the bench; then it stops although points are undecided."""
+    path = plan(tmp_path, hosts=ONE_ADAPTER, suite=SUITE, budget=600.0)
+    document = json.loads((path / "run.json").read_text())
+    document["plan"]["effort"]["b1"]["budget_s"] = 0.001
+    (path / "run.json").write_text(json.dumps(document))
+    stop = drive(path, Bench(Rates(noise=0.03, losses={"bs": 0.02})))
+    assert stop.reason.startswith("the budget of 0 s is used up; 3 required criteria are undecided")
+
+
+def test_no_time_is_counted_between_an_interruption_and_its_resumption() -> None:
+    """Nobody had the bench then."""
+    times = [
+        ("planned", None, 0),
+        ("note", "b1", 100),
+        ("note", "b1", 160),
+        ("resumed", None, 9000),
+        ("note", "b1", 9030),
+    ]
+    events = [
+        Event(f"2026-11-21T{10 + second // 3600}:{second // 60 % 60:02d}:{second % 60:02d}Z", kind, bench, {})
+        for kind, bench, second in times
+    ]
+    assert bench_seconds(events, "b1") == 90.0
+
+
+def test_a_session_costs_more_than_its_launches() -> None:
+    """One more session of each arm at three points: two boots, two blocks, twelve launches."""
+    costs = {"launch_s": 6.5, "block_s": 2.0, "session_s": 50.0, "longest_block_s": 600.0}
+    effort = Effort(by_session=True, most=6, launches=2, **costs)
+    assert effort.unit_seconds(3) == 2 * (50.0 + 2.0 + 6 * 6.5)
+    assert Effort(**effort.to_json()) == effort
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("arms", [{}, KERNELS], ids=["interleaved", "sessions"])
+def test_interrupted_anywhere_the_decision_is_the_same(tmp_path: Path, seed: int, arms: dict[str, Any]) -> None:
+    """Kills and resets at any moment: no finished sample is lost or repeated, the verdict is that of peace."""
+    rates = Rates(noise=0.006, losses={"16k": 0.06})
+    peaceful, _, _ = campaign(tmp_path / "peace", rates, **arms)
+    path, bench = plan(tmp_path / "war", hosts=ONE_ADAPTER, suite=SUITE, **arms), Bench(rates)
+    chance = random.Random(seed)
+    stop: Stop | None = None
+    while stop is None:
+        try:
+            stop = drive(path, bench, lambda share: chance.random() < share, chance)
+        except KilledError:
+            check_resume(path)
+    assert stop.complete
+    run = read_run(path)
+    numbers = Counter((sample.point, sample.arm, sample.n) for sample in run.samples)
+    assert max(numbers.values()) == 1
+    finished = {
+        json.loads(line)["sample"]["id"] for spool in bench.spools.values() for line in spool if '"sample"' in line
+    }
+    assert {sample.id for sample in run.samples} == finished
+    assert outcomes(path) == outcomes(peaceful)
+    for session in run.sessions:
+        for name in session.blocks:
+            assert read_block(path, name)["session"] == session.id

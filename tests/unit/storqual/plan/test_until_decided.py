@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that measure until decided, within a budget, with what history knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.plan import make_plan
+from storqual.plan.make import Campaign
+from storqual_core.block_file import parse_block
+from storqual_core.errors import BadInputError
+from tests.make_lab import lab_hosts, make_lab
+
+SUITE = """\
+name: sequential
+workloads:
+  rand_read: {rw: randread, factors: {bs: [4k, 16k, 64k, 256k]}}
+  seq_read: {rw: read, factors: {bs: [4k, 16k, 64k, 256k]}}
+criteria:
+  - {metric: iops, against: baseline, workloads: rand_*}
+  - {metric: iops, id: seen, against: baseline, workloads: seq_*, required: false}
+profiles:
+  quick: {cells: all, runtime: 5s, ramp: 1s, pairs: 3, sessions: 4, launches: 2, margin: 3%}
+  full: {cells: all, runtime: 5s, ramp: 1s, until: decided, pairs: 40, sessions: 12, launches: 2, margin: 3%}
+"""
+KERNELS: dict[str, Any] = {
+    "baseline": {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}},
+    "candidate": {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}},
+}
+
+
+def campaign(folder: Path, **options: Any) -> Campaign:
+    """A planned campaign on one adapter."""
+    hosts = lab_hosts({"sym": 2}, kind="hardware")
+    return make_plan(make_lab(folder, **{"hosts": hosts, "suite": SUITE, **options}))
+
+
+def launches(found: Campaign) -> int:
+    """Launches in all planned blocks."""
+    return sum(len(block["launches"]) for block in found.blocks)
+
+
+def test_only_what_comes_before_the_first_look_is_planned(tmp_path: Path) -> None:
+    """Four pairs, or two sessions of each arm; the rest follows from what is seen."""
+    interleaved = campaign(tmp_path / "a", profile="full")
+    assert launches(interleaved) == 8 * 4 * 2
+    assert interleaved.document["plan"]["looks"] == "every"
+    assert interleaved.document["plan"]["effort"]["b1"]["most"] == 40
+    sessions = campaign(tmp_path / "b", profile="full", **KERNELS)
+    assert [session["arm"] for session in sessions.document["plan"]["sessions"]] == [
+        "baseline",
+        "candidate",
+        "candidate",
+        "baseline",
+    ]
+    assert sessions.document["plan"]["effort"]["b1"]["most"] == 6
+
+
+def test_the_expected_time_is_that_of_deciding(tmp_path: Path) -> None:
+    """More pairs than the first part, fewer than the most; without `until` it is the time of the plan."""
+    decided = campaign(tmp_path / "a", profile="full")
+    assert 4 < decided.document["plan"]["expected_units"] < 40
+    one_pair = 2 * decided.document["plan"]["effort"]["b1"]["launch_s"]
+    wanted = 8 * one_pair * decided.document["plan"]["expected_units"]
+    assert decided.document["plan"]["expected_seconds"] == pytest.approx(wanted, rel=0.05)
+    planned = campaign(tmp_path / "b", profile="quick")
+    assert (planned.document["plan"]["looks"], planned.document["plan"]["expected_units"]) == ("last", 3)
+
+
+def test_a_budget_keeps_required_criteria_and_names_what_is_left_out(tmp_path: Path) -> None:
+    """Less time than all of it takes: of the informative half of the matrix something is left out."""
+    whole = campaign(tmp_path / "a", profile="full")
+    budget = 0.8 * whole.document["plan"]["expected_seconds"]
+    found = campaign(tmp_path / "b", profile="full", budget=budget)
+    points = found.document["plan"]["points"]
+    kept = [point["workload"] for point in points if not point["skipped"]]
+    assert kept.count("rand_read") == 4
+    assert 0 < len(kept) - 4 < 4
+    assert {point["skipped"] for point in points} >= {""}
+    assert all("outside the budget" in point["skipped"] for point in points if point["skipped"])
+    assert any("of 8 points are outside the budget" in warning for warning in found.warnings)
+    assert found.document["plan"]["expected_seconds"] <= budget
+
+
+def test_a_budget_makes_any_profile_measure_until_decided(tmp_path: Path) -> None:
+    """Its pairs are then no limit; the budget is."""
+    found = campaign(tmp_path, profile="quick", budget=36000.0)
+    assert found.document["plan"]["looks"] == "every"
+    effort = found.document["plan"]["effort"]["b1"]
+    assert (effort["most"], effort["budget_s"]) == (48, 36000.0)
+
+
+def test_a_budget_too_small_for_anything_is_refused(tmp_path: Path) -> None:
+    """With what one point would take."""
+    with pytest.raises(BadInputError, match=r"found a budget of 10 s, expected at least 2 min"):
+        campaign(tmp_path, profile="full", budget=10.0)
+
+
+@pytest.mark.parametrize(("ramp", "runtime"), [("0s", 2.0), ("1s", 2.0), ("5s", 8.0), ("60s", 60.0)])
+def test_launches_are_as_long_as_their_cost_makes_worth(tmp_path: Path, ramp: str, runtime: float) -> None:
+    """Where the profile names no runtime; a named one stays."""
+    suite = SUITE.replace("runtime: 5s, ramp: 1s, until", f"ramp: {ramp}, until")
+    found = campaign(tmp_path, suite=suite, profile="full")
+    assert found.document["plan"]["runtime_s"] == runtime
+    assert {launch["fio"]["runtime_s"] for block in found.blocks for launch in block["launches"]} == {runtime}
+
+
+def test_noise_that_history_knows_sizes_the_plan(tmp_path: Path) -> None:
+    """A noisy bench takes more pairs, and a margin out of reach is told before the bench is touched."""
+    extract = tmp_path / "noise.json"
+    entry = {"bench": "b1", "adapter": "sym", "point": "rand_read[bs=4k]", "metric": "iops", "df_pair": 20.0}
+    found = []
+    for number, sd in enumerate((0.01, 0.2)):
+        extract.write_text(json.dumps({"schema": "storqual.history/1", "noise": [{**entry, "sd_pair": sd}]}))
+        found.append(campaign(tmp_path / str(number), profile="full", history=extract))
+    quiet, noisy = (one.document["plan"] for one in found)
+    assert quiet["expected_units"] < noisy["expected_units"] == 40
+    assert quiet["detectable"] < 0.03 < noisy["detectable"]
+    assert any("this plan sees losses from" in warning for warning in found[1].warnings)
+    assert found[0].inputs["history"].data == (tmp_path / "noise.json").read_bytes().replace(b"0.2", b"0.01")
+
+
+def test_a_folder_that_holds_no_history_is_told(tmp_path: Path) -> None:
+    """With the file's name."""
+    extract = tmp_path / "noise.json"
+    extract.write_text("{}", encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"noise\.json"):
+        campaign(tmp_path, profile="full", history=extract)
+
+
+def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) -> None:
+    """On its drive, with a load that no suite changes; its launches are numbered through."""
+    hosts = lab_hosts({"sym": 2}, kind="hardware")
+    drive = hosts["b1"]["storqual_adapters"]["sym"]["drives"][1]["wwn"]
+    hosts["b1"]["storqual_reference"] = drive
+    found = campaign(tmp_path, hosts=hosts, **KERNELS)
+    for session in found.document["plan"]["sessions"]:
+        blocks = [parse_block(json.dumps(block)) for block in found.blocks if block["session"] == session["id"]]
+        ends = (blocks[0].launches[0], blocks[-1].launches[-1])
+        assert {launch.point for launch in ends} == {"golden_reference"}
+        assert {launch.drives for launch in ends} == {(drive,)}
+    numbers = [x["n"] for block in found.blocks for x in block["launches"] if x["point"] == "golden_reference"]
+    assert numbers == list(range(1, 9))
+    hosts["b1"]["storqual_reference"] = "0x5000c500deadbeef"
+    with pytest.raises(BadInputError, match="expected a claimed drive as golden reference"):
+        campaign(tmp_path / "wrong", hosts=hosts)
+
+
+def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) -> None:
+    """All drives of the campaign, in the first block; the time for it is expected."""
+    plain = campaign(tmp_path / "a")
+    suite = SUITE.replace("pairs: 3,", "pairs: 3, precondition: {purge: discard, steady: {rw: randwrite}},")
+    found = campaign(tmp_path / "b", suite=suite, consent=("ea71a0",))
+    with_it = [block for block in found.blocks if "precondition" in block]
+    assert with_it == [found.blocks[0]]
+    read = parse_block(json.dumps(found.blocks[0]))
+    assert read.precondition is not None
+    assert (read.precondition.purge, read.precondition.consent) == ("discard", ("ea71a0",))
+    assert read.precondition.fill is not None
+    assert read.precondition.steady is not None
+    assert read.precondition.steady.rounds == 240
+    seconds = found.document["plan"]["expected_seconds"] - plain.document["plan"]["expected_seconds"]
+    assert seconds == pytest.approx(600 + 3 * 2**30 / 200e6, rel=0.01)
+
+
+def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_path: Path) -> None:
+    """In the block as the bench reads it, and in the expected time."""
+    load = "rw: randread, iodepth: 2, load: {to: 100ms, of: p99, by: iodepth, most: 512}"
+    suite = SUITE.replace("rand_read: {rw: randread", f"rand_read: {{{load}")
+    found = campaign(tmp_path, suite=suite)
+    searches = [launch for block in found.blocks for launch in block["launches"] if "load" in launch]
+    assert {launch["point"].partition("[")[0] for launch in searches} == {"rand_read"}
+    (read,) = {launch.load for block in found.blocks for launch in parse_block(json.dumps(block)).launches} - {None}
+    assert (read.cap_ns, read.share_ppm, read.by, read.least, read.most) == (10**8, 990_000, "iodepth", 2, 512)
+    plain = campaign(tmp_path / "plain")
+    ratio = found.document["plan"]["measuring_seconds"] / plain.document["plan"]["measuring_seconds"]
+    assert ratio == pytest.approx((10 + 1) / 2)
+
+
+def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
+    """As the rate's process, in the options that the bench accepts."""
+    suite = SUITE.replace("rw: randread", "rw: randread, rate_iops: 500, arrivals: poisson")
+    found = campaign(tmp_path, suite=suite)
+    asks = [launch.fio for block in found.blocks for launch in parse_block(json.dumps(block)).launches]
+    assert {ask.options.get("rate_process") for ask in asks if ask.rw == "randread"} == {"poisson"}
+    assert {ask.options.get("rate_process") for ask in asks if ask.rw == "read"} == {None}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("rw: randread,", "rw: randread, load: {to: 0s},", "to"),
+        ("rw: randread,", "rw: randread, load: {to: 8ms, of: most},", "mean, or a percentile"),
+        (
+            "rw: randread, factors: {bs",
+            "rw: randread, load: {to: 8ms}, factors: {iodepth: [1, 2], bs",
+            "its load raises",
+        ),
+        ("rw: randread,", "rw: randread, arrivals: poisson,", "rate_iops"),
+        ("metric: iops, against", "metric: iops_at_cap, against", "needs a load"),
+        ("metric: iops, against: baseline,", "metric: iops, against: scaling,", "no over"),
+        (
+            "metric: iops, against: baseline,",
+            "metric: iops, against: scaling, over: drives, linear_to: 4,",
+            "drives 4 with levels none",
+        ),
+        ("metric: iops, against: baseline,", "metric: iops, against: baseline, over: drives,", "`against: scaling`"),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """Before any bench is touched."""
+    suite = SUITE.replace(old, new, 1)
+    assert suite != SUITE
+    with pytest.raises(BadInputError) as problem:
+        campaign(tmp_path, suite=suite)
+    assert any(told in line and "small.suite.yml:" in line for line in problem.value.problems), problem.value.problems
