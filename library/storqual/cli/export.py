@@ -69,7 +69,7 @@ def _text(form: str, material: Material) -> str:
         "openmetrics": export.open_metrics,
         "criteria-csv": export.criteria_csv,
         "samples-csv": export.samples_csv,
-        "github": export.github_annotations,
-        "gitlab": export.gitlab_code_quality,
+        "github": lambda read: export.github_annotations(read, Path.cwd()),
+        "gitlab": lambda read: export.gitlab_code_quality(read, Path.cwd()),
     }
     return writers[form](material)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_pairs, print_rows
+from storqual_core.errors import BadInputError
 
 __all__ = ["signoff_command", "verify_command"]
 
@@ -63,7 +65,7 @@ def signoff_command(
             run=run.resolve(),
             key=key,
             trusted=trusted,
-            passphrase=lambda: str(click.prompt(f"Passphrase of {key}", hide_input=True, err=True)),
+            passphrase=lambda: _passphrase(key),
             role=role,
             waivers=waivers,
             ssh=ssh,
@@ -80,6 +82,14 @@ def signoff_command(
         ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
     ]
     print_pairs(pairs)
+
+
+def _passphrase(key: Path) -> str:
+    """Ask for it. Raises BadInputError where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        remedy = "add the key to an agent and sign with --ssh"
+        raise BadInputError([f"{key}: found a key with a passphrase and no terminal to ask for it at; {remedy}"])
+    return str(click.prompt(f"Passphrase of {key}", hide_input=True, err=True))
 
 
 @click.command("verify")

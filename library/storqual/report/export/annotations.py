@@ -18,6 +18,7 @@ from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from storqual.report.material import Material
 
@@ -40,31 +41,39 @@ class _Note:
     text: str
 
 
-def github_annotations(material: Material) -> str:
-    """Workflow commands, one a line: the run's outcome, then its worst criteria, then how many more there are."""
+def github_annotations(material: Material, checkout: Path) -> str:
+    """Workflow commands, one a line: the run's outcome, then its worst criteria, then how many more there are.
+
+    `checkout` is the folder that file names are relative to.
+    """
     notes = list(_notes(material))
-    lines = [_command(material, notes[0])]
+    file = _file(material, checkout)
+    lines = [_command(file, notes[0])]
     for level in _ORDER:
         own = [note for note in notes[1:] if note.level == level]
         # the first of a kind may be the outcome; the last one tells how many are left
         shown = own if len(own) < MOST else own[: MOST - 2]
-        lines += [_command(material, note) for note in shown]
+        lines += [_command(file, note) for note in shown]
         if len(own) > len(shown):
             more = f"{len(own) - len(shown)} more, see the report"
-            lines.append(_command(material, _Note(level, "storqual", more)))
+            lines.append(_command(file, _Note(level, "storqual", more)))
     return "".join(f"{line}\n" for line in lines)
 
 
-def gitlab_code_quality(material: Material) -> str:
-    """The JSON list of GitLab's code quality report; fingerprints stay the same when a run is exported again."""
+def gitlab_code_quality(material: Material, checkout: Path) -> str:
+    """The JSON list of GitLab's code quality report; fingerprints stay the same when a run is exported again.
+
+    `checkout` is the folder that file names are relative to.
+    """
     run = material.run.name
+    file = _file(material, checkout)
     listed = [
         {
             "description": note.text,
             "check_name": note.check,
             "fingerprint": hashlib.sha256(f"{run}\0{number}\0{note.check}\0{note.text}".encode()).hexdigest(),
             "severity": _SEVERITIES[note.level],
-            "location": {"path": _file(material), "lines": {"begin": 1}},
+            "location": {"path": file, "lines": {"begin": 1}},
         }
         for number, note in enumerate(_notes(material))
         if number or note.level != "notice"
@@ -93,15 +102,17 @@ def _of_row(row: Row) -> _Note:
     return _Note(level, terminal_text(row.text("id")), terminal_text(text))
 
 
-def _file(material: Material) -> str:
-    """The candidate's manifest as the user named it; its name where that is no path of a checkout."""
+def _file(material: Material, checkout: Path) -> str:
+    """The candidate's manifest in the checkout; the copy in the run where it came from somewhere else."""
     entry = (material.document.get("inputs") or {}).get("candidate") or {}
-    source = terminal_text(str(entry.get("source") or ""))
-    return source if source and not source.startswith(("/", "..")) else material.run.arms["candidate"].file
+    source = checkout / str(entry.get("source") or "")
+    inside = source != checkout and source.is_relative_to(checkout) and ".." not in source.parts
+    return terminal_text(str(source.relative_to(checkout)) if inside else material.run.arms["candidate"].file)
 
 
-def _command(material: Material, note: _Note) -> str:
-    properties = {"file": _file(material), "line": "1", "title": f"storqual: {note.check}"}
+def _command(file: str, note: _Note) -> str:
+    title = "storqual" if note.check == "storqual" else f"storqual: {note.check}"
+    properties = {"file": file, "line": "1", "title": title}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{note.level} {listed}::{_data(note.text)}"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import click
 import pytest
 
 from storqual.cli import main, storqual
+from tests.signing import make_person, write_keys
 from tests.unit.storqual.report.hostile import PAYLOADS, infect
 from tests.unit.storqual.report.runs import QUICK, judged
 
@@ -105,6 +107,19 @@ def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     said = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
     assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", said + err)
     assert "\x1b[31m" not in out
+
+
+def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
+    hostile_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipeline it is one line with the remedy, not a prompt."""
+    pat = make_person(tmp_path, "Pat", "technician", passphrase="x")  # noqa: S106 - of a key made for this test
+    keys = write_keys(tmp_path, pat)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(SystemExit) as ended:
+        main(["signoff", str(hostile_run), "--key", str(pat.key), "--keys", str(keys)])
+    assert ended.value.code == 3
+    assert "no terminal to ask for it at; add the key to an agent and sign with --ssh" in capsys.readouterr().err
 
 
 def completions(line: str, folder: Path) -> list[str]:

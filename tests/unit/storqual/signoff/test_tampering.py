@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
 import shutil
 import subprocess
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from storqual.cli import main
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.verify import verify_run
 from tests.signing import NOW, Person, make_person, sign, write_keys
@@ -105,6 +109,40 @@ def test_any_added_file_is_found(signed: Path, keys: Path) -> None:
         path.unlink()
     (signed / "raw" / "link").symlink_to("/etc/hostname")
     assert "raw/link: was added" in problems(signed, keys)
+
+
+@pytest.mark.parametrize(
+    "name", [b"\x1b[2J.json", b"a\nVALID", b"\xff\xfe.bin", "\u202egpj.exe".encode(), b"=1+1", b"{{ 7*7 }}"]
+)
+def test_a_hostile_file_name_is_signed_and_told_as_text(
+    name: bytes, run: Path, people: tuple[Person, Person], keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one that is no UTF-8: it is in the manifest, and what happens to it is told without a control byte."""
+    path = Path(os.fsdecode(os.fsencode(run / "raw") + b"/" + name))
+    path.write_bytes(b"x")
+    sign(run, people[0], keys)
+    assert "release-manager" in problems(run, keys)
+    path.write_bytes(b"y")
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(run), "--keys", str(keys), "--as-of", "2026-11-21T20:00:00"])
+    assert ended.value.code == 1
+    out, err = capsys.readouterr()
+    assert "was changed" in out
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", out + err)
+    assert not any(line.startswith("VALID") for line in out.splitlines())
+
+
+def test_two_thousand_files_are_verified_in_a_second_of_processor_time(
+    run: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """Two seconds are what people wait; a campaign of a night has some thousand raw files."""
+    for number in range(2000):
+        (run / "raw" / f"{number:064d}.json.gz").write_bytes(number.to_bytes(4, "big") * 1500)
+    for person, hour in zip(people, (18, 19), strict=True):
+        sign(run, person, keys, now=NOW.replace(hour=hour))
+    began = time.process_time()
+    assert problems(run, keys) == ""
+    assert time.process_time() - began < 1.0
 
 
 def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: Path) -> None:

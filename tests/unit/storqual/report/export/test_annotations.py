@@ -14,13 +14,14 @@ from storqual.report.material import read_material
 from tests.unit.storqual.report.hostile import chunks, infect
 from tests.unit.storqual.report.runs import QUICK, judged
 
+HERE = Path("/checkout")
 COMMAND = re.compile(r"::(error|warning|notice) file=([^,:]+),line=1,title=([^,:]+)::([^\r\n]*)")
 
 
 def commands(run: Path) -> list[tuple[str, ...]]:
     """Every line as level, file, title and message; a line that is no command fails."""
     found = []
-    for line in github_annotations(read_material(run)).split("\n")[:-1]:
+    for line in github_annotations(read_material(run), HERE).split("\n")[:-1]:
         match = COMMAND.fullmatch(line)
         assert match, line
         found.append(match.groups())
@@ -64,7 +65,7 @@ def test_at_most_ten_of_a_kind_and_the_last_tells_how_many_more(tmp_path: Path) 
 
 def test_gitlab_gets_what_its_report_needs(runs: dict[str, Path]) -> None:
     """Description, name, a fingerprint of its own, a severity that it knows, and a place in the checkout."""
-    listed = json.loads(gitlab_code_quality(read_material(runs["fail"])))
+    listed = json.loads(gitlab_code_quality(read_material(runs["fail"]), HERE))
     assert len(listed) > 2
     assert len({one["fingerprint"] for one in listed}) == len(listed)
     for one in listed:
@@ -73,7 +74,26 @@ def test_gitlab_gets_what_its_report_needs(runs: dict[str, Path]) -> None:
         assert one["severity"] in ("info", "minor", "major", "critical", "blocker")
         assert one["location"]["lines"] == {"begin": 1}
         assert not Path(one["location"]["path"]).is_absolute()
-    assert json.loads(gitlab_code_quality(read_material(runs["pass"]))) == []
+    assert json.loads(gitlab_code_quality(read_material(runs["pass"]), HERE)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        ("/checkout/inventories/lab/drops/new.yml", "inventories/lab/drops/new.yml"),
+        ("inventories/lab/drops/new.yml", "inventories/lab/drops/new.yml"),
+        ("/elsewhere/new.yml", "inputs/candidate.drop.yml"),
+        ("../new.yml", "inputs/candidate.drop.yml"),
+        ("", "inputs/candidate.drop.yml"),
+    ],
+)
+def test_they_stand_at_the_drop_of_the_checkout(source: str, file: str, tmp_path: Path) -> None:
+    """The file that a merge request changes; the run's own copy where the drop is in no checkout."""
+    run = judged(tmp_path, points=QUICK[:1], noise=0.002)
+    document = json.loads((run / "run.json").read_text())
+    document["inputs"]["candidate"]["source"] = source
+    (run / "run.json").write_text(json.dumps(document))
+    assert {one[1] for one in commands(run)} == {file}
 
 
 @pytest.mark.parametrize("payloads", chunks(2))
@@ -82,6 +102,6 @@ def test_hostile_strings_begin_no_command(payloads: tuple[str, ...], tmp_path: P
     run = judged(tmp_path, points=QUICK[:2], noise=0.002, effect=-0.1, waived=[f"iops@sym/{QUICK[0]}"])
     infect(run, payloads)
     assert len(commands(run)) > 2
-    text = github_annotations(read_material(run)) + gitlab_code_quality(read_material(run))
+    text = github_annotations(read_material(run), HERE) + gitlab_code_quality(read_material(run), HERE)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
-    json.loads(gitlab_code_quality(read_material(run)))
+    json.loads(gitlab_code_quality(read_material(run), HERE))
