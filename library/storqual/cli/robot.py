@@ -99,7 +99,8 @@ def _targets(run: Path | None, inventories: tuple[str, ...], limit: str | None) 
 
 @click.command("keywords")
 @click.argument("page", type=click.Path(path_type=Path, dir_okay=False))
-def keywords_command(page: Path) -> None:
+@as_json
+def keywords_command(page: Path, as_json: bool) -> None:
     """Write the documentation of the Robot Framework keywords to PAGE (.html, .json or .xml).
 
     \b
@@ -111,4 +112,7 @@ def keywords_command(page: Path) -> None:
     if page.suffix not in (".html", ".json", ".xml"):
         raise BadInputError([f"{page}: found suffix {page.suffix!r}, expected .html, .json or .xml"])
     libdoc("storqual.robot_library.StorqualLibrary", str(page), quiet=True)
-    click.echo(page)
+    if as_json:
+        print_json({"page": str(page)})
+    else:
+        click.echo(page)

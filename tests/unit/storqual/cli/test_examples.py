@@ -27,6 +27,8 @@ from tests.synthetic_shape import POINTS, SUITE
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 RUN = "20261121T101500Z-adapter-4f2a"
+EARLIER = "20261120T093000Z-adapter-77aa"
+NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
 NEEDS_A_BENCH = ("facts", "packages", "qualify", "sheet")
 """These are run up to where a bench or an archive would be asked."""
@@ -50,7 +52,7 @@ EXAMPLES = examples()
 @pytest.fixture(scope="module")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1], adapters=("sym",))
+    run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1])
     judge_run(run)
     return run
 
@@ -60,7 +62,8 @@ def work(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder as the examples think of it: inventories and suites, a run, keys, a stricter suite; one's own home."""
     for name in ("inventories", "suites"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
-    shutil.copytree(_made, tmp_path / "runs" / RUN)
+    for run in (RUN, EARLIER, *(name for _, line in EXAMPLES for name in NAMED.findall(line))):
+        shutil.copytree(_made, tmp_path / "runs" / run, dirs_exist_ok=True)
     (tmp_path / ".ssh").mkdir()
     pat = make_person(tmp_path / ".ssh", "id_ed25519", "release-manager", expires="2099-12-31")
     write_keys(tmp_path, pat)
@@ -127,7 +130,9 @@ def test_an_example_does_what_it_says(
     with pytest.raises(SystemExit) as ended:
         main(expanded)
     out, err = capsys.readouterr()
-    promised = {"audit": (0, 1), "judge": (0, 1), "qualify": (2,)}.get(name, (0,))
+    promised = {"audit": (0, 1), "judge": (0, 1), "publish": (0, 1, 2), "robot": (0, 1, 2), "qualify": (2,)}.get(
+        name, (0,)
+    )
     assert ended.value.code in promised, err
     assert bool(asked) == (name in NEEDS_A_BENCH and "--facts" not in words)
     assert "Traceback" not in out + err
