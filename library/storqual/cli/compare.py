@@ -42,7 +42,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
         print_json(found.to_json())
         return
     click.echo(f"compared: {terminal_text(', '.join(found.subjects))}")
-    for contest in found.contests:
+    for contest in (contest for contest in found.contests if contest.sentences):
         click.echo(f"\n{terminal_text(contest.title)}: {METRICS[contest.metric].label}")
         for sentence in contest.sentences:
             click.echo(f"  {terminal_text(sentence)}")

@@ -13,7 +13,7 @@ from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.features import Feature, features
 from storqual.study.placement import placement_advice
 from storqual.study.published import Beside, beside
-from storqual.study.scale import Growth, growths
+from storqual.study.scale import Growth, growths, saturation_advice
 from storqual.study.settings import SettingStudy, setting_studies
 
 __all__ = ["Advice", "Findings", "findings"]
@@ -75,7 +75,7 @@ def findings(
         features=tuple(_features(cells, benches) if "features" in studies else ()),
         published=tuple(beside(cells, reports) if "published" in studies else ()),
         advice=(
-            *_from_scaling(scaled),
+            *(Advice(text, "study-scaling") for text in saturation_advice(scaled)),
             *_from_settings(ranked),
             *_from_ceiling(shares),
             *(_placement(cells, benches) if "ceiling" in studies else ()),
@@ -90,12 +90,6 @@ def _features(
         adapters = tuple(dict.fromkeys(cell.adapter for cell in cells if cell.bench == bench))
         if adapters:
             yield bench, adapters, tuple(features(entry, adapters))
-
-
-def _from_scaling(found: Sequence[Growth]) -> Iterator[Advice]:
-    for one in found:
-        if one.enough:
-            yield Advice(one.enough, "study-scaling")
 
 
 def _from_settings(found: Sequence[SettingStudy]) -> Iterator[Advice]:

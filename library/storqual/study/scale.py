@@ -3,28 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from storqual.analysis.scaling import Scaling, scaling
+from storqual.analysis.scaling import Level, Scaling, scaling
 from storqual.analysis.scaling_words import scaling_sentences
 from storqual.factor_words import AXIS_NAMES, level_text
 from storqual.study.cells import Cell, Line, lines_of
 
-__all__ = ["SCALED", "Growth", "growths"]
+__all__ = ["SCALED", "Growth", "growths", "saturation_advice"]
 
 SCALED = ("adapters", "ports", "drives", "numjobs", "iodepth")
 
 
 @dataclass(frozen=True)
 class Growth:
-    """One line of one subject with what its shape says; `metric` is a rate. `enough` is the advice, or empty."""
+    """One line of one subject with what its shape says; `metric` is a rate.
+
+    `enough` is the level from which on more is shown to give nothing.
+    """
 
     line: Line
     metric: str
     found: Scaling
     sentences: tuple[str, ...]
-    enough: str
+    enough: Level | None
 
 
 def growths(cells: Sequence[Cell], metric: str = "throughput_mb_s") -> list[Growth]:
@@ -37,7 +41,7 @@ def growths(cells: Sequence[Cell], metric: str = "throughput_mb_s") -> list[Grow
                 continue
             found = scaling(values)
             told = tuple(scaling_sentences(found, _unit(along), "MB/s"))
-            listed.append(Growth(line, metric, found, told, _enough(line, found)))
+            listed.append(Growth(line, metric, found, told, _enough(found)))
     return listed
 
 
@@ -45,18 +49,31 @@ def _unit(along: str) -> str:
     return {"numjobs": "jobs", "iodepth": "commands in the queue"}.get(along, AXIS_NAMES[along])
 
 
-def _enough(line: Line, found: Scaling) -> str:
-    """From which level on more gives nothing: said only where the plateau is shown, with the gain up to there."""
-    if found.shape != "knee" or found.knee is None or found.plateau is None:
-        return ""
-    level = next((level for level in found.levels if level.at >= found.knee.value), found.levels[-1])
-    first = found.levels[0]
-    gain = 100 * (level.value.value / first.value.value - 1)
-    here, there = (level_text(line.along, int(one.at)) for one in (level, first))
-    interval = ""
-    if found.knee.low is not None and found.knee.high is not None:
-        interval = f" (interval {found.knee.low:.3g} to {found.knee.high:.3g})"
-    return (
-        f"{line.subject}, {line.title}: {here} saturate{'s' if level.at == 1 or line.along == 'iodepth' else ''} it, "
-        f"{gain:.0f} % over {there}; the knee is at {found.knee.value:.3g}{interval}, more gives nothing."
-    )
+def _enough(found: Scaling) -> Level | None:
+    """The level from which on more gives nothing: said only where a level beyond it was measured and gave no more."""
+    if found.shape != "knee" or found.knee is None:
+        return None
+    # the first level that is not shown to lie below the knee
+    start = found.knee.value if found.knee.low is None else found.knee.low
+    level = next((level for level in found.levels if level.at >= start), None)
+    return level if level is not None and level.at < found.levels[-1].at else None
+
+
+def saturation_advice(found: Sequence[Growth]) -> Iterator[str]:
+    """How much of what is enough: one sentence for all lines of a subject that one level saturates."""
+    groups: defaultdict[tuple[str, str, float], list[Growth]] = defaultdict(list)
+    for one in found:
+        if one.enough is not None:
+            groups[(one.line.subject, one.line.along, one.enough.at)].append(one)
+    for (subject, along, at), members in groups.items():
+        gains = [
+            100 * (one.enough.value.value / one.found.levels[0].value.value - 1) for one in members if one.enough
+        ]
+        low, high = f"{min(gains):.0f}", f"{max(gains):.0f}"
+        first, last = (level_text(along, int(members[0].found.levels[end].at)) for end in (0, -1))
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        yield (
+            f"{subject}: {level_text(along, int(at))} {'is' if at == 1 or along == 'iodepth' else 'are'} enough at "
+            f"{members[0].line.title}{more}: {low if low == high else f'{low} to {high}'} % over {first}, "
+            f"and no more with up to {last}."
+        )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from storqual.study.adapters import contests, equal_loads
@@ -11,7 +13,7 @@ from storqual.study.demand import demands, reached
 from storqual.study.findings import findings
 from storqual.study.placement import placement_advice
 from storqual.study.published import beside
-from storqual.study.scale import growths
+from storqual.study.scale import growths, saturation_advice
 from storqual_core.errors import BadInputError
 from tests.unit.storqual.study.cells import cell
 
@@ -77,14 +79,32 @@ def test_scaling_names_the_level_that_is_enough() -> None:
     """The knee at a depth of 4 is found with the gain over a depth of 1."""
     found = growths([one for one in swept() if one.subject == "qla"], "iops")
     assert [one.found.shape for one in found] == ["knee"]
-    assert found[0].enough.startswith("qla, depth: QD 4 saturates it, 30")
+    (told,) = saturation_advice(found)
+    assert re.fullmatch(r"qla: QD 4 is enough at depth: 30\d % over QD 1, and no more with up to QD 16\.", told)
+
+
+def test_what_was_measured_last_is_never_called_enough() -> None:
+    """With nothing measured beyond it, nobody knows."""
+    cells = [one for one in swept() if one.subject == "qla" and one.levels["iodepth"] in (1, 2, 4)]
+    assert [one.enough for one in growths(cells, "iops")] == [None]
+
+
+def test_lines_that_one_level_saturates_share_a_sentence() -> None:
+    """Nobody reads the same advice for every block size."""
+    cells = [
+        cell("qla", "depth", rate * min(depth, 4), iodepth=depth, bs=size)
+        for size, rate in ((512, 100.0), (4096, 80.0))
+        for depth in DEPTHS
+    ]
+    (told,) = saturation_advice(growths(cells, "iops"))
+    assert "and 1 more" in told
 
 
 def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
     cells = [cell("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
     cells = [Cell(**{**vars(one), "levels": {"ports": one.ports}}) for one in cells]
-    assert [(one.found.shape, one.enough) for one in growths(cells, "iops")] == [("straight", "")]
+    assert [(one.found.shape, one.enough) for one in growths(cells, "iops")] == [("straight", None)]
 
 
 def test_demand_is_given_in_the_units_of_both_papers() -> None:
