@@ -115,7 +115,7 @@ def browser(program: str) -> Iterator[Browser]:
         argv += ["--no-first-run", "--hide-scrollbars", *sandbox, "about:blank"]
         # the pipe's two ends are file descriptors 3 and 4 by definition
         child = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3<&{to_browser_read} 4>&{from_browser_write}', "sh", *argv],
+            ["bash", "-c", f'exec "$@" 3<&{to_browser_read} 4>&{from_browser_write}', "bash", *argv],
             pass_fds=(to_browser_read, from_browser_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from storqual.report import build_report
 from storqual.report.trend import build_trend
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.unit.storqual.report.conftest import runs
+from tests.unit.storqual.report.trend.labs import make_year
 
 __all__ = ["runs"]
 
@@ -40,5 +42,6 @@ def axe() -> str:
 def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Each kind of page by name."""
     made = {name: build_report(path) for name, path in runs.items()}
-    made["trend"] = build_trend(list(runs.values()), tmp_path_factory.mktemp("trend") / "trend.html")
+    year = make_year(tmp_path_factory.mktemp("year"))
+    made["trend"] = build_trend([year], year / "trend.html", as_of=datetime(2027, 3, 20, tzinfo=UTC))
     return made

@@ -42,6 +42,17 @@ def test_axe_finds_nothing(
     assert violations(chromium, axe) == []
 
 
+def test_axe_bites(chromium: Browser, axe: str, tmp_path: Path) -> None:
+    """A page that is wrong is told to be: a picture without words, grey on white."""
+    page = tmp_path / "wrong.html"
+    page.write_text(
+        '<!doctype html><html><body><img src="x.png"><p style="color: #ccc">Hardly seen</p></body></html>'
+    )
+    chromium.show(page, width=1280, height=900)
+    rules = {one.partition(":")[0] for one in violations(chromium, axe)}
+    assert {"image-alt", "color-contrast", "html-has-lang"} <= rules
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_in_what_is_printed(name: str, files: dict[str, Path], chromium: Browser, axe: str) -> None:
     """The print style sheet, on the width of an A4 page."""

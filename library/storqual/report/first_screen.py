@@ -19,6 +19,7 @@ class AdapterIdentity:
     bench: str
     model: str
     place: str
+    firmware: str
     driver: str
     baseline: str
     candidate: str

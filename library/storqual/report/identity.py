@@ -35,6 +35,7 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
                     bench=bench_name,
                     model=str(adapter.get("model") or DASH),
                     place=str(adapter.get("pci") or ""),
+                    firmware=_firmware(bench, alias),
                     driver=driver,
                     baseline=builds[0][0],
                     candidate=builds[1][0],
@@ -42,6 +43,13 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
                 )
             )
     return tuple(found)
+
+
+def _firmware(bench: Mapping[str, Any], alias: str) -> str:
+    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
+    environment = bench.get("environment") or {}
+    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
+    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
 
 
 def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:

@@ -12,11 +12,12 @@ import numpy as np
 __all__ = ["FEWEST", "Control", "individuals"]
 
 FEWEST = 5
-"""Values below which limits would be a guess: four moving ranges know their own mean to within a factor of two."""
+"""Values below which limits would be a guess: four moving ranges know their own middle to within a factor of two."""
 
-_WIDTH = 2.66
-"""Three sigma over the mean moving range: 3 / d2 with d2 = 1.128 for two values (Montgomery, Introduction to
-Statistical Quality Control, table of chart factors)."""
+_WIDTH = 3.145
+"""Three sigma over the median moving range: 3 / d4 with d4 = 0.954 for two values (Wheeler and Chambers,
+Understanding Statistical Process Control, table A.1). The median, because one bad campaign must not widen the limits
+that it is beyond."""
 
 _ONE_SIDE = 8
 """So many values in a row on one side of the centre are a shift (Western Electric, rule 4)."""
@@ -32,14 +33,17 @@ class Control:
 
 
 def individuals(values: Sequence[float]) -> Control:
-    """The chart of `values` in the order of time. Raises ValueError for none, or for one that is not finite."""
+    """The chart of `values` in the order of time, about their median.
+
+    Raises ValueError for none, or for one that is not finite.
+    """
     array = np.asarray(values, dtype=float)
     if array.size == 0 or not np.isfinite(array).all():
         raise ValueError("a control chart needs finite values, at least one")
-    centre = float(array.mean())
+    centre = float(np.median(array))
     if array.size < FEWEST:
         return Control(centre, None, ("",) * array.size)
-    reach = _WIDTH * float(np.mean([abs(second - first) for first, second in pairwise(array)]))
+    reach = _WIDTH * float(np.median([abs(second - first) for first, second in pairwise(array)]))
     limits = (centre - reach, centre + reach)
     signals = []
     side = run = 0

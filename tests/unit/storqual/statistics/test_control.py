@@ -12,10 +12,10 @@ from storqual.statistics.control import FEWEST, individuals
 
 
 def test_limits_are_those_of_the_textbook() -> None:
-    """Moving ranges 2, 2, 2, 2: a mean of 2, so 2.66 times 2 on both sides of the centre."""
+    """Moving ranges 2, 2, 2, 2: a median of 2, so 3.145 times 2 on both sides of the middle value."""
     chart = individuals([10.0, 12.0, 10.0, 12.0, 10.0])
-    assert chart.centre == pytest.approx(10.8)
-    assert chart.limits == pytest.approx((10.8 - 5.32, 10.8 + 5.32))
+    assert chart.centre == pytest.approx(10.0)
+    assert chart.limits == pytest.approx((10.0 - 6.29, 10.0 + 6.29))
     assert chart.signals == ("",) * 5
 
 
@@ -32,6 +32,12 @@ def test_a_value_beyond_and_a_level_that_moved_are_signals() -> None:
     moved = individuals([*([0.0, 0.2] * 6), *([0.5, 0.7] * 6)])
     assert "shift" in moved.signals[19:]
     assert "shift" not in moved.signals[:7]
+
+
+def test_one_bad_campaign_accuses_no_other() -> None:
+    """It neither moves the centre nor widens the limits, so that the quiet ones before it stay quiet."""
+    chart = individuals([0.1, -0.2, 0.2, -0.1, 0.1, -0.1, 0.2, -20.0])
+    assert chart.signals == ("",) * 7 + ("beyond",)
 
 
 def test_a_process_in_control_rarely_signals() -> None:

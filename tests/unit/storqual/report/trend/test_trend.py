@@ -17,44 +17,15 @@ from storqual.report.trend.read import read_past
 from storqual.report.trend.series import series_of
 from storqual_core.errors import BadInputError
 from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.unit.storqual.report.trend.labs import campaign, make_year
 
 AS_OF = datetime(2027, 3, 20, tzinfo=UTC)
-POINTS = QUICK[:3]
-
-
-def campaign(folder: Path, number: int, *, level: float = 0.0, **options: object) -> Path:
-    """The campaign of a month, with the baseline of all points moved by `level` (a fraction)."""
-    run = judged(
-        folder, run=f"2026{number:02d}21T100000Z-synthetic-000{number % 10}", points=POINTS, noise=0.002, **options
-    )
-    for name, change in (
-        ("run.json", lambda found: found.update(created=f"2026-{number:02d}-21T09:59:00.000Z")),
-        (
-            "verdict.json",
-            lambda found: [
-                row.update(reference=row["reference"] * (1 + level)) for row in found["criteria"] if row["reference"]
-            ],
-        ),
-    ):
-        document = json.loads((run / name).read_text())
-        change(document)
-        (run / name).write_text(json.dumps(document))
-    return run
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine campaigns of a year: a bad drop, a waived one, one not judged, and a bench that lost 20 % in October."""
-    folder = tmp_path_factory.mktemp("lab")
-    for number in range(1, 8):
-        campaign(folder, number, level=0.002 * (-1) ** number, seed=number)
-    campaign(folder, 8, effect=-0.1, seed=8, kernels={"baseline": "6.1.0-47-amd64", "candidate": "6.13.0-1-amd64"})
-    waived = [f"iops@sym/{POINTS[0]}"]
-    campaign(folder, 9, effect={f"sym/{POINTS[0]}": -0.1}, waived=waived, seed=9)
-    campaign(folder, 10, level=-0.2, seed=10)
-    (campaign(folder, 11, seed=11) / "verdict.json").unlink()
-    return folder
+    """A year of campaigns."""
+    return make_year(tmp_path_factory.mktemp("lab"))
 
 
 def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
