@@ -36,7 +36,7 @@ test-long: setup-bench ## the long tests: the guard's 67 states on three control
 test-fast: setup ## tests that need neither the virtual bench nor a browser
 	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages'
 
-test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script
+test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script; and PDF
 	@$(BIN)/python -m pytest tests -m pages
 
 lint: setup ## all linters

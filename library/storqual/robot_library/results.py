@@ -23,6 +23,9 @@ _BROKEN = re.compile(
 )
 """How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
 
+_MOST = 3
+"""Lines of a message that a check's reason keeps; the log keeps all."""
+
 
 @dataclass(frozen=True)
 class RobotCheck:
@@ -67,7 +70,9 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
     outcome = {"PASS": "PASS", "SKIP": "SKIPPED"}.get(test.status, "FAIL")
     if outcome == "FAIL" and _BROKEN.match(message):
         outcome = "ERROR"
-    told = "; ".join(line.strip() for line in message.splitlines() if line.strip())
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    more = [f"and {len(lines) - _MOST} more in Robot's log"] if len(lines) > _MOST else []
+    told = "; ".join([*lines[:_MOST], *more])
     return RobotCheck(
         id=f"{Path(str(test.source)).name}::{test.name}",
         outcome=outcome,

@@ -151,6 +151,15 @@ def test_what_broke_is_an_error_and_what_was_found_wrong_a_fail(status: str, mes
     assert not check.reason.startswith("NotJudgedError")
 
 
+def test_a_reason_stays_readable() -> None:
+    """Twelve problems are for the log; a verdict names the first."""
+    message = "\n".join(f"drive {number} is offline" for number in range(12))
+    check = check_of(
+        SimpleNamespace(status="FAIL", message=message, source=Path("a.robot"), name="A", doc="", tags=[])
+    )
+    assert check.reason == ("drive 0 is offline; drive 1 is offline; drive 2 is offline; and 9 more in Robot's log")
+
+
 SUITE = """\
 *** Settings ***
 Library    storqual.robot_library.StorqualLibrary
