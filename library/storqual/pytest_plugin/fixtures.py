@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual.pytest_plugin.live import bench_names, live_bench
 from storqual.store import PlannedPoint, Run, Sample, append_check, read_run
 
 if TYPE_CHECKING:
@@ -28,10 +30,20 @@ __all__ = [
 _RUN = pytest.StashKey[Run]()
 
 
+_SAMPLES = pytest.StashKey[dict[tuple[str, ...], tuple[Sample, ...]]]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--storqual-run`: the run directory that hand-written tests look at."""
-    parser.getgroup("storqual").addoption(
+    """`--storqual-run`: the run that hand-written tests look at; `--storqual-inventory`: benches that answer now."""
+    group = parser.getgroup("storqual")
+    group.addoption(
         "--storqual-run", type=Path, default=None, help="run directory; outcomes are appended to its checks.jsonl"
+    )
+    group.addoption(
+        "--storqual-inventory",
+        action="append",
+        default=[],
+        help="inventory whose benches `bench` asks, without a run",
     )
 
 
@@ -56,6 +68,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `point` runs at every planned point; one that asks for `bench`, on every bench."""
     known = metafunc.config.stash.get(_RUN, None)
     if known is None:
+        sources = _sources(metafunc.config)
+        if sources and "bench" in metafunc.fixturenames and "point" not in metafunc.fixturenames:
+            names = bench_names(sources)
+            metafunc.parametrize("bench", names, ids=names, indirect=True)
         return
     if "point" in metafunc.fixturenames:
         wanted = _wanted(metafunc.definition.get_closest_marker("points"))
@@ -64,6 +80,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("point", points, ids=names, indirect=True)
     elif "bench" in metafunc.fixturenames:
         metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+
+
+def _sources(config: pytest.Config) -> tuple[str, ...]:
+    return tuple(config.getoption("--storqual-inventory"))
 
 
 def _wanted(marker: pytest.Mark | None) -> Callable[[PlannedPoint], bool]:
@@ -96,30 +116,42 @@ def point(request: pytest.FixtureRequest) -> PlannedPoint:
 
 
 @pytest.fixture
-def baseline(run: Run, point: PlannedPoint) -> tuple[Sample, ...]:
+def baseline(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
     """The baseline's samples at `point`, in the order they were measured."""
-    return _samples(run, point, "baseline")
+    return _samples(run, point, "baseline", request.config.stash)
 
 
 @pytest.fixture
-def candidate(run: Run, point: PlannedPoint) -> tuple[Sample, ...]:
+def candidate(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
     """The candidate's samples at `point`, in the order they were measured."""
-    return _samples(run, point, "candidate")
+    return _samples(run, point, "candidate", request.config.stash)
 
 
 @pytest.fixture
-def bench(run: Run, request: pytest.FixtureRequest) -> Mapping[str, Any]:
-    """One bench of the run: kind, adapters, environment before and after; its name is under `name`."""
+def bench(request: pytest.FixtureRequest) -> Mapping[str, Any]:
+    """One bench with name, kind and adapters; of a run its environment before and after, of an inventory its facts.
+
+    A bench of an inventory is asked now, over the inventory's own connection; nothing on it is changed.
+    """
+    known = request.config.stash.get(_RUN, None)
+    if known is None:
+        sources = _sources(request.config)
+        if not sources:
+            pytest.skip("no run and no inventory was named (--storqual-run, --storqual-inventory)")
+        return live_bench(sources, request.param)
     planned = request.getfixturevalue("point") if "point" in request.fixturenames else None
     name = planned.bench if planned is not None else request.param
-    return {"name": name, **run.benches[name]}
+    return {"name": name, **known.benches[name]}
 
 
-def _samples(run: Run, point: PlannedPoint, arm: str) -> tuple[Sample, ...]:
-    place = (point.bench, point.adapter, point.point, arm)
-    return tuple(
-        sample for sample in run.samples if (sample.bench, sample.adapter, sample.point, sample.arm) == place
-    )
+def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tuple[Sample, ...]:
+    """The samples of a place; all are sorted into places once, for every test that will ask."""
+    if _SAMPLES not in stash:
+        places: defaultdict[tuple[str, ...], list[Sample]] = defaultdict(list)
+        for sample in run.samples:
+            places[sample.bench, sample.adapter, sample.point, sample.arm].append(sample)
+        stash[_SAMPLES] = {place: tuple(found) for place, found in places.items()}
+    return stash[_SAMPLES].get((*point.key, arm), ())
 
 
 class _Recorder:

@@ -14,6 +14,7 @@ from robot.api.deco import keyword
 
 from storqual.robot_library.seen import NotJudgedError, fail_with, not_judged_with
 from storqual.robot_library.subject import RecordedBench
+from storqual.store import guard_ledger, iter_samples
 
 if TYPE_CHECKING:
     from storqual.judge.question import Judged
@@ -138,7 +139,7 @@ class CampaignKeywords:
     def every_planned_point_should_be_measured(self) -> None:
         """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
         run, bench = self._recorded.run, self._recorded.bench
-        seen = {(s.adapter, s.point, s.arm) for s in run.samples if s.bench == bench and s.status == "ok"}
+        seen = {(s.adapter, s.point, s.arm) for s in iter_samples(run.path) if s.bench == bench and s.status == "ok"}
         not_judged_with(
             _first(
                 f"{point.adapter} {point.point}: no finished launch of the {arm}"
@@ -152,8 +153,6 @@ class CampaignKeywords:
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
         """The guard counted no sector written to a disk that is neither claimed nor the bench's own."""
-        from storqual.store import guard_ledger  # noqa: PLC0415 - beside the one keyword that counts
-
         run, bench = self._recorded.run, self._recorded.bench
         events = [event for event in run.events if event.bench in (None, bench)]
         found = guard_ledger(events, {bench: run.benches[bench]})["sectors_written_outside_claims"]
@@ -178,7 +177,7 @@ class CampaignKeywords:
     def evidence_should_be_complete(self) -> None:
         """Every raw file that a sample names is in the run directory, with its digest."""
         run = self._recorded.run
-        files = {raw.path: raw.sha256 for sample in run.samples for raw in sample.raw}
+        files = {raw.path: raw.sha256 for sample in iter_samples(run.path) for raw in sample.raw}
         problems = (_evidence(run.path / path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
 

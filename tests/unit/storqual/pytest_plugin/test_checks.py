@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual.pytest_plugin import run_checks
+from storqual.pytest_plugin import live, run_checks
 from storqual.store import read_run
 from tests.make_run import POINTS, make_run
 
@@ -87,3 +89,37 @@ def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_pa
     suite.write_text("import pytest\n\n@pytest.mark.pionts(workload='x')\ndef test_it(run): pass\n")
     run_checks(run, [suite])
     assert not read_run(run).checks
+
+
+LIVE = '''
+def test_a_bench_that_answers(bench):
+    """Asked once, however many tests ask."""
+    assert bench["kind"] == "local"
+    assert bench["facts"]["kernel"]["release"] == "6.1.0-47-amd64"
+    assert "files" in bench["adapters"]
+
+def test_the_same_bench_again(bench):
+    """From memory."""
+    assert bench["kernel_log"] == ["quiet"]
+'''
+
+
+def test_benches_of_an_inventory_are_handed_to_tests_without_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the inventory's own connection, each bench once."""
+    asked: list[str | None] = []
+
+    def answer(playbook: str, _: object, *, limit: str | None = None) -> dict[str, Any]:
+        asked.append(limit)
+        assert playbook == "look.yml"
+        return {str(limit): {"facts": {"kernel": {"release": "6.1.0-47-amd64"}}, "kernel_log": ["quiet"]}}
+
+    monkeypatch.setattr(live, "ask_benches", answer)
+    live.live_bench.cache_clear()
+    suite = tmp_path / "test_live.py"
+    suite.write_text(LIVE)
+    words = ["-p", "storqual.pytest_plugin", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={tmp_path}"]
+    inventory = str(README.parents[1] / "inventories" / "local")
+    assert pytest.main([str(suite), "-q", *words, "--storqual-inventory", inventory]) == pytest.ExitCode.OK
+    assert asked == ["this_machine"]
