@@ -67,12 +67,12 @@ Throttles Are Alike And In Effect
 
 The Kernel Log Is Clean Since The Bench Booted
     [Documentation]    No reset, timeout, sense error, bus error or oops.
-    [Tags]    live
+    [Tags]    live    -needs-adapters
     Kernel Log Should Be Clean
 
 The Management Controller Sees A Healthy Bench
     [Documentation]    The board's own view: fans, power, memory, temperature.
-    [Tags]    live
+    [Tags]    live    -needs-adapters
     Skip If    not $BMC    no management controller was named (--variable BMC:https://...)
     Connect To BMC    ${BMC}    ${BMC_USER}    ${BMC_PASSWORD}
     BMC Should Report Health    OK

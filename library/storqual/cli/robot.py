@@ -27,6 +27,7 @@ __all__ = ["keywords_command", "robot_command"]
     "--run", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look at this run instead."
 )
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for Robot's own logs.")
+@click.option("--variable", "variables", multiple=True, help="A variable of the suites, such as THROTTLE:4.")
 @as_json
 def robot_command(
     suites: tuple[str, ...],
@@ -34,6 +35,7 @@ def robot_command(
     limit: str | None,
     run: Path | None,
     output: Path | None,
+    variables: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Run Robot Framework suites (files, or names of the project's own) against benches or a run.
@@ -44,6 +46,7 @@ def robot_command(
     \b
     Examples:
       storqual robot bench_acceptance -i inventories/virtual
+      storqual robot bench_acceptance -i inventories/virtual --variable THROTTLED_ADAPTER:sym --variable THROTTLE:16
       storqual robot driver_drop sign_off --run runs/20261121T101500Z-adapter-4f2a --output acceptance
     """
     from storqual.robot_library import run_suites, suite_files
@@ -58,10 +61,8 @@ def robot_command(
     folder = output or (run / "robot" if run is not None else _folder())
     answer = {}
     for target in _targets(run, inventories, limit):
-        # without a verdict there is none to look at, and a run has no bench to ask
-        left_out = ["live"] if run is not None else ["needs-run"]
-        left_out += [] if judged else ["after-verdict"]
-        checks = run_suites(target, files, folder / target.bench, exclude=left_out)
+        left_out = () if judged else ("after-verdict",)
+        checks = run_suites(target, files, folder / target.bench, variables=variables, exclude=left_out)
         answer[target.bench] = [check.to_json(target.bench) for check in checks]
         if run is not None and not judged:
             for line in answer[target.bench]:
@@ -91,10 +92,10 @@ def _targets(run: Path | None, inventories: tuple[str, ...], limit: str | None) 
     from storqual.store import read_run
 
     if run is not None:
-        return [Target(bench, run.resolve()) for bench in read_run(run).benches]
+        return [Target(name, str(bench.get("kind")), run.resolve()) for name, bench in read_run(run).benches.items()]
     benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
     absolute = tuple(str(Path(source).resolve()) for source in inventories)
-    return [Target(bench, None, absolute) for bench in benches]
+    return [Target(name, bench.kind, None, absolute) for name, bench in benches.items()]
 
 
 @click.command("keywords")

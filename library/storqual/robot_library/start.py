@@ -33,13 +33,20 @@ class Target:
     """What the suites are about: a run directory, or inventories whose bench answers now."""
 
     bench: str
+    kind: str = "hardware"
     run: Path | None = None
     inventories: tuple[str, ...] = ()
 
     @property
-    def variables(self) -> dict[str, str]:
+    def variables(self) -> tuple[str, ...]:
         """What the suites import the library with."""
-        return {"RUN": str(self.run or ""), "INVENTORY": ",".join(self.inventories), "BENCH": self.bench}
+        return f"RUN:{self.run or ''}", f"INVENTORY:{','.join(self.inventories)}", f"BENCH:{self.bench}"
+
+    @property
+    def beside_the_point(self) -> tuple[str, ...]:
+        """Tags of tests without an answer here: a run is not asked, a bench has no run, files have no adapter."""
+        tags = ("live",) if self.run is not None else ("needs-run",)
+        return (*tags, "needs-adapters") if self.kind == "local" else tags
 
 
 def suite_files(names: Sequence[str]) -> list[Path]:
@@ -60,10 +67,16 @@ def suite_files(names: Sequence[str]) -> list[Path]:
 
 
 def run_suites(
-    target: Target, suites: Sequence[Path], output: Path, *, exclude: Sequence[str] = ()
+    target: Target,
+    suites: Sequence[Path],
+    output: Path,
+    *,
+    variables: Sequence[str] = (),
+    exclude: Sequence[str] = (),
 ) -> tuple[RobotCheck, ...]:
     """Run the suites and write log.html, report.html, output.xml and xunit.xml to `output`; returns the checks.
 
+    `variables` are the suites' own (`NAME:value`), `exclude` are tags of tests to leave out.
     Raises StorqualError when Robot Framework itself breaks; failing tests are answers.
     """
     from storqual.robot_library.results import read_checks  # noqa: PLC0415 - Robot Framework is not always needed
@@ -71,9 +84,9 @@ def run_suites(
     output.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "robot", "--outputdir", str(output), "--xunit", "xunit.xml", "--console", "none"]
     argv += ["--name", "storqual", "--nostatusrc"]
-    for name, value in target.variables.items():
-        argv += ["--variable", f"{name}:{value}"]
-    for tag in exclude:
+    for variable in (*target.variables, *variables):
+        argv += ["--variable", variable]
+    for tag in (*target.beside_the_point, *exclude):
         argv += ["--exclude", tag]
     argv += ["--runemptysuite", *map(str, suites)]
     # options of whoever is logged in here must not change a gate
@@ -98,15 +111,13 @@ def run_suites(
 def publish_suites(run: Path) -> int:
     """Run the project's suites over a run that was not judged yet; the number of checks added.
 
-    Left out is what needs a bench that answers, a verdict, or thresholds of its own beside the suite's; on files what
-    needs adapters.
+    Left out is what needs a verdict, or brings thresholds of its own beside the suite's.
     """
     added = 0
     for bench, entry in read_run(run).benches.items():
-        exclude = ["live", "after-verdict", "thresholds"]
-        if entry.get("kind") == "local":
-            exclude.append("needs-adapters")
-        checks = run_suites(Target(bench, run), suite_files(()), run / FOLDER / bench, exclude=exclude)
+        target = Target(bench, str(entry.get("kind")), run)
+        folder = run / FOLDER / bench
+        checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds"))
         for check in checks:
             append_check(run, check.to_json(bench))
         added += len(checks)
