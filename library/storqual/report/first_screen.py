@@ -38,10 +38,11 @@ class ProblemPoint:
 
 @dataclass(frozen=True)
 class Problem:
-    """Criteria of one adapter and metric that failed or could not be judged alike."""
+    """Criteria of one adapter and metric that did not pass alike; a check stands alone, with its own `href`."""
 
     outcome: Outcome
     where: str
+    href: str
     metric: str
     number: Figure
     total: Figure

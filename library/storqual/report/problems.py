@@ -82,10 +82,13 @@ def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], 
     )
     waiver = first.fields.get("waiver") or {}
     left = len(group) - len(points)
+    # a check is named by its own head, which leads to it
     check = first.against == "check"
     return Problem(
         outcome=outcome(first.outcome),
-        where="Check" if check else place_name(benches, first.text("bench"), first.text("adapter")),
+        where=first.text("id").replace("::", ": ")
+        if check
+        else place_name(benches, first.text("bench"), first.text("adapter")),
         metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
@@ -93,7 +96,8 @@ def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], 
         best=_shift(by_shift[-1]) if judged else NONE,
         reason=common,
         waiver=f"waived by {waiver.get('owner', DASH)} until {waiver.get('expiry', DASH)}" if first.waived else "",
-        points=points,
+        href=links.criterion(first) if check else "",
+        points=() if check else points,
         more=count(left, f"count:problem-more:{first.index}") if left else None,
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robot.api import logger
 from robot.api.deco import keyword
 
-from storqual.robot_library.seen import NotJudgedError, fail_with, not_judged_with
+from storqual.robot_library.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
 from storqual.robot_library.subject import RecordedBench
 from storqual.store import guard_ledger, iter_samples
 
@@ -99,7 +99,7 @@ class CampaignKeywords:
         """At every point of the workload a loss of ``margin`` is excluded, by the judge's own interval.
 
         ``workload`` and ``adapter`` are names or patterns, ``margin`` is written with its sign and is the plan's
-        without it. Undecided points are not judged; a shown loss fails.
+        without it. A shown loss fails; data that decides nothing is INCONCLUSIVE.
 
         | `Workload Should Be No Worse Than Baseline` | rand_* | iops | margin=3% |
         | `Workload Should Be No Worse Than Baseline` | * | cpu_us_per_io | margin=20% | adapter=fusion |
@@ -132,8 +132,10 @@ class CampaignKeywords:
         for point, one in judged:
             logger.info(f"{point.adapter} {point.point}: {one.outcome}: {one.reason}")
         fail_with(_first(_told(judged, "FAIL")))
-        undecided = [*_told(judged, "ERROR"), *_told(judged, "INCONCLUSIVE"), *_told(judged, "SKIPPED")]
-        not_judged_with(_first(undecided))
+        not_judged_with(_first([*_told(judged, "ERROR"), *_told(judged, "SKIPPED")]))
+        undecided = _first(_told(judged, "INCONCLUSIVE"))
+        if undecided:
+            raise UndecidedError("\n".join(undecided))
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:

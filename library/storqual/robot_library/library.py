@@ -32,7 +32,7 @@ class StorqualLibrary(BenchKeywords, CampaignKeywords, BmcKeywords):
     | Library | storqual.robot_library.StorqualLibrary | run=runs/20261121T101500Z-adapter-4f2a |
 
     A keyword that finds something wrong fails the test: a check with the outcome FAIL. One that has nothing to judge
-    by (no record, no answer, undecided) stops with ``NotJudgedError``: an ERROR, because missing is never good.
+    by (no record, no answer) stops with ``NotJudgedError``: an ERROR, because missing is never good.
     Every problem is told at once. Adapters are named by the inventory's alias, drives by WWN, or serial without one.
     """
 

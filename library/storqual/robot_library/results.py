@@ -22,6 +22,7 @@ _BROKEN = re.compile(
     r"|Keyword '.*' expected"
 )
 """How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
+_UNDECIDED = "UndecidedError: "
 
 _MOST = 3
 """Lines of a message that a check's reason keeps; the log keeps all."""
@@ -41,6 +42,9 @@ class RobotCheck:
         """The line of checks.jsonl."""
         place = {"bench": bench, "adapter": self.adapter, "point": self.point}
         line: dict[str, Any] = {"id": self.id, "outcome": self.outcome, "reason": self.reason, "source": "robot"}
+        if self.outcome == "SKIPPED":
+            # what does not apply to this bench is no requirement of this run
+            line["required"] = False
         return {**line, **{name: value for name, value in place.items() if value}}
 
 
@@ -68,7 +72,9 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
     """One test's check; tags `adapter:<alias>` and `point:<name>` say what it is about."""
     message = str(test.message).strip()
     outcome = {"PASS": "PASS", "SKIP": "SKIPPED"}.get(test.status, "FAIL")
-    if outcome == "FAIL" and _BROKEN.match(message):
+    if outcome == "FAIL" and message.startswith(_UNDECIDED):
+        outcome = "INCONCLUSIVE"
+    elif outcome == "FAIL" and _BROKEN.match(message):
         outcome = "ERROR"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     more = [f"and {len(lines) - _MOST} more in Robot's log"] if len(lines) > _MOST else []
@@ -76,7 +82,8 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
     return RobotCheck(
         id=f"{Path(str(test.source)).name}::{test.name}",
         outcome=outcome,
-        reason=told.removeprefix("NotJudgedError: ") or str(test.doc).strip().partition("\n")[0],
+        reason=told.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED)
+        or str(test.doc).strip().partition("\n")[0],
         adapter=_tagged(test, "adapter:"),
         point=_tagged(test, "point:"),
     )

@@ -16,6 +16,7 @@ __all__ = [
     "ExpectedAdapter",
     "ExpectedDrive",
     "NotJudgedError",
+    "UndecidedError",
     "expected_of",
     "fail_with",
     "not_judged_with",
@@ -24,6 +25,10 @@ __all__ = [
 
 class NotJudgedError(StorqualError):
     """What a keyword asks about is not on record, so nothing is said about it, neither good nor bad."""
+
+
+class UndecidedError(NotJudgedError):
+    """There is data, and it shows neither that a threshold holds nor that it is broken."""
 
 
 @dataclass(frozen=True)

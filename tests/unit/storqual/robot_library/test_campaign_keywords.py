@@ -13,7 +13,7 @@ import pytest
 
 from storqual.robot_library import StorqualLibrary
 from storqual.robot_library.campaign_keywords import Percent
-from storqual.robot_library.seen import NotJudgedError
+from storqual.robot_library.seen import NotJudgedError, UndecidedError
 from storqual.store import Event
 from tests.make_run import POINTS, make_run
 
@@ -39,7 +39,7 @@ def test_an_equal_candidate_is_no_worse_and_a_slower_one_fails(tmp_path: Path) -
 
 def test_what_is_undecided_or_missing_is_not_judged(tmp_path: Path) -> None:
     """Noise and holes are neither a pass nor a fail, nor is a metric or workload that does not exist."""
-    with pytest.raises(NotJudgedError, match="undecided"):
+    with pytest.raises(UndecidedError, match="undecided"):
         about(tmp_path / "noise", noise=0.3, sessions=4).workload_should_be_no_worse_than_baseline("*")
     with pytest.raises(NotJudgedError, match="sym rand_read"):
         about(tmp_path / "hole", missing=[f"sym/{POINTS[0]}"]).workload_should_be_no_worse_than_baseline("*")

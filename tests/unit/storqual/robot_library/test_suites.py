@@ -128,6 +128,7 @@ def test_the_keyword_page_documents_every_keyword(tmp_path: Path) -> None:
         ("FAIL", "drive 0x1 is offline", "FAIL"),
         ("FAIL", "1 != 2", "FAIL"),
         ("FAIL", "NotJudgedError: nothing is on record", "ERROR"),
+        ("FAIL", "UndecidedError: sym rand_read: undecided after 2 pairs", "INCONCLUSIVE"),
         ("FAIL", "ValueError: Argument 'margin' got value '3' that cannot be converted", "ERROR"),
         ("FAIL", "Setup failed:\nNotJudgedError: no bench answered", "ERROR"),
         ("FAIL", "Parent suite setup failed:\nno bench answered", "ERROR"),
@@ -142,7 +143,8 @@ def test_what_broke_is_an_error_and_what_was_found_wrong_a_fail(status: str, mes
     )
     check = check_of(test)
     assert (check.id, check.outcome, check.adapter) == ("own.robot::A Check", outcome, "sym")
-    assert not check.reason.startswith("NotJudgedError")
+    assert not check.reason.startswith(("NotJudgedError", "UndecidedError"))
+    assert check.to_json("vbench").get("required", True) is (outcome != "SKIPPED")
 
 
 def test_a_reason_stays_readable() -> None:
