@@ -33,6 +33,8 @@ class StorqualLibrary(BenchKeywords, CampaignKeywords, BmcKeywords):
 
     A keyword that finds something wrong fails the test: a check with the outcome FAIL. One that has nothing to judge
     by (no record, no answer) stops with ``NotJudgedError``: an ERROR, because missing is never good.
+    Data that decides nothing raises ``UndecidedError``: INCONCLUSIVE.
+
     Every problem is told at once. Adapters are named by the inventory's alias, drives by WWN, or serial without one.
     """
 
