@@ -11,6 +11,8 @@ import pytest
 
 from storqual.report import build_report
 from storqual.report.trend import build_trend
+from storqual.sheet import make_sheet, render_sheet
+from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.unit.storqual.report.conftest import runs
 from tests.unit.storqual.report.trend.labs import make_year
@@ -44,4 +46,9 @@ def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
     made = {name: build_report(path) for name, path in runs.items()}
     year = make_year(tmp_path_factory.mktemp("year"))
     made["trend"] = build_trend([year], year / "trend.html", as_of=datetime(2027, 3, 20, tzinfo=UTC))
+    folder = tmp_path_factory.mktemp("sheet")
+    drives = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{place:02x}"} for place in range(22)]
+    for name, facts in (("sheet", FACTS), ("full sheet", {**FACTS, "hidden_drives": [], "drives": drives})):
+        made[name] = folder / f"{name}.html"
+        made[name].write_text(render_sheet(make_sheet(bench_of(), facts, made="today", last=LAST)), encoding="utf-8")
     return made

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.pages.browser import Browser
 
 pytestmark = pytest.mark.pages
 
-PAGES = ["pass", "fail", "waived", "inconclusive", "error", "local", "trend"]
+PAGES = ["pass", "fail", "waived", "inconclusive", "error", "local", "trend", "sheet"]
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}
 SHOWN = "document.documentElement.innerText + document.querySelectorAll('*').length"
@@ -75,6 +76,13 @@ def test_a_printed_page_loses_nothing_at_its_edge(
     )
     assert wide == []
     assert chromium.print(*paper).startswith(b"%PDF-")
+
+
+def test_the_sheet_of_a_full_shelf_is_one_page(files: dict[str, Path], chromium: Browser) -> None:
+    """Two dozen drives on either paper, so that it can hang on the rack."""
+    for paper in PAPERS.values():
+        chromium.show(files["full sheet"], width=1280, height=900)
+        assert len(re.findall(rb"/Type\s*/Page\b(?!s)", chromium.print(*paper))) == 1
 
 
 @pytest.mark.parametrize("name", PAGES)
