@@ -47,7 +47,10 @@ def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
     year = make_year(tmp_path_factory.mktemp("year"))
     made["trend"] = build_trend([year], year / "trend.html", as_of=datetime(2027, 3, 20, tzinfo=UTC))
     folder = tmp_path_factory.mktemp("sheet")
-    drives = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{place:02x}"} for place in range(22)]
+    drives = [
+        {**FACTS["drives"][0], "wwn": f"0x5000c500000001{place:02x}", "position": f"252:{place}"}
+        for place in range(22)
+    ]
     for name, facts in (("sheet", FACTS), ("full sheet", {**FACTS, "hidden_drives": [], "drives": drives})):
         made[name] = folder / f"{name}.html"
         made[name].write_text(render_sheet(make_sheet(bench_of(), facts, made="today", last=LAST)), encoding="utf-8")

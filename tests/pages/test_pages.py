@@ -81,7 +81,7 @@ def test_a_printed_page_loses_nothing_at_its_edge(
 def test_the_sheet_of_a_full_shelf_is_one_page(files: dict[str, Path], chromium: Browser) -> None:
     """Two dozen drives on either paper, so that it can hang on the rack."""
     for paper in PAPERS.values():
-        chromium.show(files["full sheet"], width=1280, height=900)
+        chromium.show(files["full sheet"], width=1280, height=900, media="print")
         assert len(re.findall(rb"/Type\s*/Page\b(?!s)", chromium.print(*paper))) == 1
 
 
