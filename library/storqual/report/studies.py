@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storqual.analysis.estimates import Estimate
+    from storqual.model.suite import Suite
     from storqual.report.material import Material
 
 __all__ = ["studies_of"]
@@ -46,8 +47,8 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
         reports=suite.published,
         margin=profile.margin if profile is not None else 0.03,
     )
-    sections = [*_compared(found), *_scaling(found), *_demand(found), *_ceiling(found), *_settings(found)]
-    sections += [*_published(found), *_features(found)]
+    sections = [*_method(suite, material), *_compared(found), *_scaling(found), *_demand(found), *_ceiling(found)]
+    sections += [*_settings(found), *_published(found), *_features(found)]
     planned = material.document["plan"].get("advice") or ()
     advice = [(str(text), "#coverage") for text in planned] + [(one.text, f"#{one.evidence}") for one in found.advice]
     return tuple(sections), tuple(advice)
@@ -64,6 +65,22 @@ def _section(
 ) -> Study:
     more = count(len(sentences) - _MOST_SENTENCES, f"count:{ident}") if len(sentences) > _MOST_SENTENCES else None
     return Study(ident, title, note, sentences[:_MOST_SENTENCES], more, tables, charts)
+
+
+def _method(suite: Suite, material: Material) -> Iterator[Study]:
+    """What is measured after which source, and what an emulation could not stand for."""
+    rows = []
+    for name, workload in suite.workloads.items():
+        skipped = {p.skipped for p in material.run.plan.points if p.workload == name and p.skipped}
+        left_out = "; ".join(sorted(skipped))
+        if workload.source or left_out:
+            rows.append((name, workload.description or "", workload.source or "", left_out))
+    if rows:
+        heads = ("Workload", "What", "Section and page", "Not measured here, and why")
+        note = suite.description or ""
+        yield _section(
+            "study-method", "Method", note, tables=(ChartTable("Workloads and sources", heads, tuple(rows)),)
+        )
 
 
 def _compared(found: Findings) -> Iterator[Study]:
