@@ -177,3 +177,20 @@ def test_fio_accepts_the_command_line(tmp_path: Path) -> None:
 def test_a_launch_is_given_up_long_after_it_should_have_ended() -> None:
     """Time for error recovery is left: killing fio in it would hide what happened."""
     assert time_limit_s(ask(runtime_s=60.0, ramp_s=2.0)) > 60 + 2 + 60
+
+
+def test_with_zones_each_job_has_its_own_part() -> None:
+    """A target of a megabyte for three jobs of 4 KiB blocks: 85 blocks each, one after the other."""
+    line = argv(FioTarget("0x5", "/dev/sda", 1048576, 1048576), zones=True, numjobs=3)
+    zone = 85 * 4096
+    assert line[-3:] == ["--offset=1048576", f"--size={zone}", f"--offset_increment={zone}"]
+    assert 3 * zone <= 1048576
+
+
+def test_fio_accepts_zones(tmp_path: Path) -> None:
+    """The words are checked by fio itself."""
+    target = tmp_path / "target"
+    target.write_bytes(bytes(65536))
+    line = argv(FioTarget("x", str(target), 0, 65536, is_file=True), zones=True, numjobs=4)
+    ended = subprocess.run([*line, "--parse-only"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
