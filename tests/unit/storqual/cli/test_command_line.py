@@ -25,7 +25,7 @@ COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose every free text is hostile."""
-    run = judged(tmp_path_factory.mktemp("hostile"), points=QUICK[:1], adapters=("sym",), noise=0.002)
+    run = judged(tmp_path_factory.mktemp("hostile"), points=QUICK[:1], noise=0.002)
     infect(run, PAYLOADS)
     return run
 
@@ -88,7 +88,8 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize(
-    "arguments", [["events"], ["judge"], ["export", "--format", "criteria-csv"], ["record", "note"]]
+    "arguments",
+    [["events"], ["judge"], ["export", "--format", "criteria-csv"], ["record", "note"], ["compare"], ["history"]],
 )
 def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     arguments: list[str],
@@ -101,8 +102,9 @@ def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("NO_COLOR", "1")
     more = ["text=\x1b[31m{{ 7*7 }}\r"] if arguments[0] == "record" else []
+    where = hostile_run.parent if arguments[0] == "history" else hostile_run
     with pytest.raises(SystemExit):
-        main([arguments[0], str(hostile_run), *arguments[1:], *more])
+        main([arguments[0], str(where), *arguments[1:], *more])
     out, err = capsys.readouterr()
     said = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
     assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", said + err)

@@ -30,8 +30,8 @@ RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"
 NAMED = re.compile(r"runs/(\d{8}T\d{6}Z-[a-z0-9-]+-[0-9a-f]{4})\b")
 
-NEEDS_A_BENCH = ("facts", "packages", "qualify", "sheet")
-"""These are run up to where a bench or an archive would be asked."""
+NEEDS_A_BENCH = ("facts", "packages", "qualify", "robot", "sheet")
+"""These are run up to where a bench, an archive or Robot Framework would be asked."""
 
 
 def examples() -> list[tuple[str, str]]:
@@ -62,8 +62,8 @@ def work(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder as the examples think of it: inventories and suites, a run, keys, a stricter suite; one's own home."""
     for name in ("inventories", "suites"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
-    for run in (RUN, EARLIER, *(name for _, line in EXAMPLES for name in NAMED.findall(line))):
-        shutil.copytree(_made, tmp_path / "runs" / run, dirs_exist_ok=True)
+    for run in (RUN, EARLIER):
+        shutil.copytree(_made, tmp_path / "runs" / run)
     (tmp_path / ".ssh").mkdir()
     pat = make_person(tmp_path / ".ssh", "id_ed25519", "release-manager", expires="2099-12-31")
     write_keys(tmp_path, pat)
@@ -89,14 +89,15 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
             write_json(Path(more["variables"]["answers_folder"]) / "bench01.json", facts["bench01"])
         return 2
 
-    def fetch(*words: Any) -> list[Any]:
-        calls.append({"name": words[1]})
+    def fetch(*words: Any, **more: Any) -> list[Any]:
+        calls.append({"name": words[1], **more})
         return []
 
     for module in ("storqual.ask_benches", "storqual.bench_drift", "storqual.cli.qualify"):
         monkeypatch.setattr(f"{module}.run_playbook", play)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.packages.fetch_packages", fetch)
+    monkeypatch.setattr("storqual.robot_library.run_suites", fetch)
     return calls
 
 
@@ -115,6 +116,8 @@ def test_an_example_does_what_it_says(
     line = line.replace("<run-id>", RUN).partition(" > ")[0]
     before, pipe, after = line.rpartition("| ")
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    for run in NAMED.findall(line):
+        shutil.copytree(work / "runs" / EARLIER, work / "runs" / run, dirs_exist_ok=True)
     assert before.startswith("ssh ") or not pipe
     words = shlex.split(after)
     assert words[0] == "storqual"
