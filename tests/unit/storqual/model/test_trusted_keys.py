@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.model import load_trusted_keys
+from storqual.model import load_gate, load_trusted_keys
 from storqual.model.trusted_keys import fingerprint, key_blob
 from storqual_core.errors import BadInputError
 
@@ -98,6 +98,13 @@ def test_one_key_is_not_two_people(tmp_path: Path) -> None:
     )
     with pytest.raises(BadInputError, match="found the key of Pat a second time"):
         load_trusted_keys(path)
+
+
+def test_the_example_lab_has_a_key_for_each_role_that_its_gate_asks_for() -> None:
+    """A copy of it can be signed in."""
+    lab = Path(__file__).resolve().parents[4] / "inventories" / "example_lab"
+    roles = {role for key in load_trusted_keys(lab / "keys.yml") for role in key.role}
+    assert set(load_gate(lab / "gate.yml").signatures) <= roles
 
 
 @given(st.binary(max_size=80))

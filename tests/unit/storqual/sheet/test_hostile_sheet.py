@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bench whose every text is hostile has a sheet like any other: the texts are on it, and nothing in it is active."""
+"""A bench whose every text is hostile has a sheet like any other: the texts are on it, nothing in it is active."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def infected(value: Any, text: str, name: str = "") -> Any:
 
 @pytest.mark.parametrize("payloads", chunks(4))
 def test_a_sheet_of_hostile_strings_is_inert(payloads: tuple[str, ...]) -> None:
-    """Device texts, serials of unnamed drives, the drop, its drift, the last run: only the template's own elements."""
+    """Device texts, unnamed drives, the drop, its drift, the last run: only the template's own elements."""
     text = "".join(payloads)
     facts = infected(copy.deepcopy(FACTS), text)
     facts["drives"][2]["serial"] += text
