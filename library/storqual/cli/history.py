@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def history_command(runs: Path, bench: str | None, extract: Path | None, as_json
 
 def _lines(answer: dict[str, Any]) -> list[str]:
     """The answer for a person."""
-    lines = [f"{run['outcome']:<13}{run['run']}  {run['baseline']} -> {run['candidate']}" for run in answer["runs"]]
+    lines = [f"{run['outcome']:<13}{run['run']}  {_drops(run)}" for run in answer["runs"]]
     lines += [f"{'':<13}{run['run']}: {run['suspect']}" for run in answer["runs"] if run["suspect"]]
     benches = sorted({entry["bench"] for entry in answer["noise"]})
     for bench in benches:
@@ -62,3 +63,8 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         )
     lines += [f"not read     {problem}" for problem in answer["index"]["problems"]]
     return lines or ["no judged run was found"]
+
+
+def _drops(run: Mapping[str, Any]) -> str:
+    """Both arms, or the only one of a characterisation."""
+    return f"{run['baseline']} -> {run['candidate']}" if run["baseline"] else str(run["candidate"])
