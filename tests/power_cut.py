@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Mains", "PowerCut", "every_cut"]
 
 _LIMIT = 400
+B = TypeVar("B")
 
 
 class PowerCut(BaseException):
@@ -97,24 +98,25 @@ def _supplied_by(mains: Mains) -> Iterator[None]:
 _installed: list[object] = []
 
 
-def every_cut(folder: Path, scenario: Callable[[Path, int], tuple[Mains, Callable[[], Any]]]) -> Iterator[Path]:
-    """Play a scenario once for each place where the plug can be pulled; yields its folder after each cut.
+def every_cut(folder: Path, make: Callable[[Path], B], work: Callable[[B, Mains], Any]) -> Iterator[B]:
+    """Play a scenario once for each place where the plug can be pulled; yields its bench after each cut.
 
-    `scenario(root, cut)` makes a fresh bench below `root` and gives its mains and the work to do. The last yield is
-    the work that ended without a cut, so that the caller sees that one, too.
+    `make(root)` gives a fresh bench below `root`, `work(bench, mains)` is what is cut. The last yield is after the
+    work that ended without a cut, so that the caller sees that one, too.
     """
     for cut in range(_LIMIT):
         root = folder / f"cut{cut}"
         root.mkdir()
-        mains, work = scenario(root, cut)
+        bench = make(root)
+        mains = Mains(root, cut)
         try:
             with _supplied_by(mains):
-                work()
+                work(bench, mains)
         except PowerCut:
-            yield root
+            yield bench
         else:
             assert not mains.dead, "something went on after the plug was pulled"
             assert cut > 1, "no side effect was seen"
-            yield root
+            yield bench
             return
     raise AssertionError(f"no end after {_LIMIT} side effects")

@@ -133,17 +133,9 @@ def test_drives_become_as_declared_in_the_next_run_and_are_put_back(
     tmp_path: Path, kind: str, loses_memory: bool
 ) -> None:
     """Whatever was done and not done; the first memory is the state that was found."""
-    benches: dict[Path, Drives] = {}
-
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        drives = benches[root] = Drives(root)
-        mains = Mains(root, cut)
-        return mains, lambda: set_drives(drives, mains.runner(drives), kind)
-
     cuts = 0
-    for root in every_cut(tmp_path, scenario):
+    for drives in every_cut(tmp_path, Drives, lambda drives, mains: set_drives(drives, mains.runner(drives), kind)):
         cuts += 1
-        drives = benches[root]
         if loses_memory:
             drives.boot()
         set_drives(drives, drives, kind)
@@ -154,46 +146,42 @@ def test_drives_become_as_declared_in_the_next_run_and_are_put_back(
             assert [page[2] & 5 for page in drives.current.values()] == [1, 1]
         assert set_drives(drives, drives, kind)["changed"] is False
         assert put_back(drives)["restored"]
-        assert drives.state() == Drives(root / "fresh").state()
-        assert read_saved(root / "state") is None
+        assert drives.state() == Drives(drives.root / "fresh").state()
+        assert read_saved(drives.root / "state") is None
     assert cuts > 8
 
 
 @loses_memory
 def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, loses_memory: bool) -> None:
     """The memory goes last."""
-    benches: dict[Path, Drives] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        drives = benches[root] = Drives(root)
+    def changed(root: Path) -> Drives:
+        drives = Drives(root)
         set_drives(drives, drives, "saved pages")
         set_drives(drives, drives, "queue")
-        mains = Mains(root, cut)
-        tools = Tools(mains.runner(drives), System(drives), access, drives.sysfs)
-        return mains, lambda: restore(f"{root}/state", tools, check=False)
+        return drives
 
-    for root in every_cut(tmp_path, scenario):
-        drives = benches[root]
+    def work(drives: Drives, mains: Mains) -> None:
+        tools = Tools(mains.runner(drives), System(drives), access, drives.sysfs)
+        restore(f"{drives.root}/state", tools, check=False)
+
+    for drives in every_cut(tmp_path, changed, work):
         if loses_memory:
             drives.boot()
         put_back(drives)
-        assert drives.state() == Drives(root / "fresh").state()
-        assert read_saved(root / "state") is None
+        assert drives.state() == Drives(drives.root / "fresh").state()
+        assert read_saved(drives.root / "state") is None
 
 
 def test_another_run_after_a_cut_names_what_a_person_must_do(tmp_path: Path) -> None:
     """It never takes half a change for the state that was found: it goes on only when nothing was changed yet."""
-    benches: dict[Path, Drives] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        drives = benches[root] = Drives(root)
-        mains = Mains(root, cut)
-        return mains, lambda: set_drives(drives, mains.runner(drives), "saved pages")
+    def work(drives: Drives, mains: Mains) -> None:
+        set_drives(drives, mains.runner(drives), "saved pages")
 
     refused = 0
-    for root in every_cut(tmp_path, scenario):
-        drives = benches[root]
-        touched = drives.state() != Drives(root / "fresh").state()
+    for drives in every_cut(tmp_path, Drives, work):
+        touched = drives.state() != Drives(drives.root / "fresh").state()
         try:
             set_drives(drives, drives, "saved pages", run="r2")
         except ForeignStateError as problem:
@@ -204,7 +192,7 @@ def test_another_run_after_a_cut_names_what_a_person_must_do(tmp_path: Path) -> 
         else:
             assert not touched or [page[2] & 5 for page in drives.current.values()] == [1, 1]
         put_back(drives)
-        assert drives.state() == Drives(root / "fresh").state()
+        assert drives.state() == Drives(drives.root / "fresh").state()
     assert refused >= 3
 
 
@@ -250,15 +238,11 @@ def machine(root: Path) -> FakeBench:
 @loses_memory
 def test_a_kernel_is_kept_in_the_next_run_and_the_former_one_put_back(tmp_path: Path, loses_memory: bool) -> None:
     """At no moment does the bench boot anything but one of the two kernels."""
-    benches: dict[Path, FakeBench] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        bench = benches[root] = machine(root)
-        mains = Mains(root, cut)
-        return mains, lambda: boot_and_keep(bench, mains.runner(Bootable(bench)))
+    def work(bench: FakeBench, mains: Mains) -> None:
+        boot_and_keep(bench, mains.runner(Bootable(bench)))
 
-    for root in every_cut(tmp_path, scenario):
-        bench = benches[root]
+    for bench in every_cut(tmp_path, machine, work):
         if loses_memory:
             bench.reboot()
             assert bench.running in (OLD, NEW)
@@ -272,5 +256,5 @@ def test_a_kernel_is_kept_in_the_next_run_and_the_former_one_put_back(tmp_path: 
         bench.reboot()
         assert bench.running == OLD
         assert restore(state, Tools(bench, bench.system, access), check=False)["restored"]
-        assert bench.variables == machine(root / "fresh").variables
+        assert bench.variables == machine(bench.folder / "fresh").variables
         assert not bench.system.loader.custom.exists()

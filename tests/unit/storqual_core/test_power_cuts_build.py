@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +16,6 @@ from tests.power_cut import Mains, every_cut
 from tests.unit.storqual_core.test_provision_build import PLACE, BuildBench, prebuilt, provide, put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -34,18 +33,14 @@ def boot(bench: BuildBench) -> None:
 @pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
 def test_the_declared_build_runs_after_the_next_run(tmp_path: Path, loses_memory: bool) -> None:
     """There is a driver at every boot in between, and the kernel's own after the restore."""
-    benches: dict[Path, BuildBench] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        bench = benches[root] = BuildBench(root)
-        mains = Mains(root, cut)
-        request = BuildRequest("hba", files=[prebuilt(bench)], state_dir=str(root / "state"), run="r1")
-        return mains, lambda: provision_build(request, OptionsBench(mains.runner(bench), bench.machine))
+    def work(bench: BuildBench, mains: Mains) -> None:
+        request = BuildRequest("hba", files=[prebuilt(bench)], state_dir=str(bench.root / "state"), run="r1")
+        provision_build(request, OptionsBench(mains.runner(bench), bench.machine))
 
     cuts = 0
-    for root in every_cut(tmp_path, scenario):
+    for bench in every_cut(tmp_path, BuildBench, work):
         cuts += 1
-        bench = benches[root]
         if loses_memory:
             boot(bench)
             assert runs(bench) in ("AAAA", "BBBB")
@@ -53,27 +48,27 @@ def test_the_declared_build_runs_after_the_next_run(tmp_path: Path, loses_memory
         assert runs(bench) == "BBBB", f"cut {cuts}"
         put_back(bench)
         assert runs(bench) == "AAAA"
-        assert not (root / PLACE.lstrip("/")).exists()
-        assert read_saved(root / "state") is None
+        assert not (bench.root / PLACE.lstrip("/")).exists()
+        assert read_saved(bench.root / "state") is None
     assert cuts > 8
 
 
 @pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
 def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, loses_memory: bool) -> None:
     """The memory goes last."""
-    benches: dict[Path, BuildBench] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        bench = benches[root] = BuildBench(root)
+    def changed(root: Path) -> BuildBench:
+        bench = BuildBench(root)
         provide(bench, prebuilt(bench))
-        mains = Mains(root, cut)
-        tools = Tools(mains.runner(bench), System(bench), machine=bench.machine)
-        return mains, lambda: restore(str(root / "state"), tools, check=False)
+        return bench
 
-    for root in every_cut(tmp_path, scenario):
-        bench = benches[root]
+    def work(bench: BuildBench, mains: Mains) -> None:
+        tools = Tools(mains.runner(bench), System(bench), machine=bench.machine)
+        restore(str(bench.root / "state"), tools, check=False)
+
+    for bench in every_cut(tmp_path, changed, work):
         if loses_memory:
             boot(bench)
         put_back(bench)
         assert runs(bench) == "AAAA"
-        assert read_saved(root / "state") is None
+        assert read_saved(bench.root / "state") is None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,12 @@ import pytest
 from storqual_core import driver_reload
 from storqual_core.driver_starts import note_starts, pending_starts
 from storqual_core.errors import ToolError
-from storqual_core.provision_nvram import NvramBench, NvramRequest, provision_nvram
+from storqual_core.provision_nvram import NvramBench
 from tests.power_cut import Mains, every_cut
 from tests.unit.storqual_core.fake_eeprom import Chip, factory_image, fit
-from tests.unit.storqual_core.test_provision_nvram import ADAPTERS, PCI, Lab
+from tests.unit.storqual_core.test_provision_nvram import PCI, Lab
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 WANTED = {"dc390": {"host_scsi_id": 6}}
@@ -31,6 +31,41 @@ class CutChip(Chip):
         if self.mains is not None:
             self.mains.effect()
         super()._program(operation, address, data)
+
+
+class CutLab(Lab):
+    """A bench whose plug can be pulled; to start the driver is a side effect, too."""
+
+    chip: CutChip
+    mains: Mains | None = None
+
+    def supplied_by(self, mains: Mains) -> None:
+        """From here on the plug can be pulled."""
+        self.mains = self.chip.mains = mains
+
+    def plug_in(self) -> CutChip:
+        """The power is back for good."""
+        self.mains = self.chip.mains = None
+        return self.chip
+
+    def start(self, _machine: Any, pci: str) -> None:
+        """The driver starts, if there is power."""
+        if self.mains is not None:
+            self.mains.effect()
+        super().start(_machine, pci)
+
+    @property
+    def bench(self) -> NvramBench:
+        """What the code under test is given."""
+        if self.mains is None:
+            return super().bench
+        return replace(super().bench, runner=self.mains.runner(self.machines))
+
+
+def cut_provision(lab: CutLab, mains: Mains) -> None:
+    """What is cut: one call of the module."""
+    lab.supplied_by(mains)
+    lab.provide(WANTED)
 
 
 def provide_or_restore_first(lab: Lab) -> dict[str, Any]:
@@ -49,28 +84,10 @@ def test_the_driver_has_the_declared_id_after_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loses_memory: bool
 ) -> None:
     """Not only the EEPROM; and the restore puts back every bit of it."""
-    labs: dict[Path, tuple[Lab, CutChip]] = {}
-
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        chip = CutChip()
-        fit(monkeypatch, chip)
-        lab = Lab(root, chip)
-        labs[root] = lab, chip
-        mains = chip.mains = Mains(root, cut)
-
-        def start(machine: Any, pci: str) -> None:
-            mains.effect()
-            lab.start(machine, pci)
-
-        bench = NvramBench(mains.runner(lab.machines), lab.machines.machine, start, lambda: list(lab.lines))
-        return mains, lambda: provision_nvram(NvramRequest(WANTED, ADAPTERS, lab.state, "r1"), bench)
-
     cuts = 0
-    for root in every_cut(tmp_path, scenario):
+    for lab in every_cut(tmp_path, lambda root: CutLab(root, fit(monkeypatch, CutChip())), cut_provision):
         cuts += 1
-        lab, chip = labs[root]
-        chip.mains = None
-        fit(monkeypatch, chip)
+        chip = lab.plug_in()
         if loses_memory:
             chip.enabled = False
             chip.deselect()
@@ -82,35 +99,24 @@ def test_the_driver_has_the_declared_id_after_the_next_run(
         lab.put_back()
         assert chip.words == list(factory_image().words)
         assert lab.lines[-1].endswith("SCSI ID 7")
-        assert sorted(path.name for path in (root / "state").iterdir()) == ["lock", "saved.json"]
+        assert sorted(path.name for path in (lab.machines.root / "state").iterdir()) == ["lock", "saved.json"]
     assert cuts > 8
 
 
 def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every bit as it was, and the driver has read it."""
-    labs: dict[Path, tuple[Lab, CutChip]] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        chip = CutChip()
-        fit(monkeypatch, chip)
-        lab = Lab(root, chip)
-        labs[root] = lab, chip
+    def changed(root: Path) -> CutLab:
+        lab = CutLab(root, fit(monkeypatch, CutChip()))
         lab.provide(WANTED)
-        mains = chip.mains = Mains(root, cut)
-        start = lab.start
+        return lab
 
-        def cut_start(machine: Any, pci: str) -> None:
-            mains.effect()
-            start(machine, pci)
+    def work(lab: CutLab, mains: Mains) -> None:
+        lab.supplied_by(mains)
+        lab.put_back()
 
-        lab.start = cut_start  # type: ignore[method-assign]
-        return mains, lab.put_back
-
-    for root in every_cut(tmp_path, scenario):
-        lab, chip = labs[root]
-        chip.mains = None
-        del lab.start
-        fit(monkeypatch, chip)
+    for lab in every_cut(tmp_path, changed, work):
+        chip = lab.plug_in()
         lab.put_back()
         assert chip.words == list(factory_image().words)
         assert lab.lines[-1].endswith("SCSI ID 7")

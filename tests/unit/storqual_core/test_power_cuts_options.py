@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +16,6 @@ from tests.unit.storqual_core.adapter_bench import AdapterBench
 from tests.unit.storqual_core.test_provision_options import FOUR, PCI, WWN, provide, put_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -42,18 +41,14 @@ def runs_with(bench: AdapterBench) -> dict[str, str] | None:
 @pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
 def test_the_driver_runs_as_declared_after_the_next_run(tmp_path: Path, loses_memory: bool) -> None:
     """And without the options after the restore."""
-    benches: dict[Path, AdapterBench] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        bench = benches[root] = bench_in(root)
-        mains = Mains(root, cut)
-        request = OptionsRequest(FOUR, str(root / "state"), "r1")
-        return mains, lambda: provision_options(request, OptionsBench(mains.runner(bench), bench.machine))
+    def work(bench: AdapterBench, mains: Mains) -> None:
+        request = OptionsRequest(FOUR, str(bench.root / "state"), "r1")
+        provision_options(request, OptionsBench(mains.runner(bench), bench.machine))
 
     cuts = 0
-    for root in every_cut(tmp_path, scenario):
+    for bench in every_cut(tmp_path, bench_in, work):
         cuts += 1
-        bench = benches[root]
         if loses_memory:
             boot(bench)
         provide(bench, FOUR)
@@ -62,27 +57,27 @@ def test_the_driver_runs_as_declared_after_the_next_run(tmp_path: Path, loses_me
         put_back(bench)
         assert runs_with(bench) == {}
         assert bench.modprobe_file() is None
-        assert read_saved(root / "state") is None
+        assert read_saved(bench.root / "state") is None
     assert cuts > 6
 
 
 @pytest.mark.parametrize("loses_memory", [False, True], ids=["program dies", "power is lost"])
 def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path, loses_memory: bool) -> None:
     """The memory goes last."""
-    benches: dict[Path, AdapterBench] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        bench = benches[root] = bench_in(root)
+    def changed(root: Path) -> AdapterBench:
+        bench = bench_in(root)
         provide(bench, FOUR)
-        mains = Mains(root, cut)
-        tools = Tools(mains.runner(bench), System(bench), machine=bench.machine)
-        return mains, lambda: restore(str(root / "state"), tools, check=False)
+        return bench
 
-    for root in every_cut(tmp_path, scenario):
-        bench = benches[root]
+    def work(bench: AdapterBench, mains: Mains) -> None:
+        tools = Tools(mains.runner(bench), System(bench), machine=bench.machine)
+        restore(str(bench.root / "state"), tools, check=False)
+
+    for bench in every_cut(tmp_path, changed, work):
         if loses_memory:
             boot(bench)
         put_back(bench)
         assert runs_with(bench) == {}
         assert bench.modprobe_file() is None
-        assert read_saved(root / "state") is None
+        assert read_saved(bench.root / "state") is None

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual_core.bench_state import read_saved
 from tests.bench_tree import BenchTree
 from tests.fake_md import FakeMd
-from tests.power_cut import Mains, every_cut
+from tests.power_cut import every_cut
 from tests.unit.storqual_core.test_raid_layout import IDS, SMALL, provision, put_back, stamped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -37,17 +36,9 @@ def as_it_was(md: FakeMd) -> bool:
 
 def test_a_volume_is_made_by_the_next_run_and_taken_away(tmp_path: Path) -> None:
     """Whatever was done and not done: one volume as declared, and nothing of it after the restore."""
-    made: dict[Path, FakeMd] = {}
-
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        md = made[root] = bench(root)
-        mains = Mains(root, cut)
-        return mains, lambda: provision(md, VOLUME, runner=mains.runner(md))
-
     cuts = 0
-    for root in every_cut(tmp_path, scenario):
+    for md in every_cut(tmp_path, bench, lambda md, mains: provision(md, VOLUME, runner=mains.runner(md))):
         cuts += 1
-        md = made[root]
         said = provision(md, VOLUME)
         assert {entry["name"]: entry["read_back"] for entry in said["settings"]}["raid.level"] == "1"
         assert len(md.arrays) == 1
@@ -59,14 +50,12 @@ def test_a_volume_is_made_by_the_next_run_and_taken_away(tmp_path: Path) -> None
 @pytest.mark.long
 def test_a_cut_restore_is_finished_by_the_next_one(tmp_path: Path) -> None:
     """The memory goes last."""
-    made: dict[Path, FakeMd] = {}
 
-    def scenario(root: Path, cut: int) -> tuple[Mains, Callable[[], Any]]:
-        md = made[root] = bench(root)
+    def with_volume(root: Path) -> FakeMd:
+        md = bench(root)
         provision(md, VOLUME)
-        mains = Mains(root, cut)
-        return mains, lambda: put_back(md, mains.runner(md))
+        return md
 
-    for root in every_cut(tmp_path, scenario):
-        put_back(made[root])
-        assert as_it_was(made[root])
+    for md in every_cut(tmp_path, with_volume, lambda md, mains: put_back(md, mains.runner(md))):
+        put_back(md)
+        assert as_it_was(md)
