@@ -13,6 +13,7 @@ from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved
 from .block_lines import boot_id
 from .capabilities import ACTIVATIONS
+from .driver_reload import rebind
 from .errors import BadInputError, ToolError
 from .firmware_access import Adapters, Drives
 from .firmware_image import Image, read_image
@@ -20,12 +21,19 @@ from .firmware_journal import read_journal
 from .firmware_plan import NOTHING, FirmwareRequest, Plan, make_plan, memory_key
 from .firmware_step import Flash, carry_out, foreseen, prove
 from .firmware_tools import tool_for
-from .pci_rebind import rebind
+from .machine import Machine
 from .provision_drives import LOCK_WAIT_S
 
 __all__ = ["Step", "flash_once", "provision_firmware", "read_request"]
 
 Owners = Union[Adapters, Drives]
+# a controller with another firmware takes longer to show its drives than one that only starts again
+_RESET_S = 180.0
+
+
+def _rebind(pci: str) -> None:
+    """Have the driver of an adapter of this bench start again, which resets the adapter."""
+    rebind(Machine(), pci, _RESET_S)
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Step:
     check: bool = False
     proof: bool = False
     boot: Callable[[], str] = boot_id
-    rebind: Callable[[str], None] = rebind
+    rebind: Callable[[str], None] = _rebind
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
