@@ -18,9 +18,9 @@ description:
   - What was there before is kept in C(<state_dir>/saved.json) before the first write.
 options:
   module:
-    description: Name of the kernel module.
+    description: Name of the kernel module; needed unless O(as_found).
     type: str
-    required: true
+    default: ""
   version:
     description: Version that the module must have; any when not given.
     type: str
@@ -30,11 +30,15 @@ options:
       - Files on the bench, one prebuilt module (C(.ko)), or C(.deb) files of which the last is the DKMS package.
     type: list
     elements: path
-    required: true
+    default: []
   sha256:
     description: SHA-256 that a prebuilt module must have; any when not given.
     type: str
     default: ""
+  as_found:
+    description: No build is declared; those that the run installed go, and the drivers of before are loaded.
+    type: bool
+    default: false
   state_dir:
     description: Where the bench keeps its lock and what it was like before.
     type: path
@@ -102,10 +106,11 @@ def main() -> None:
     """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
-            "module": {"type": "str", "required": True},
+            "module": {"type": "str", "default": ""},
             "version": {"type": "str", "default": ""},
-            "files": {"type": "list", "elements": "path", "required": True},
+            "files": {"type": "list", "elements": "path", "default": []},
             "sha256": {"type": "str", "default": ""},
+            "as_found": {"type": "bool", "default": False},
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "run": {"type": "str", "default": "provision"},
         },

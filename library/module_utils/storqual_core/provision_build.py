@@ -14,7 +14,7 @@ from typing import Any, Mapping, Sequence
 
 from .adapter_drives import refuse_when_used
 from .bench_lock import hold_lock
-from .bench_state import remember
+from .bench_state import read_saved, remember
 from .driver_file import ModuleFile, objections, place_of, read_module_file
 from .driver_reload import adapters_of_module, reload_module
 from .driver_starts import forget_start, note_starts, pending_starts
@@ -34,13 +34,15 @@ __all__ = ["BuildRequest", "identifiers", "provision_build", "refresh", "uninsta
 class BuildRequest:
     """A driver build: `module` and, where declared, its `version`; files on the bench; `sha256` of a prebuilt module.
 
-    One file that ends in `.ko` (packed or not) is a prebuilt module, `.deb` files are a DKMS package.
+    One file that ends in `.ko` (packed or not) is a prebuilt module, `.deb` files are a DKMS package. `as_found`:
+    no build is declared, and those that the run installed must go.
     """
 
-    module: str
+    module: str = ""
     version: str = ""
     files: Sequence[str] = field(default_factory=tuple)
     sha256: str = ""
+    as_found: bool = False
     state_dir: str = "/var/lib/storqual"
     run: str = "provision"
     check: bool = False
@@ -73,8 +75,10 @@ def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any
 
     Raises BadInputError, ToolError, GuardRefusalError (nothing was written) or PartialError (something was).
     """
-    if not request.files:
-        raise BadInputError([f"driver build of {request.module}: no file was given"])
+    if request.as_found:
+        return _as_found(request, bench)
+    if not request.files or not request.module:
+        raise BadInputError([f"driver build of {request.module or '(no module)'}: module and file are needed"])
     before = identifiers(bench, request.name)
     missing = [file for file in request.files if not Path(file).exists()]
     if missing and request.check:
@@ -270,6 +274,36 @@ def _result(
             else f"{request.module}: {_words(now['loaded'])}\n",
         },
         "identifiers": {place: asdict(build) if build else None for place, build in now.items()},
+    }
+
+
+def _as_found(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
+    """Builds that the run installed go, and the former ones run; they stay remembered for the restore."""
+    saved = read_saved(Path(request.state_dir))
+    builds = {
+        key.partition("@")[2]: value
+        for key, value in (saved.values if saved else {}).items()
+        if "build.module@" in key
+    }
+    settings: list[Provisioned] = []
+    steps: list[str] = []
+    for module, was in builds.items():
+        before = kmod.loaded(module, bench.machine.path("/sys"))
+        if request.check:
+            gone = before is not None and before.srcversion == was["srcversion"]
+            steps += [] if gone else [f"{module} would be loaded as it was found"]
+        else:
+            with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S):
+                steps += uninstall(bench, module, was, request.state_dir)
+        now = identifiers(bench, module)
+        settings += _records(BuildRequest(module), {**now, "loaded": before}, now)
+    return {
+        "changed": bool(steps),
+        "settings": [entry.record() for entry in settings],
+        "steps": steps,
+        "drift": steps,
+        "diff": {},
+        "identifiers": {},
     }
 
 

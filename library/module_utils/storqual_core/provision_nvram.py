@@ -280,7 +280,9 @@ def _records(
             proven, proof = effect_of(bench.machine, plan.place, name, now.get(name), lines)
             own = beside(plan.place, name, stored=True)
             spelling = plan.backend.spellings[name].verified if plan.backend is not None else ""
-            told = f"{proof}; {own} is set beside it" if own else proof
+            if own:
+                # what the driver's own parameter does is shown by who sets it
+                proven, proof = None, f"{proof}; {own} is set beside it"
             records.append(
                 Provisioned(
                     f"nvram.{name}",
@@ -290,7 +292,7 @@ def _records(
                     adapter=plan.place.alias,
                     changed=plan.before[name] != now.get(name),
                     proven=proven,
-                    proof=f"{told} (spelling: {spelling})",
+                    proof=f"{proof} (spelling: {spelling})",
                 )
             )
     return records

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Mapping
+import re
+from typing import Callable, Collection, Mapping
 
 from .errors import BadInputError
 from .modprobe_options import declared_options
@@ -65,6 +66,35 @@ def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]
         raise ValueError("; ".join(problem.problems)) from None
 
 
+def _fields(setting: Setting, value: object, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
+    """A mapping of texts with exactly these keys."""
+    entries = _mapping(setting, value)
+    missing = sorted(set(needed) - set(entries))
+    unknown = sorted(set(entries) - {*needed, *optional})
+    if missing or unknown:
+        told = [f"needs {', '.join(missing)}"] * bool(missing) + [f"does not know {', '.join(unknown)}"] * bool(
+            unknown
+        )
+        raise ValueError("; ".join(told))
+    return {name: _text(setting, item) for name, item in entries.items()}
+
+
+def _dkms_package(setting: Setting, value: object) -> dict[str, str]:
+    fields = _fields(setting, value, ("package", "module"), ("version",))
+    if not fields["package"].endswith(".deb"):
+        raise ValueError(f"{fields['package']!r} is no package file (.deb)")
+    return fields
+
+
+def _module_file(setting: Setting, value: object) -> dict[str, str]:
+    fields = _fields(setting, value, ("file", "sha256"), ())
+    if not re.search(r"\.ko(?:\.(?:xz|zst|gz))?\Z", fields["file"]):
+        raise ValueError(f"{fields['file']!r} is no kernel module (.ko, plain or packed)")
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", fields["sha256"]):
+        raise ValueError(f"{fields['sha256']!r} is no SHA-256 of 64 hexadecimal digits")
+    return fields
+
+
 def _drive_numbers(setting: Setting, value: object) -> dict[str, int]:
     entries = _mapping(setting, value) if isinstance(value, Mapping) else {"all": value}
     return {drive: _integer(setting, number) for drive, number in entries.items()}
@@ -86,7 +116,9 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "text": _text,
     "list": _list,
     "mapping": _mapping,
+    "dkms_package": _dkms_package,
     "drive_numbers": _drive_numbers,
+    "module_file": _module_file,
     "module_options": _module_options,
     "unplug": _unplug,
 }

@@ -32,6 +32,7 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "nvram_as_found": found.get("nvram") or {},
         "dkms": driver.get("dkms") or {},
         "module": driver.get("module") or {},
+        "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in ("dkms", "module")),
         "options": driver.get("options") or {},
         "options_as_found": _options_as_found(found),
         "kernel": driver.get("kernel") or {},

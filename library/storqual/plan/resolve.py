@@ -78,7 +78,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     for section in ("driver", "os"):
         for entry in drop.sections[section]:
             if not _wants_other_adapters(entry.on, bench):
-                _merge(getattr(found, section), entry.settings)
+                _merge(getattr(found, section), _with_files(entry.settings, drop.folder))
     for entry in drop.sections["nvram"]:
         for alias in adapters_of(entry.on, bench, under_test):
             found.nvram.setdefault(alias, {}).update(entry.settings)
@@ -192,6 +192,15 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
             into[name] = {**into[name], **value}
         else:
             into[name] = value
+
+
+def _with_files(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """The settings with the files of driver builds where they are: relative ones begin at the manifest."""
+    named = dict(settings)
+    for name, key in (("dkms", "package"), ("module", "file")):
+        if name in named:
+            named[name] = {**named[name], key: str(Path(folder, named[name][key]))}
+    return named
 
 
 def _with_members(entry: Section, bench: Bench, alias: str) -> dict[str, Any]:

@@ -223,5 +223,17 @@ def test_a_module_that_does_not_load_is_told_and_restored(bench: BuildBench) -> 
 
 def test_no_file_is_bad_input(bench: BuildBench) -> None:
     """Nothing could be installed."""
-    with pytest.raises(BadInputError, match="no file was given"):
+    with pytest.raises(BadInputError, match="module and file are needed"):
         provision_build(BuildRequest("hba"), OptionsBench(bench, bench.machine))
+
+
+def test_an_arm_without_a_build_runs_the_driver_of_before(bench: BuildBench) -> None:
+    """The other arm installed one; the memory stays for the restore."""
+    provide(bench, prebuilt(bench))
+    for check, changed in ((True, True), (False, True), (False, False)):
+        request = BuildRequest(as_found=True, state_dir=str(bench.root / "state"), run="r1", check=check)
+        result = provision_build(request, OptionsBench(bench, bench.machine))
+        assert result["changed"] == changed
+    assert bench.machine.text("/sys/module/hba/srcversion") == "AAAA"
+    assert read_saved(bench.root / "state") is not None
+    assert put_back(bench)["restored"]

@@ -229,7 +229,7 @@ def test_a_throttle_that_the_driver_ignores_is_set_beside_it(lab: Lab, monkeypat
     assert words["execution_throttle"] == 32
     assert result["throttle"] == {"fc0": 32}
     (entry,) = result["settings"]
-    assert entry["proven"] is False
+    assert entry["proven"] is None
     assert "qla2xxx writes 0xFFFF" in entry["proof"]
     assert "qla2xxx.ql2xmaxqdepth is set beside it" in entry["proof"]
 

@@ -146,3 +146,29 @@ def test_the_dearest_change_decides() -> None:
     assert dearest(["os.cmdline", "raid.strip", "nvram.max_tags"]) == "reboot"
     with pytest.raises(BadInputError):
         dearest(["WCE"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("dkms", {"package": "x.deb"}, "needs module"),
+        ("dkms", {"package": "x.rpm", "module": "m"}, "no package file"),
+        ("dkms", {"package": "x.deb", "module": "m", "verson": "1"}, "does not know verson"),
+        ("module", {"file": "m.ko"}, "needs sha256"),
+        ("module", {"file": "m.o", "sha256": "0" * 64}, "no kernel module"),
+        ("module", {"file": "m.ko.xz", "sha256": "abc"}, "no SHA-256"),
+        ("options", {"m": {"p": "two words"}}, "expected one printable word"),
+        ("options", {"m": 4}, "expected {parameter: value}"),
+    ],
+)
+def test_a_driver_build_that_is_not_whole_is_refused(name: str, value: dict, words: str) -> None:
+    """Before any bench is touched."""
+    with pytest.raises(ValueError, match=words):
+        check_value(find("driver", name), value)
+
+
+def test_a_driver_build_is_taken_as_it_is_written() -> None:
+    """Text stays text; numbers of options become words."""
+    build = {"package": "/srv/x.deb", "module": "m", "version": "1.10"}
+    assert check_value(find("driver", "dkms"), build) == build
+    assert check_value(find("driver", "options"), {"m-x": {"p": 4, "q": True}}) == {"m_x": {"p": "4", "q": "1"}}
