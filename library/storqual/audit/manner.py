@@ -17,6 +17,8 @@ _EVIDENCE = 2
 def infer_manner(members: Sequence[Comparison]) -> Rounding:
     """The manner in which most members, computed from the figures exactly as printed, give what is printed."""
     values = [member for member in members if not member.bound]
+    if len(values) < _EVIDENCE:
+        return Rounding.NEAREST
     hits = {manner: [member for member in values if member.agrees_exactly(manner)] for manner in Rounding}
     nearest = hits[Rounding.NEAREST]
     best = max((Rounding.DOWN, Rounding.UP), key=lambda manner: len(hits[manner]))
