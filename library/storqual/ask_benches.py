@@ -15,7 +15,7 @@ from storqual_core.errors import StorqualError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Answers", "ask_benches", "ask_every_bench"]
+__all__ = ["Answers", "ask_benches", "ask_every_bench", "read_events", "silent_benches"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def ask_every_bench(
         found = {
             path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*.json"))
         }
-        silent = {bench: why for bench, why in _reasons(events).items() if bench not in found}
+        silent = {bench: why for bench, why in silent_benches(read_events(events)).items() if bench not in found}
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["Ansible said nothing"]
     if not found:
         why = next((f"{bench}: {reason}" for bench, reason in silent.items()), said[-1])
@@ -55,12 +55,16 @@ def ask_every_bench(
     return Answers(found, silent)
 
 
-def _reasons(events: Path) -> dict[str, str]:
-    """Why benches did not answer, from the event stream of the play: the first line of each failure."""
-    told: list[Any] = []
-    if events.is_file():
-        told = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
-    failures = [event for event in told if event.get("kind") in ("failed", "unreachable")]
+def read_events(events: Path) -> list[dict[str, Any]]:
+    """The event stream of a play (STORQUAL_PROGRESS_FILE); nothing where the play came to none."""
+    if not events.is_file():
+        return []
+    return [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+
+
+def silent_benches(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Why benches did not answer, from the events of a play: the first line of each failure."""
+    failures = [event for event in events if event.get("kind") in ("failed", "unreachable")]
     return {
         str(event.get("host")): (str(event.get("message") or "").strip() or "no message").splitlines()[0]
         for event in failures

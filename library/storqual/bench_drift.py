@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from storqual.ansible_run import run_playbook
+from storqual.ask_benches import read_events, silent_benches
 from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None =
             environment={"STORQUAL_PROGRESS_FILE": str(events)},
             output=log,
         )
-        told: list[Any] = []
-        if events.exists():
-            told = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+        told = read_events(events)
         reports = [event for event in told if event.get("kind") == "drift"]
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if not reports:
-        raise StorqualError(f"no bench could be compared with {drop}: {said[-1] if said else 'Ansible said nothing'}")
+        why = next((f"{bench}: {reason}" for bench, reason in silent_benches(told).items()), "")
+        last = said[-1] if said else "Ansible said nothing"
+        raise StorqualError(f"no bench could be compared with {drop}: {why or last}")
     return Drift(reports[-1]["benches"], reports[-1]["unseen"])

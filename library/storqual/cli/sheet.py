@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.cli.options import as_json, print_json
+from storqual.text_safety import terminal_text
 from storqual_core.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -93,14 +94,17 @@ def _saved(path: Path) -> dict[str, Any]:
 
 
 def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
-    """Fact sets of the benches that answer; that none does is told, and no reason to have no sheet."""
-    from storqual.ask_benches import ask_benches
+    """Fact sets of the benches that answer; that one does not is told, and no reason to have no sheet of it."""
+    from storqual.ask_benches import ask_every_bench
 
     try:
-        return ask_benches("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
+        answers = ask_every_bench("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
     except StorqualError as problem:
         click.echo(f"storqual: {problem}", err=True)
         return {}
+    for name, why in answers.silent.items():
+        click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
+    return dict(answers.found)
 
 
 def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift | None:

@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual import bench_drift
 from storqual.drift import drift_table
+from storqual_core.errors import StorqualError
 
 
 def test_every_bench_has_a_row() -> None:
@@ -23,3 +31,27 @@ def test_every_bench_has_a_row() -> None:
 def test_what_a_drive_says_cannot_act_on_the_terminal() -> None:
     """An escape sequence in a model name is shown, not obeyed."""
     assert drift_table({"b": ["\x1b[2J drive.WCE"]}, {})[-1].endswith("\\x1b[2J drive.WCE")
+
+
+def test_drift_is_looked_for_in_check_mode_and_read_from_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing on a bench is changed; when no bench could be compared, the first reason is told."""
+    asked: dict[str, Any] = {}
+    events: list[dict[str, Any]] = [{"kind": "drift", "benches": {"b1": ["x"]}, "unseen": {"b2": "unreachable"}}]
+
+    def play(name: str, **more: Any) -> int:
+        asked.update(more, name=name)
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        Path(more["environment"]["STORQUAL_PROGRESS_FILE"]).write_text(lines, encoding="utf-8")
+        more["output"].write_text("the end\n", encoding="utf-8")
+        return 1
+
+    monkeypatch.setattr(bench_drift, "run_playbook", play)
+    found = bench_drift.look_for_drift(["inventories/lab"], "stable", limit="b*")
+    assert (found.found, found.unseen) == ({"b1": ["x"]}, {"b2": "unreachable"})
+    assert (asked["name"], asked["options"]) == ("setup.yml", ["--check", "--limit", "b*"])
+    events[:] = [{"kind": "unreachable", "host": "b2", "message": "no route"}]
+    with pytest.raises(StorqualError, match="no bench could be compared with stable: b2: no route"):
+        bench_drift.look_for_drift(["inventories/lab"], "stable")
+    events.clear()
+    with pytest.raises(StorqualError, match="the end"):
+        bench_drift.look_for_drift(["inventories/lab"], "stable")
