@@ -16,6 +16,7 @@ from storqual.report.charts.frame import Axis
 from storqual.report.figures import NONE, Figure, count, percent
 from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, read_past
+from storqual.report.trend.reference import reference_series
 from storqual.report.trend.series import Series, series_of
 from storqual.report.trend.view import BenchChart, DropRow, RunRow, TrendPage, TrendWaiver
 from storqual.report.view import Chart, ChartTable, Outcome
@@ -48,7 +49,7 @@ def build_trend(places: Sequence[Path], page: Path, *, as_of: datetime | None = 
 
 def trend_page(runs: Sequence[PastRun], folder: Path, *, as_of: datetime) -> TrendPage:
     """The page of `runs` (in the order of time), with links that hold in `folder`."""
-    series = series_of(runs)
+    series = (*reference_series(runs), *series_of(runs))
     charts = tuple(_bench(one, f"t{at}") for at, one in enumerate(series))
     counted = Counter(run.outcome for run in runs)
     benches = {bench for run in runs for bench in run.benches}
@@ -177,7 +178,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
     step = -(-len(levels) // _MOST_TICKS)
     ticks = tuple((float(at), levels[at].run.created[:10]) for at in range(0, len(levels), step))
     across = Axis("campaigns in the order of time", 0.0, float(max(len(levels) - 1, 1)), ticks)
-    title = f"{series.bench}, {series.adapter}: baseline drop {series.drop}"
+    title = f"{series.bench}, {series.place}: {series.what}"
     picture = control_chart(
         ident,
         title,
@@ -192,8 +193,8 @@ def _bench(series: Series, ident: str) -> BenchChart:
         (
             level.run.name,
             minute(level.run.created),
-            percent(level.percent, f"count:level:{level.run.name}:{series.adapter}"),
-            count(level.points, f"count:levels:{level.run.name}:{series.adapter}"),
+            percent(level.percent, f"count:level:{level.run.name}:{series.place}"),
+            count(level.points, f"count:levels:{level.run.name}:{series.place}"),
             _SIGNALS.get(signal, ""),
         )
         for level, signal in zip(levels, control.signals, strict=True)
@@ -208,7 +209,7 @@ def _bench(series: Series, ident: str) -> BenchChart:
 
 
 def _sentence(series: Series) -> str:
-    name = f"{series.bench}, {series.adapter}"
+    name = f"{series.bench}, {series.place}"
     beyond = [level.run.created[:10] for level, signal in _signalled(series) if signal == "beyond"]
     shifted = [level.run.created[:10] for level, signal in _signalled(series) if signal == "shift"]
     if series.control.limits is None:

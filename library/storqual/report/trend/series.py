@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
     from storqual.report.trend.read import PastRun
 
-__all__ = ["Level", "Series", "series_of"]
+__all__ = ["FEWEST", "Level", "Series", "series_of"]
 
 _METRIC = "iops"
-_FEWEST = 2
+FEWEST = 2
+"""Campaigns from which there is something to compare."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """One campaign: deviation from the usual level in percent, median over `points` points seen more than once."""
+    """One campaign: deviation from the usual level in percent, median over `points` points (readings)."""
 
     run: PastRun
     percent: float
@@ -33,11 +34,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Series:
-    """All campaigns of a baseline drop on an adapter of a bench, in the order of time, with their control chart."""
+    """Campaigns in the order of time with their control chart: of an adapter or drive of a bench, under `what`."""
 
     bench: str
-    adapter: str
-    drop: str
+    place: str
+    what: str
     levels: tuple[Level, ...]
     control: Control
 
@@ -55,10 +56,10 @@ def series_of(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     made = []
     for (bench, adapter, drop), by_run in found.items():
         levels = _levels(list(by_run.values()))
-        if len(levels) >= _FEWEST:
+        if len(levels) >= FEWEST:
             control = individuals([level.percent for level in levels])
-            made.append(Series(bench, adapter, drop, tuple(levels), control))
-    return tuple(sorted(made, key=lambda one: (one.bench, one.adapter, one.drop)))
+            made.append(Series(bench, adapter, f"baseline drop {drop}", tuple(levels), control))
+    return tuple(sorted(made, key=lambda one: (one.bench, one.place, one.what)))
 
 
 def _baselines(run: PastRun) -> Iterator[tuple[str, str, str, float]]:
@@ -73,7 +74,7 @@ def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
     for _, values in runs:
         for point, value in values.items():
             seen[point].append(math.log(value))
-    usual = {point: median(values) for point, values in seen.items() if len(values) >= _FEWEST}
+    usual = {point: median(values) for point, values in seen.items() if len(values) >= FEWEST}
     levels = []
     for run, values in runs:
         apart = [math.log(value) - usual[point] for point, value in values.items() if point in usual]

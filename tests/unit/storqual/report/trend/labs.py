@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from storqual.store import REFERENCE_POINT
 from tests.unit.storqual.report.runs import QUICK, judged
 
-__all__ = ["POINTS", "campaign", "make_year"]
+__all__ = ["POINTS", "campaign", "make_year", "with_reference"]
 
 POINTS = QUICK[:3]
 
@@ -30,6 +31,21 @@ def campaign(folder: Path, number: int, *, level: float = 0.0, **options: object
         document = json.loads((run / name).read_text())
         change(document)
         (run / name).write_text(json.dumps(document))
+    return run
+
+
+def with_reference(run: Path, drive: str, rate: float) -> Path:
+    """The run with a golden reference drive that gave `rate` I/Os per second at its beginning and its end."""
+    document = json.loads((run / "run.json").read_text())
+    document["benches"]["vbench"]["reference"] = drive
+    (run / "run.json").write_text(json.dumps(document))
+    lines = (run / "samples.jsonl").read_text().splitlines()
+    for number, line in ((1, lines[0]), (2, lines[-1])):
+        sample = json.loads(line)
+        counts = sample["primitives"]
+        counts.update(read_ios=round(rate * counts["runtime_ns"] / 1e9), write_ios=0)
+        lines.append(json.dumps({**sample, "id": f"{sample['block']}/ref{number}", "point": REFERENCE_POINT}))
+    (run / "samples.jsonl").write_text("\n".join(lines) + "\n")
     return run
 
 

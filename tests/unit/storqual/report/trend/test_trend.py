@@ -14,10 +14,11 @@ from storqual.cli import storqual
 from storqual.report import build_report
 from storqual.report.trend import build_trend
 from storqual.report.trend.read import read_past
+from storqual.report.trend.reference import reference_series
 from storqual.report.trend.series import series_of
 from storqual_core.errors import BadInputError
 from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.trend.labs import campaign, make_year
+from tests.unit.storqual.report.trend.labs import campaign, make_year, with_reference
 
 AS_OF = datetime(2027, 3, 20, tzinfo=UTC)
 
@@ -43,11 +44,23 @@ def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
 
 def test_a_bench_that_changed_needs_a_look(lab: Path, tmp_path: Path) -> None:
     """October's baseline is 20 % below its usual level on both adapters: beyond the limits, and said first."""
-    series = {one.adapter: one for one in series_of(read_past([lab]))}
-    assert {adapter: one.control.signals[-1] for adapter, one in series.items()} == {"sym": "beyond", "mpt": "beyond"}
+    series = {one.place: one for one in series_of(read_past([lab]))}
+    assert {place: one.control.signals[-1] for place, one in series.items()} == {"sym": "beyond", "mpt": "beyond"}
     assert series["sym"].levels[-1].percent == pytest.approx(-20, abs=1)
     page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
     assert "beyond its control limits on 2026-10-21" in page.section("signals").text()
+
+
+def test_a_golden_reference_has_a_chart_of_its_own(tmp_path: Path) -> None:
+    """It is measured in each campaign and is no point of any; a bench that lost a fifth of it stands out."""
+    for number, rate in enumerate((200.0, 201.0, 199.0, 200.0, 201.0, 160.0), start=1):
+        with_reference(campaign(tmp_path, number, seed=number), "0x5000c500aaaa0001", rate)
+    (series,) = reference_series(read_past([tmp_path]))
+    assert (series.bench, series.place, series.what) == ("vbench", "0x5000c500aaaa0001", "golden reference")
+    assert series.control.signals == ("",) * 5 + ("beyond",)
+    assert series.levels[-1].percent == pytest.approx(-20, abs=0.5)
+    page = read_page(build_trend([tmp_path], tmp_path / "trend.html", as_of=AS_OF))
+    assert "vbench, 0x5000c500aaaa0001: beyond its control limits on 2026-06-21" in page.section("signals").text()
 
 
 def test_waivers_are_told_before_they_end(lab: Path, tmp_path: Path) -> None:
