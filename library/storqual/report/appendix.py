@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from storqual.report.arms import flatten
 from storqual.report.figures import DASH, Figure, count, percent, seconds
@@ -12,6 +13,8 @@ from storqual.report.view import Appendix, Cell, ChartTable, Digest, KeyValue
 from storqual.store import sha256_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storqual.report.material import Material
 
 __all__ = ["appendix_of", "commands_of"]
@@ -34,9 +37,21 @@ def appendix_of(material: Material) -> Appendix:
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
         ),
         blocks=_blocks(material),
+        logs=tuple(_logs(material)),
         commands=commands_of(material),
         plan=_plan(material),
     )
+
+
+def _logs(material: Material) -> Iterator[tuple[str, str]]:
+    """The engineers' logs that lie in the run, as (what it is, where)."""
+    run = material.run
+    if (run.path / "pytest.html").is_file():
+        yield "Every criterion and check as a test (pytest)", "pytest.html"
+    for bench in run.benches:
+        log = f"robot/{bench}/log.html"
+        if (run.path / log).is_file():
+            yield f"Checks in plain words on {bench} (Robot Framework)", quote(log)
 
 
 def _blocks(material: Material) -> ChartTable:

@@ -251,6 +251,7 @@ class Appendix:
     digests: tuple[Digest, ...]
     versions: tuple[KeyValue, ...]
     blocks: ChartTable
+    logs: tuple[tuple[str, str], ...]
     commands: tuple[tuple[str, str], ...]
     plan: tuple[KeyValue, ...]
 

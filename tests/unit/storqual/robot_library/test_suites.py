@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from storqual.cli import storqual
 from storqual.judge.verdict import judge_run
+from storqual.report import build_report
 from storqual.robot_library import Target, publish_suites, run_suites, suite_files
 from storqual.robot_library.results import check_of
 from storqual.store import read_run
@@ -47,6 +48,7 @@ def test_every_suite_over_a_sound_run_becomes_checks(tmp_path: Path, monkeypatch
     verdict = judge_run(run)
     judged = [row for row in verdict["criteria"] if row["against"] == "check"]
     assert [row["id"] for row in judged] == [check.id for check in checks]
+    assert 'href="robot/vbench/log.html"' in build_report(run).read_text(encoding="utf-8")
 
 
 def test_a_miscabled_bench_fails_its_run_and_a_hole_is_an_error(tmp_path: Path) -> None:
