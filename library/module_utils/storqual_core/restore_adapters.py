@@ -133,6 +133,8 @@ def restore_build(
     was = memory.builds[module]
     before = kmod.loaded(module, bench.machine.path("/sys"))
     steps = [] if check else uninstall(bench, module, was, state_dir)
+    if not check:
+        forget_start(bench.machine, state_dir, module)
     now = kmod.loaded(module, bench.machine.path("/sys"))
     same = now is not None and (now.srcversion, now.version) == (was["srcversion"], was["version"])
     setting = Provisioned(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.bench_state import read_saved
+from storqual_core.driver_starts import pending_starts
 from storqual_core.kernel_boot import System
 from storqual_core.provision_build import BuildRequest, provision_build
 from storqual_core.provision_options import OptionsBench
@@ -49,6 +50,7 @@ def test_the_declared_build_runs_after_the_next_run(tmp_path: Path, loses_memory
         put_back(bench)
         assert runs(bench) == "AAAA"
         assert not (bench.root / PLACE.lstrip("/")).exists()
+        assert not pending_starts(bench.machine, str(bench.root / "state"))
         assert read_saved(bench.root / "state") is None
     assert cuts > 8
 
