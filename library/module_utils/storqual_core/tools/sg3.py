@@ -83,12 +83,12 @@ def status_sentence(status: int) -> str:
     return f"the tool ended with status {status}, which its manual does not explain"
 
 
-def parse_hex_bytes(text: str) -> bytes:
+def parse_hex_bytes(text: str, tool: str = "sg_modes") -> bytes:
     """The bytes of `sg_modes -R`: one or two hexadecimal digits per word. Raises ToolError for anything else."""
     words = text.split()
     wrong = [word for word in words if not _HEX.match(word)]
     if wrong:
-        raise ToolError(f"sg_modes printed {wrong[0][:40]!r} where a byte was expected")
+        raise ToolError(f"{tool} printed {wrong[0][:40]!r} where a byte was expected")
     return bytes(int(word, 16) for word in words)
 
 

@@ -90,6 +90,10 @@ def parse_mode_pages(text: str) -> ModeSense:
             notes.append(f"{name}: no data")
             continue
         number = data_bytes[0] & 0x3F
+        if number == 0:
+            # the vendor's own page need not have the form of a page
+            notes.append(f"{name}: {data_bytes.hex(' ')}")
+            continue
         subpage = data_bytes[1] if data_bytes[0] & 0x40 and len(data_bytes) > 1 else 0
         pages[number, subpage] = check_page(data_bytes, number, subpage)
         titles[number, subpage] = name
@@ -125,7 +129,7 @@ def parse_inquiry(text: str) -> Inquiry:
 def parse_hex_file(text: str) -> bytes:
     """Bytes as `sg_vpd -HHH` prints and `--inhex` reads them: two digits each, `#` begins a comment."""
     lines = (line.partition("#")[0] for line in text.splitlines())
-    data = parse_hex_bytes(" ".join(lines))
+    data = parse_hex_bytes(" ".join(lines), "sg_vpd")
     if not data:
         raise ToolError("there is no byte in this hexadecimal text")
     return data

@@ -73,6 +73,12 @@ def test_namespaces_are_listed_in_every_shape_of_the_list(name: str, sector: int
     assert found.pci in ("", "0000:c1:00.0")
 
 
+def test_a_machine_without_namespaces_has_none() -> None:
+    """An empty list, or nothing at all."""
+    for text in ('{"Devices": []}', "\n"):
+        assert nvme.read_namespaces(Replay([Call("nvme list --verbose --output-format=json", text)])) == ()
+
+
 def test_health_is_read_whatever_kind_of_number_is_printed() -> None:
     """Integers, floats, texts, an object for the warning; what is no number is kept apart."""
     call = Call("nvme smart-log /dev/nvme0 --output-format=json", fixture_text("nvme", "smart_log.json"))

@@ -20,6 +20,7 @@ def test_all_mode_pages_are_read_as_bytes() -> None:
     assert found.titles == {(8, 0): "Caching", (10, 0): "Control", (10, 1): "Control extension"}
     assert len(found.pages[8, 0]) == 20
     assert found.pages[10, 1] == bytes.fromhex("4a01000400000000")
+    assert "page_code: 0x0: 80 42 14 00" in found.notes
     assert "00     00 00 00 00 00 00 02 00" in found.notes
 
 
@@ -29,6 +30,14 @@ def test_a_page_that_is_cut_off_is_refused() -> None:
         sg3_text.parse_mode_pages(fixture_text("sg3_text", "modes.txt").replace(" 10     00 00 00 00\n", ""))
     with pytest.raises(ToolError, match="no mode page"):
         sg3_text.parse_mode_pages("")
+
+
+def test_other_text_than_bytes_is_refused_in_the_name_of_its_tool() -> None:
+    """And nothing at all."""
+    with pytest.raises(ToolError, match="sg_vpd printed 'Device' where a byte was expected"):
+        sg3_text.parse_hex_file("Device Identification VPD page:\n")
+    with pytest.raises(ToolError, match="no byte"):
+        sg3_text.parse_hex_file("# only a comment\n")
 
 
 def test_a_device_that_is_no_disk_is_identified() -> None:
