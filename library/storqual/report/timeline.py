@@ -16,6 +16,7 @@ from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
 from storqual.report.material import clock
+from storqual.report.preconditioning import preconditioning_of
 from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
 from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
 from storqual_core.kernel_findings import KINDS
@@ -160,7 +161,11 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
             if chart is not None:
                 charts.append(chart)
     return Timeline(
-        bench, tuple(charts), tuple(m.event() for m in mine if not m.finding), _sessions(material, bench, points)
+        bench,
+        tuple(charts),
+        tuple(m.event() for m in mine if not m.finding),
+        _sessions(material, bench, points),
+        preconditioning_of(material, bench),
     )
 
 

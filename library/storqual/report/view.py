@@ -126,6 +126,7 @@ class Timeline:
     charts: tuple[Chart, ...]
     events: tuple[TimelineEvent, ...]
     sessions: ChartTable
+    preconditioning: ChartTable
 
 
 @dataclass(frozen=True)
