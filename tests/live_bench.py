@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,17 @@ class Bench:
         file = self.drops / "drop.yml"
         file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
         return self.play("provision.yml", "-e", f"drop={file}", "-e", "prove_s=0", *words)
+
+    def play_module(self, module: str, arguments: dict[str, Any]) -> Played:
+        """Call one module on it, with the adapters of its inventory."""
+        task = {module: {"adapters": "{{ storqual_adapters }}", **arguments}, "register": "called"}
+        tell = {"ansible.builtin.debug": {"var": "called.steps"}}
+        plays = [
+            {"name": "Call", "hosts": "benches", "gather_facts": False, "tasks": [{"name": "Call", **task}, tell]}
+        ]
+        file = self.drops / "call.yml"
+        file.write_text(json.dumps(plays), encoding="utf-8")
+        return self.play(str(file))
 
     def ask(self, command: str) -> str:
         """Run a command on the bench."""

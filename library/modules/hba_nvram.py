@@ -41,6 +41,13 @@ options:
       - Start the driver of an adapter that was written again; without it the values count from its next start.
     type: bool
     default: true
+  start:
+    description:
+      - Adapters whose driver starts again in this step in any case; sessions of a campaign whose change is a reload
+        are starts of their own, else two neighbours of one arm would be one session that is counted twice.
+    type: list
+    elements: str
+    default: []
   as_found:
     description: Names by adapter alias that must have the value they had before the run, where the run changed it.
     type: dict
@@ -108,6 +115,7 @@ def main() -> None:
             "nvram": {"type": "dict", "required": True},
             "adapters": {"type": "dict", "required": True},
             "start_driver": {"type": "bool", "default": True},
+            "start": {"type": "list", "elements": "str", "default": []},
             "as_found": {"type": "dict", "default": {}},
             "state_dir": {"type": "path", "default": "/var/lib/storqual"},
             "run": {"type": "str", "default": "provision"},

@@ -87,3 +87,15 @@ def test_an_option_whose_module_cannot_be_taken_out_takes_one_boot(bench: Bench)
     assert bench.ask("cat /proc/sys/kernel/random/boot_id").strip() == new
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
+
+
+def test_the_drivers_of_all_adapters_start_again_and_every_drive_is_back(bench: Bench) -> None:
+    """What separates two sessions of one arm; nothing is left to restore."""
+    drives = bench.ask("cat /sys/block/sd*/device/wwid /sys/block/nvme*/serial | sort")
+    played = bench.play_module(
+        "hba_nvram", {"nvram": {}, "start": ["sym", "fusion", "mraid", "dc390", "vscsi", "nvme"]}
+    )
+    assert played.code == 0, played.output
+    assert played.output.count("started again") == 6, played.output
+    assert bench.ask("cat /sys/block/sd*/device/wwid /sys/block/nvme*/serial | sort") == drives
+    assert bench.ask("cat /var/lib/storqual/saved.json 2>/dev/null || echo no memory").strip() == "no memory"

@@ -46,7 +46,8 @@ class NvramBench:
 class NvramRequest:
     """What is asked: settings by adapter alias, the inventory's adapters, and those to be as they were found.
 
-    `start_driver` false writes and leaves the driver alone: the values count from its next start.
+    `start_driver` false writes and leaves the driver alone: the values count from its next start. `start`: adapters
+    whose driver starts again in any case, because the session that follows is a start of its own.
     """
 
     nvram: Mapping[str, Mapping[str, object]]
@@ -56,6 +57,7 @@ class NvramRequest:
     check: bool = False
     start_driver: bool = True
     as_found: Mapping[str, Collection[str]] = field(default_factory=dict)
+    start: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,13 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     if unread and not request.check:
         with hold_lock(Path(request.state_dir), request.run, "NVRAM of adapters", wait_s=LOCK_WAIT_S):
             bind_unbound(bench.machine, unread)
-    places = find_adapters(bench.machine, request.adapters, declared)
-    plans = [_plan(bench, places[alias], values) for alias, values in declared.items()]
+    places = find_adapters(bench.machine, request.adapters, dict.fromkeys([*declared, *request.start]))
+    plans = [_plan(bench, place, declared.get(alias, {})) for alias, place in places.items()]
     problems = [problem for plan in plans for problem in plan.problems]
     if problems:
         raise ToolError("\n".join(problems))
     writing = [plan for plan in plans if plan.changes]
-    starting = [plan for plan in plans if request.start_driver and (plan.changes or plan.place.pci in unread)]
+    starting = [plan for plan in plans if _starts(request, plan, unread)]
     if starting:
         what = "its adapter's driver must start again to read the NVRAM"
         refuse_when_used(bench.machine, [plan.place.pci for plan in starting], request.state_dir, what)
@@ -113,6 +115,12 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
         "diff": {"before": _text(writing, before=True), "after": _text(writing, before=False)},
         "throttle": {plan.place.alias: plan.throttle for plan in plans if plan.throttle is not None},
     }
+
+
+def _starts(request: NvramRequest, plan: _Plan, unread: Collection[str]) -> bool:
+    """Whether an adapter's driver starts again in this step."""
+    written = bool(plan.changes) or plan.place.pci in unread
+    return plan.place.alias in request.start or (request.start_driver and written)
 
 
 def _text(plans: Sequence[_Plan], *, before: bool) -> str:
@@ -156,7 +164,9 @@ def _checked(alias: str, values: Mapping[str, object], problems: list[str]) -> d
 
 
 def _plan(bench: NvramBench, place: Place, values: Mapping[str, Any]) -> _Plan:
-    """Read one adapter; what stands against a value is in `problems`."""
+    """Read one adapter; what stands against a value is in `problems`. No tool is asked when nothing is declared."""
+    if not values:
+        return _Plan(place, None, {}, {})
     try:
         backend = backend_of(bench.runner, place)
         kept = backend.spellings if backend is not None else {}

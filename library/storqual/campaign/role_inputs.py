@@ -29,6 +29,7 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "only_volumes": bool(spec.get("raid") or found.get("raid")),
         "drives_as_found": found.get("drive") or {},
         "nvram": spec.get("nvram") or {},
+        "start_drivers": _start_drivers(spec),
         "nvram_as_found": found.get("nvram") or {},
         "dkms": driver.get("dkms") or {},
         "module": driver.get("module") or {},
@@ -49,3 +50,9 @@ def _options_as_found(found: Mapping[str, Any]) -> bool:
     """Whether only the other arm has module options, or a throttle that may have become one."""
     options = any("options" in names for names in (found.get("driver") or {}).values())
     return options or any("execution_throttle" in names for names in (found.get("nvram") or {}).values())
+
+
+def _start_drivers(spec: Mapping[str, Any]) -> list[str]:
+    """The adapters whose drivers start again in any case: neighbours of one arm are two sessions."""
+    again = spec.get("change") == "reload" and spec.get("boot") == "never" and spec.get("kind") != "local"
+    return list(spec.get("adapters") or ()) if again else []

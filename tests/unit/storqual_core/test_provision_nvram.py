@@ -265,3 +265,16 @@ def test_a_driver_without_a_tool_has_its_parameter(lab: Lab) -> None:
     assert lab.provide({"sym": {"execution_throttle": 4}}, adapters)["throttle"] == {"sym": 4}
     with pytest.raises(ToolError, match="no tool here keeps NVRAM settings of driver sym53c8xx"):
         lab.provide({"sym": {"host_scsi_id": 6}}, adapters)
+
+
+def test_a_session_is_a_start_of_its_own(lab: Lab) -> None:
+    """Nothing is declared and nothing written; no tool is asked of an adapter that has none."""
+    lab.machines.adapter("0000:00:05.0", "sym53c8xx")
+    adapters = {**ADAPTERS, "sym": {"pci": "0000:00:05.0", "driver": "sym53c8xx"}}
+    lab.started.clear()
+    result = lab.provide({}, adapters, start=["dc390", "sym"])
+    assert (result["changed"], result["settings"], result["drift"]) == (True, [], [])
+    assert lab.started == [PCI, "0000:00:05.0"]
+    lab.machines.tree.mount(lab.machines.machine.text("/sys/block/sda/dev"), "/data")
+    with pytest.raises(GuardRefusalError, match="is mounted on /data"):
+        lab.provide({}, adapters, start=["dc390", "sym"])

@@ -108,6 +108,9 @@ def test_module_options_are_loaded_again(tmp_path: Path) -> None:
     options = {"driver": {"options": {"sym53c8xx": {"max_tags": 16}}}}
     campaign = make_plan(make_lab(tmp_path, baseline={}, candidate=options))
     assert {(change, boot) for _, change, boot in sessions(campaign)[1:]} == {("reload", "never")}
+    spec = campaign.document["provision"]["b1"]["candidate"]
+    starts = [role_inputs({**spec, "change": change, "boot": boot}) for _, change, boot in sessions(campaign)]
+    assert [bool(inputs["start_drivers"]) for inputs in starts] == [False, True, True, True]
 
 
 def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: Path) -> None:
