@@ -115,6 +115,11 @@ class FakeMd:
         for node in nodes:
             self.tree.fill(node.rsplit("/", 1)[-1], _OFFSET, superblock(array.uuid))
             self.tree.machine.taken[node] = "another program or the kernel holds it exclusively"
+        if array.level in ("1", "10"):
+            # what is at the end of one member, its scratch stamp too, is mirrored to the others
+            first = (self.tree.root / array.members[0].lstrip("/")).read_bytes()[-_OFFSET:]
+            for node in array.members[1:]:
+                self.tree.fill(node.rsplit("/", 1)[-1], -_OFFSET, first)
         self.arrays[name] = array
 
     def _stop(self, name: str) -> str:

@@ -127,7 +127,8 @@ def objection(content: Content, *, made: Collection[str] = (), restamping: bool 
     foreign = [signature for signature in content.signatures if signature.uuid not in made or not signature.uuid]
     if foreign:
         return "; ".join(_words(signature) for signature in foreign)
-    if "foreign" in (content.start, content.end):
+    # a mirror copies the stamp at one member's end to the others
+    if "foreign" in (content.start, content.end) and not content.signatures:
         return "carries the scratch stamp of another drive, so it is a copy of that drive"
     own = bool(content.signatures) or (restamping and bool(content.stamps))
     if own or (content.start in ("stamp", "empty") and content.end in ("stamp", "empty")):

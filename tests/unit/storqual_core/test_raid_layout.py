@@ -304,6 +304,13 @@ def test_restore_takes_away_what_the_run_made(md: FakeMd) -> None:
     assert provision(md, VOLUME)["changed"]
 
 
+def test_a_mirror_copies_stamps_between_its_members_and_is_taken_away_all_the_same(md: FakeMd) -> None:
+    """A foreign stamp means a copied drive, but not beside the superblock of an array that storqual made."""
+    provision(md, {**VOLUME, "level": "1"})
+    assert put_back(md)["restored"]
+    assert all(stamped(md.tree, f"sd{'abc'[place]}", IDS[place]) for place in range(3))
+
+
 def test_restore_gives_a_volume_that_was_there_its_policy_back(md: FakeMd) -> None:
     """The volume itself is not the run's to take."""
     provision(md, VOLUME)
