@@ -24,7 +24,9 @@ options:
     type: dict
     default: {}
   throttle:
-    description: Commands that each drive of an adapter may hold, by adapter alias.
+    description:
+      - Commands that each drive of an adapter may hold, by adapter alias. An option that O(options) has by its own
+        name holds over what a throttle means for it.
     type: dict
     default: {}
   adapters:

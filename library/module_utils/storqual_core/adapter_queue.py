@@ -50,12 +50,8 @@ def provision_throttle(
     """Set throttles and options, and watch the drives; the module's result. Raises StorqualError of all kinds."""
     merged = declared_options(request.options)
     for module, parameters in throttle_options(request.throttle, request.adapters, bench).items():
-        for name, value in parameters.items():
-            other = merged.get(module, {}).get(name)
-            if other is not None and other != value:
-                problem = f"{module}.{name} is declared as {other}, and a throttle of {value} means the same option"
-                raise BadInputError([problem])
-            merged.setdefault(module, {})[name] = value
+        # an option that the drop declares by its own name holds over what a throttle means for it
+        merged[module] = {**parameters, **merged.get(module, {})}
     asked = OptionsRequest(merged, request.state_dir, request.run, check=request.check, plan=request.plan)
     return provision_options(asked, bench, lambda settings: _prove(settings, request, bench, access))
 

@@ -246,13 +246,17 @@ def test_a_driver_without_such_a_parameter_is_told(bench: AdapterBench) -> None:
         provision_throttle(request, OptionsBench(bench, bench.machine), access)
 
 
-def test_a_throttle_and_an_option_that_mean_the_same_must_agree(bench: AdapterBench) -> None:
-    """One value for one parameter."""
+def test_an_option_by_its_own_name_holds_over_a_throttle(bench: AdapterBench) -> None:
+    """One value for one parameter, and the drop's own word for it."""
     request = ThrottleRequest(
         {"sym": 4}, {"sym53c8xx": {"cmd_per_lun": 8}}, ADAPTERS, str(bench.root / "state"), "r1"
     )
-    with pytest.raises(BadInputError, match="a throttle of 4 means the same option"):
-        provision_throttle(request, OptionsBench(bench, bench.machine), access)
+    (entry,) = provision_throttle(request, OptionsBench(bench, bench.machine), access)["settings"]
+    assert (entry["declared"], bench.given["sym53c8xx"]) == ("8", {"cmd_per_lun": "8"})
+
+
+def test_a_throttle_of_an_adapter_that_is_not_there_is_bad_input(bench: AdapterBench) -> None:
+    """With the aliases that are."""
     with pytest.raises(BadInputError, match="is no adapter of this bench's inventory"):
         provision_throttle(
             ThrottleRequest({"nosuch": 4}, {}, ADAPTERS, "", ""), OptionsBench(bench, bench.machine), access
