@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from storqual.robot_library.seen import BenchSeen, ExpectedAdapter, NotJudgedError, expected_of
 from storqual.store import Run, read_run
 from storqual_core.errors import BadInputError
+from storqual_core.settings import SETTINGS
 
 __all__ = ["LiveBench", "RecordedBench", "Subject", "subject_of"]
 
@@ -92,7 +93,8 @@ class RecordedBench:
                 yield setting
 
 
-_THROTTLES = ("drive.queue_depth", "nvram.execution_throttle", "nvram.max_tags")
+_THROTTLES = tuple(name for name, setting in SETTINGS.items() if setting.proof == SETTINGS["drive.queue_depth"].proof)
+"""Settings that are shown in effect as a queue depth is: by counting what is in flight."""
 
 
 class LiveBench:
