@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.report.figures import DASH, count
 from storqual.report.material import ARMS
-from storqual.report.view import Environment, KeyValue, SettingRow
+from storqual.report.view import Drift, Environment, KeyValue, SettingRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,14 +39,23 @@ def settings_of(material: Material) -> tuple[SettingRow, ...]:
             tuple(targets),
             count(len(targets), f"count:targets:{name}"),
             name,
-            baseline,
-            candidate,
+            baseline[:3],
+            candidate[:3],
+            _proofs(baseline[3], candidate[3]),
             both and _differs(baseline, candidate),
             wrong,
         )
         for (name, baseline, candidate, wrong), targets in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: (not row.wrong, not row.differs, row.name)))
+
+
+def _proofs(baseline: str, candidate: str) -> tuple[str, ...]:
+    """One sentence where both arms were proven alike, or one of them not at all; else one for each."""
+    told = [text for text in (baseline, candidate) if text != DASH]
+    if len(set(told)) <= 1:
+        return tuple(told[:1])
+    return f"baseline {baseline}", f"candidate {candidate}"
 
 
 def _differs(baseline: tuple[str, ...], candidate: tuple[str, ...]) -> bool:
@@ -128,15 +137,24 @@ def environment_of(material: Material) -> Environment:
         for name, text in flatten(told).items():
             before = seen.setdefault(arm, {}).get(prefix + name)
             seen[arm][prefix + name] = text if before in (None, text) else f"{before} then {text}"
-    benches: list[tuple[str, tuple[KeyValue, ...]]] = []
-    for name, bench in material.run.benches.items():
-        environment = bench.get("environment") or {}
-        compared = _compare([flatten(environment.get(when) or {}) for when in ("before", "after")])
-        if compared:
-            benches.append((name, compared))
+    benches = [_drift(name, bench.get("environment") or {}) for name, bench in material.run.benches.items()]
     arms = material.arms
     manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in arms]
     return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
+
+
+def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
+    """What a bench said of itself before and after, parted into what moved and what stayed."""
+    looks = [flatten(environment.get(when) or {}) for when in ("before", "after")]
+    rows = _compare(looks)
+    # one value stands for both; of a bench that was looked at once it is the one there is
+    same = tuple(
+        KeyValue(row.name, (next((value for value in row.values if value != DASH), DASH),))
+        for row in rows
+        if not row.differs
+    )
+    differing = tuple(row for row in rows if row.differs)
+    return Drift(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
 
 
 _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")

@@ -23,6 +23,7 @@ __all__ = [
     "CurveGroup",
     "Decision",
     "Digest",
+    "Drift",
     "Environment",
     "ErrorCounters",
     "Extreme",
@@ -142,15 +143,27 @@ class LogFinding:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """One setting of some targets: declared, before, read back and proven, for each arm."""
+    """One setting of some targets: declared, before and read back for each arm, and how it was proven."""
 
     targets: tuple[str, ...]
     count: Figure
     name: str
     baseline: tuple[str, ...]
     candidate: tuple[str, ...]
+    proof: tuple[str, ...]
     differs: bool
     wrong: bool
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A bench before and after: what differs, and what is the same or has nothing to be compared with."""
+
+    bench: str
+    compared: bool
+    differing: tuple[KeyValue, ...]
+    same: tuple[KeyValue, ...]
+    number: Figure
 
 
 @dataclass(frozen=True)
@@ -159,7 +172,7 @@ class Environment:
 
     arms: tuple[KeyValue, ...]
     drops: tuple[KeyValue, ...]
-    benches: tuple[tuple[str, tuple[KeyValue, ...]], ...]
+    benches: tuple[Drift, ...]
 
 
 @dataclass(frozen=True)
