@@ -44,6 +44,7 @@ EVENT_WORDS: dict[str, str] = {
     "resumed": "Run resumed",
     "note": "Note",
     "restored": "Bench restored",
+    "powered_on": "Bench powered on",
     "block_finished": "Block ended",
     "session_planned": "Session added",
 }
