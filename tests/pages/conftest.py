@@ -13,8 +13,11 @@ from storqual.report import build_report
 from storqual.report.trend import build_trend
 from storqual.sheet import make_sheet, render_sheet
 from tests.golden.sheet import FACTS, LAST, bench_of
+from tests.make_run import SUITE
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.unit.storqual.report.conftest import runs
+from tests.unit.storqual.report.runs import QUICK, judged
+from tests.unit.storqual.report.test_studies import STUDIES, run_of
 from tests.unit.storqual.report.trend.labs import make_year
 
 __all__ = ["runs"]
@@ -46,6 +49,13 @@ def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
     made = {name: build_report(path) for name, path in runs.items()}
     year = make_year(tmp_path_factory.mktemp("year"))
     made["trend"] = build_trend([year], year / "trend.html", as_of=datetime(2027, 3, 20, tzinfo=UTC))
+    made["studies"] = build_report(run_of(tmp_path_factory.mktemp("studies"), SUITE + STUDIES, launches=3))
+    with pytest.MonkeyPatch.context() as patch:
+        # a campaign of more points than fit a page is told on pages of its own
+        patch.setattr("storqual.report.links.MOST_POINTS", 4)
+        large = judged(tmp_path_factory.mktemp("large"), points=QUICK, effect={"sym": -0.1}, noise=0.002)
+        made["large"] = build_report(large)
+        made["detail"] = sorted((large / "report").iterdir())[0]
     folder = tmp_path_factory.mktemp("sheet")
     drives = [
         {**FACTS["drives"][0], "wwn": f"0x5000c500000001{place:02x}", "position": f"252:{place}"}
