@@ -353,3 +353,18 @@ def test_inputs_are_named_by_their_digests(tmp_path: Path) -> None:
     inputs = judge_run(path)["inputs"]
     assert {"suite", "baseline", "candidate", "samples.jsonl"} <= set(inputs)
     assert inputs["suite"] == read_run(path).suite.sha256
+
+
+def test_what_an_emulation_cannot_answer_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    """On hardware the same criterion is judged; on a virtual bench it says why it is not."""
+    criterion = (
+        "  - {id: port, metric: iops, against: absolute, min: 1, required: false, hardware_only: no real port}\n"
+    )
+    suite = SUITE.replace("profiles:", criterion + "profiles:")
+    outcomes = {}
+    for kind in ("virtual", "hardware"):
+        run = make_run(tmp_path / kind, suite=suite, kind=kind)
+        rows = [row for row in judge_run(run)["criteria"] if row["id"] == "port"]
+        outcomes[kind] = {(row["outcome"], row["reason"].startswith("needs hardware: no real port")) for row in rows}
+    assert outcomes["virtual"] == {("SKIPPED", True)}
+    assert {outcome for outcome, _ in outcomes["hardware"]} <= {"PASS", "MARGINAL"}
