@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.audit import Status, audit, audit_document
+from storqual.judge.place import kept_waivers
 from storqual.judge.verdict import judge_run
 from storqual.model import WAIVERS, beside_inventory
 from storqual.pytest_plugin import publish_log, run_checks
@@ -15,12 +16,12 @@ from storqual.report import build_report
 from storqual.report.export import write_ocp
 from storqual.robot_library import publish_suites
 from storqual.store import append_event, finish_run, read_run_json, write_json
-from storqual_core.errors import StorqualError
+from storqual_core.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Published", "publish"]
+__all__ = ["Published", "publish", "waivers_for"]
 
 _MOST_TOLD = 10
 
@@ -53,21 +54,36 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
 
     Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
     nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
-    accepted by `waivers`, without it by `waivers.yml` beside the inventory that the run was planned from. The report
-    is audited as the published ones are: raises StorqualError when it states what its own data does not say.
-    Raises BadInputError for a run that is signed: it is not published again.
+    accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
+    when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
     """
+    accepted = waivers_for(run, waivers)
     append_event(run, "run_finished", {})
     finish_run(run)
     run_checks(run)
     publish_suites(run)
-    inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
-    verdict = judge_run(run, waivers=waivers or beside_inventory(WAIVERS, inventories))
+    verdict = judge_run(run, waivers=accepted)
     append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
     report = build_report(run)
     _audited(run, report)
     return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run))
+
+
+def waivers_for(run: Path, asked: Path | None) -> Path | None:
+    """The waivers to publish `run` with: those of its verdict when it has one, else `asked`, else the lab's own.
+
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from. Raises BadInputError when
+    `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
+    """
+    if (run / "verdict.json").is_file():
+        kept = kept_waivers(run)
+        if asked is not None and (kept is None or kept.read_bytes() != asked.read_bytes()):
+            remedy = f"judge it by them (storqual judge {run} --waivers {asked}), or sign it with them (signoff)"
+            raise BadInputError([f"{run}: found a verdict made with other waivers, which stays; {remedy}"])
+        return kept
+    inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
+    return asked or beside_inventory(WAIVERS, inventories)
 
 
 def _audited(run: Path, report: Path) -> None:

@@ -93,6 +93,10 @@ def qualify_command(
         load_waivers(waivers)
     if resume is not None:
         run = _find_run(resume, runs)
+        if waivers is not None:
+            from storqual.publish import waivers_for
+
+            waivers_for(run, waivers)
         inventories = inventories or _inventories_of(run)
         variables: dict[str, object] = {"resume": str(run)}
     else:

@@ -12,7 +12,7 @@ from typing import Any
 from storqual.model import WAIVERS
 from storqual.store import is_signed, write_bytes
 
-__all__ = ["write_verdict"]
+__all__ = ["kept_waivers", "write_verdict"]
 _RULES = ("suite", "gate", "waivers", "history")
 
 
@@ -35,6 +35,16 @@ def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, w
         write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
     write_bytes(path, b"".join(_lines(verdict)))
     return path
+
+
+def kept_waivers(run: Path) -> Path | None:
+    """The copy of the waivers that the verdict of `run` was made with; None without a verdict, or without waivers."""
+    kept = run / WAIVERS
+    try:
+        inputs = json.loads((run / "verdict.json").read_text(encoding="utf-8"))["inputs"]
+        return kept if inputs.get("waivers") == hashlib.sha256(kept.read_bytes()).hexdigest() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.history import read_histories
 from storqual.judge.outcome import EXIT_CODES, run_outcome
-from storqual.judge.place import write_verdict
+from storqual.judge.place import kept_waivers, write_verdict
 from storqual.judge.point import answer
 from storqual.judge.question import Question
 from storqual.judge.rig import log_findings, rig_problems, sectors_outside, unfinished_blocks
@@ -54,9 +54,11 @@ def judge_run(
     """Judge a run and write the verdict; returns it.
 
     By the rules the run was planned with it is `verdict.json`; one by another suite, gate or time, or a second one by
-    other waivers, goes to `judgements/<digest>/` and leaves the first alone. Waivers are kept beside their verdict.
-    Raises BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
+    other waivers, goes to `judgements/<digest>/` and leaves the first alone. Waivers are kept beside their verdict,
+    and judging again takes those: they expire by themselves. Raises BadInputError for inputs that cannot be used,
+    StorqualError for a damaged run directory.
     """
+    waivers = waivers or kept_waivers(path)
     verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of)
     other_rules = suite is not None or gate is not None or as_of is not None
     write_verdict(path, verdict, other_rules=other_rules, waivers=waivers)
