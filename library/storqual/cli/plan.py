@@ -29,7 +29,9 @@ __all__ = ["plan_command"]
 )
 @click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
 @click.option("--profile", help="A profile of the suite.")
-@click.option("--gate", type=click.Path(path_type=Path), help="Gate policy; the built-in one without it.")
+@click.option(
+    "--gate", type=click.Path(path_type=Path), help="Gate policy; `gate.yml` beside the inventory without it."
+)
 @click.option("--adapters", help="Only these adapters, separated by commas.")
 @click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")

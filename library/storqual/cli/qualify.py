@@ -33,6 +33,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 )
 @click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
 @click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
+@click.option(
+    "--gate",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Gate policy; without it `gate.yml` beside the inventory, else the suite's own `required`.",
+)
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
@@ -60,6 +65,7 @@ def qualify_command(
     baseline: str | None,
     suite: str | None,
     profile: str | None,
+    gate: Path | None,
     resume: str | None,
     runs: Path,
     adapters: str | None,
@@ -107,7 +113,11 @@ def qualify_command(
         if missing:
             raise BadInputError(missing)
         chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
-        chosen |= {"budget": budget, "history": None if history is None else str(history.resolve())}
+        files = {"gate": gate, "history": history}
+        chosen |= {
+            "budget": budget,
+            **{name: str(file.resolve()) for name, file in files.items() if file is not None},
+        }
         variables = {**asked, **{name: value for name, value in chosen.items() if value is not None}}
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():

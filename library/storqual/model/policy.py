@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from storqual.model.fields import Day, ManyOf, Name, Percent, Role, Text
 from storqual.model.shape import Shape, raise_all, shaped
@@ -22,6 +22,13 @@ def _days(value: object) -> object:
     return int(text)
 
 
+def _each_once(roles: tuple[str, ...]) -> tuple[str, ...]:
+    """Somebody signs in each role; a role named twice would look like two signatures and be one."""
+    if len(set(roles)) < len(roles):
+        raise ValueError("each role once")
+    return roles
+
+
 Days = Annotated[int, BeforeValidator(_days)]
 
 
@@ -34,7 +41,7 @@ class Gate(Shape):
     informative: ManyOf[Text] = ()
     marginal_passes: bool = True
     baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
-    signatures: ManyOf[Role] = ()
+    signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()
     suites: ManyOf[Name] = ()
 
 

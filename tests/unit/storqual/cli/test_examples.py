@@ -101,6 +101,26 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
     return calls
 
 
+def test_the_main_job_is_given_every_choice_by_its_full_path(work: Path, asked: list[Mapping[str, Any]]) -> None:
+    """The playbook runs elsewhere; a waiver that is no waiver is told before it starts."""
+    (work / "gate.yml").write_text("name: mine\n", encoding="utf-8")
+    (work / "waivers.yml").write_text("waivers: []\n", encoding="utf-8")
+    words = ["qualify", "-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate"]
+    words += ["--suite", "adapter", "--gate", "gate.yml", "--waivers", "waivers.yml", "--history", "runs", "--json"]
+    with pytest.raises(SystemExit):
+        main(words)
+    (call,) = asked
+    told = {name: call["variables"][name] for name in ("gate", "waivers", "history")}
+    assert told == {
+        name: str(work / file) for name, file in zip(told, ("gate.yml", "waivers.yml", "runs"), strict=True)
+    }
+    assert call["quiet"]
+    (work / "waivers.yml").write_text("- {owner: Pat}\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert (ended.value.code, len(asked)) == (3, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "line"), EXAMPLES, ids=[f"{name}-{number}" for number, (name, _) in enumerate(EXAMPLES)]
 )

@@ -55,6 +55,22 @@ def test_a_gate_says_what_a_decision_needs(tmp_path: Path) -> None:
     assert (gate.baseline_max_age_days, gate.signatures, gate.marginal_passes) == (90, ("technician",), False)
 
 
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        ("[release-manager, release-manager]", "each role once"),
+        ("[../x]", "a role such as technician or release-manager"),
+        ("[manifest]", "a role such as technician or release-manager"),
+    ],
+)
+def test_a_role_that_cannot_sign_is_no_role(roles: str, expected: str, tmp_path: Path) -> None:
+    """It would look like a signature that is asked for, and none could be given."""
+    path = tmp_path / "gate.yml"
+    path.write_text(f"name: release\nsignatures: {roles}\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"gate.yml:2: found .*expected " + expected):
+        load_gate(path)
+
+
 def test_a_gate_with_an_unknown_key_is_refused(tmp_path: Path) -> None:
     """A misspelt policy would be no policy."""
     path = tmp_path / "gate.yml"
