@@ -75,18 +75,21 @@ def test_what_cannot_be_is_refused_before_anything_is_loaded(bench: Bench) -> No
 
 def test_an_option_whose_module_cannot_be_taken_out_takes_one_boot(bench: Bench) -> None:
     """It is on the command line of the trial; the default is what it was, and a restore boots back to it."""
-    drop = "driver: {options: {scsi_mod: {scan: sync}}}\n"
-    boot = bench.ask("cat /proc/sys/kernel/random/boot_id").strip()
-    assert bench.ask("cat /sys/module/scsi_mod/parameters/scan").strip() == "async"
+    look = "cat /sys/module/scsi_mod/parameters/scan /proc/sys/kernel/random/boot_id"
+    scan, boot = bench.ask(look).split()
+    other = "sync" if scan == "async" else "async"
+    drop = f"driver: {{options: {{scsi_mod: {{scan: {other}}}}}}}\n"
     tried = bench.provision(drop)
     assert tried.code == 0, tried.output
-    scan, new = bench.ask("cat /sys/module/scsi_mod/parameters/scan /proc/sys/kernel/random/boot_id").split()
-    assert (scan, new != boot) == ("sync", True)
+    now, new = bench.ask(look).split()
+    assert (now, new != boot) == (other, True)
     again = bench.provision(drop)
     assert (again.code, again.changed) == (0, 0), again.output
-    assert bench.ask("cat /proc/sys/kernel/random/boot_id").strip() == new
+    assert bench.ask(look).split() == [other, new]
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
+    assert bench.ask(look).split()[0] == scan
+    assert bench.play("restore.yml").changed == 0
 
 
 def test_the_drivers_of_all_adapters_start_again_and_every_drive_is_back(bench: Bench) -> None:

@@ -139,11 +139,12 @@ def _driver(builds: Mapping[str, Any], running: str) -> dict[str, str]:
 
 
 def saved_boot(system: System) -> dict[str, Any]:
-    """What a restore must put back: the kernel that ran, the default one, the loader's variables, our entries."""
+    """What a restore must put back: the running kernel, our words, the default, loader's variables, our entries."""
     environment = system.loader.environment()
     default = system.loader.default(environment)
     return {
         "running": system.running,
+        "added": added_arguments(system.arguments()),
         "default": default.release if default else "",
         "saved_entry": environment.get("saved_entry"),
         "next_entry": environment.get("next_entry") or None,

@@ -223,7 +223,7 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
     before = saved_boot(tools.system)
     wanted = {name: memory.boot.get(name) for name in before}
     if check:
-        return bool(before["running"] != wanted["running"])
+        return _other_boot(before, wanted)
     _attempt(report, lambda: report.steps.extend(restore_boot(tools.system, wanted)))
     now = saved_boot(tools.system)
     report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory.boot})
@@ -235,7 +235,16 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
         for name, value in wanted.items()
         if name != "custom"
     ]
-    return bool(now["running"] != wanted["running"])
+    again = _other_boot(now, wanted)
+    if not again and "added" in memory.boot:
+        # words that were there when the bench was found and went with a boot are nothing that a run left behind
+        report.read_back["boot.added@bench"] = wanted["added"]
+    return again
+
+
+def _other_boot(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether another kernel runs than was found, or the same one with words of a trial."""
+    return bool(now["running"] != wanted["running"] or set(now["added"]) - set(wanted["added"] or ()))
 
 
 def _volumes(

@@ -186,6 +186,18 @@ def test_the_boot_loader_is_put_back_and_the_former_kernel_boots(tmp_path: Path)
     assert (third["changed"], third["restored"], third["run"]) == (False, True, "")
 
 
+def test_words_of_a_trial_on_the_same_kernel_go_with_a_boot(bench: FakeBench) -> None:
+    """The release alone does not tell a trial from what was found."""
+    state = str(bench.folder / "state")
+    boot(bench, "trial", kernel=bench.running, arguments=["scsi_mod.scan=sync"], mark="s01")
+    bench.reboot()
+    first = restore(state, Tools(bench, bench.system), check=False)
+    assert (first["reboot"], first["restored"]) == (True, False)
+    bench.reboot()
+    second = restore(state, Tools(bench, bench.system), check=False)
+    assert (second["reboot"], second["restored"]) == (False, True)
+
+
 def test_a_restore_in_check_mode_says_what_it_would_do(bench: FakeBench) -> None:
     """Nothing is touched, not even the memory."""
     boot(bench, "trial", kernel=NEW, mark="abc")
