@@ -59,12 +59,16 @@ class RecordedBench:
 
     @cached_property
     def seen(self) -> BenchSeen:
-        """What preflight saw before anything was touched."""
-        for event in self.run.events:
-            looked = event.kind == "environment" and event.bench == self.bench and event.text("when") == "before"
-            if looked and "adapters" in event.fields["facts"]:
-                return BenchSeen.of(event.fields["facts"]).only(self.expected)
-        raise NotJudgedError(f"nobody looked at {self.bench} before this run: its adapters are not on record")
+        """What preflight saw before anything was touched; of a run that was killed before that, what was seen after."""
+        looks = {
+            event.text("when"): event.fields["facts"]
+            for event in self.run.events
+            if event.kind == "environment" and event.bench == self.bench and "adapters" in event.fields["facts"]
+        }
+        for when in ("before", "after"):
+            if when in looks:
+                return BenchSeen.of(looks[when]).only(self.expected)
+        raise NotJudgedError(f"nobody looked at {self.bench} in this run: its adapters are not on record")
 
     def findings(self) -> list[str]:
         """The findings of all blocks. Raises NotJudgedError when no block was finished."""

@@ -106,6 +106,15 @@ def test_what_is_not_on_record_is_not_judged_and_never_passes(
         keyword(about({}, tmp_path))
 
 
+def test_a_run_that_was_killed_before_the_first_look_is_judged_by_the_last(tmp_path: Path) -> None:
+    """Cabling does not change in a campaign; a resumed run has no look before."""
+    library = about(odd("mpt", 2, adapter="0000:00:05.0"), tmp_path)
+    run = library.subject.run  # type: ignore[union-attr]
+    run.__dict__["events"] = tuple(event for event in run.events if event.text("when") != "before")
+    with pytest.raises(AssertionError, match="is on the adapter at 0000:00:05.0"):
+        library.every_expected_drive_should_be_in_place()
+
+
 @pytest.mark.parametrize("keyword", ["running", "alike", "link rates", "firmware", "cache", "depth"])
 def test_what_is_true_of_no_drive_says_nothing(keyword: str, tmp_path: Path) -> None:
     """A bench on which no drive was seen passes no keyword about drives."""

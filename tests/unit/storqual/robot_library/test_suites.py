@@ -65,11 +65,11 @@ def test_a_miscabled_bench_fails_its_run_and_a_hole_is_an_error(tmp_path: Path) 
     assert "no finished launch of the candidate" in by_name["Nothing Planned Is Untested"].reason
 
 
-def test_a_local_run_is_not_asked_for_adapters(tmp_path: Path) -> None:
-    """Files on this machine are on no adapter."""
-    run = make_run(tmp_path, kind="local")
-    publish_suites(run)
-    assert not [check for check in read_run(run).checks if check.id.startswith("bench_acceptance")]
+def test_a_target_is_asked_only_what_it_can_answer(tmp_path: Path) -> None:
+    """A run is not asked anew, a bench that answers has no run, files on this machine are on no adapter."""
+    assert Target("b", "hardware", run=tmp_path).beside_the_point == ("live",)
+    assert Target("b", "local", run=tmp_path).beside_the_point == ("live", "needs-adapters")
+    assert Target("b", "virtual", inventories=("lab",)).beside_the_point == ("needs-run",)
 
 
 def test_the_command_tells_each_check_and_its_exit_code(tmp_path: Path) -> None:
