@@ -59,7 +59,7 @@ class RecordedBench:
 
     @cached_property
     def seen(self) -> BenchSeen:
-        """What preflight saw before anything was touched; of a run that was killed before that, what was seen after."""
+        """What preflight saw before anything was touched; of a run killed before that, what was seen after it."""
         looks = {
             event.text("when"): event.fields["facts"]
             for event in self.run.events
