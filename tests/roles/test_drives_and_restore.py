@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DONE = {"changed": True, "settings": [{"name": "drive.WCE"}], "drift": ["d drive.WCE: 1, declared 0"], "steps": ["x"]}
-NOTHING = {"restored": True, "reboot": False, "run": "", "settings": [], "steps": []}
+NOTHING = {"restored": True, "reboot": False, "power_cycle": False, "run": "", "settings": [], "steps": []}
 
 
 @pytest.mark.parametrize(
