@@ -15,10 +15,6 @@ from ansible import context
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.vars import load_extra_vars
 
-from storqual.drift import drift_table
-from storqual.playbook_variables import unknown_variables
-from storqual.resources import project_root
-
 DOCUMENTATION = r"""
 name: storqual_events
 type: notification
@@ -62,9 +58,13 @@ class CallbackModule(CallbackBase):
         os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
-        """Refuse variables that nobody knows; remember whether this playbook ends with a verdict."""
+        """Remember whether this playbook ends with a verdict; refuse variables that nobody knows."""
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
         self._judging = path.name == "qualify.yml"
+        # not at the top: without the package this callback would not load, and the exit code would be Ansible's
+        from storqual.playbook_variables import unknown_variables  # noqa: PLC0415
+        from storqual.resources import project_root  # noqa: PLC0415
+
         roles = path.parent.parent / "roles"
         if path.parent == project_root() / "playbooks":
             given = load_extra_vars(playbook.get_loader())
@@ -119,6 +119,8 @@ class CallbackModule(CallbackBase):
         """The drift report, when this was a look at benches and at least one of them was seen."""
         if not context.CLIARGS.get("check") or not self._drift:
             return
+        from storqual.drift import drift_table  # noqa: PLC0415 - as above
+
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:
             self._codes.append(2)
