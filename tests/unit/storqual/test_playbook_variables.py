@@ -31,7 +31,21 @@ def test_a_misspelt_variable_is_told_with_the_one_that_was_meant() -> None:
 
 def test_what_playbook_roles_and_ansible_know_is_let_pass() -> None:
     """A variable in an expression, one that a role declares, a connection variable."""
-    assert unknown("qualify.yml", "candidate", "resume", "runs", "virtual_bench_state", "ansible_user") == []
+    assert unknown("qualify.yml", "resume", "runs", "virtual_bench_state", "ansible_user") == []
+    # what `storqual qualify` hands over
+    options = (
+        "candidate",
+        "baseline",
+        "suite",
+        "profile",
+        "adapters",
+        "seed",
+        "consent",
+        "budget",
+        "gate",
+        "history",
+    )
+    assert unknown("qualify.yml", *options, "waivers") == []
     assert unknown("facts.yml", "answers_folder", "facts_deep") == []
 
 
