@@ -7,7 +7,7 @@ from pathlib import Path
 
 from storqual.campaign import Further, Provision, RunBlock, Step, Stop, Worth, next_step, session_boot
 from storqual.campaign.worth import as_planned
-from storqual.store import append_event, read_run, write_block
+from storqual.store import Run, append_event, read_run, write_block
 
 __all__ = ["next_command"]
 
@@ -23,6 +23,7 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, worth: W
     if isinstance(step, Stop) and step.complete:
         found = worth(run, bench)
         if isinstance(found, Stop):
+            _tell_why(path, run, bench, found)
             return found
         _plan_further(path, bench, found)
         run = read_run(path)
@@ -37,6 +38,13 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, worth: W
         for block in step.blocks:
             write_block(path, block)
     return step
+
+
+def _tell_why(path: Path, run: Run, bench: str, stop: Stop) -> None:
+    """Record once why a campaign that could have gone on ended; the plan's own end needs no words."""
+    said = any(event.kind == "note" and event.text("text") == stop.reason for event in run.events)
+    if run.plan.fields.get("looks") == "every" and not said:
+        append_event(path, "note", {"bench": bench, "text": stop.reason})
 
 
 def _plan_further(path: Path, bench: str, further: Further) -> None:
