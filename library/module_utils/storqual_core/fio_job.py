@@ -25,7 +25,17 @@ from typing import Callable, Mapping, Sequence
 
 from .fio_options import read_options
 
-__all__ = ["PERCENTILES", "FioAsk", "FioTarget", "Variant", "build_argv", "launch_seed", "read_ask", "time_limit_s"]
+__all__ = [
+    "PERCENTILES",
+    "FioAsk",
+    "FioTarget",
+    "Variant",
+    "build_argv",
+    "launch_seed",
+    "read_ask",
+    "section_words",
+    "time_limit_s",
+]
 
 PERCENTILES = "50:90:95:99:99.5:99.9:99.95:99.99:99.999:99.9999"
 _READ_ONLY = frozenset({"read", "randread"})
@@ -148,13 +158,7 @@ def build_argv(
         *(f"--{name}={value}" for name, value in sorted(ask.options.items())),
     ]
     for number, target in enumerate(targets):
-        argv += [
-            f"--name=d{number}",
-            f"--description={target.drive}",
-            "--filename=" + target.node.replace("\\", "\\\\").replace(":", "\\:"),
-        ]
-        if target.offset:
-            argv.append(f"--offset={target.offset}")
+        argv += section_words(number, target)
         size = _zone(ask, target) if ask.zones else target.size
         if size:
             argv.append(f"--size={size}")
@@ -166,6 +170,16 @@ def build_argv(
 def _zone(ask: FioAsk, target: FioTarget) -> int:
     """The bytes of a target that each of its jobs has for itself, in whole blocks."""
     return max(target.size // ask.numjobs // ask.bs, 1) * ask.bs
+
+
+def section_words(number: int, target: FioTarget) -> list[str]:
+    """The job section of one target: where it is and where it begins; how much of it comes after."""
+    words = [
+        f"--name=d{number}",
+        f"--description={target.drive}",
+        "--filename=" + target.node.replace("\\", "\\\\").replace(":", "\\:"),
+    ]
+    return [*words, f"--offset={target.offset}"] if target.offset else words
 
 
 def _log_options(ask: FioAsk, prefix: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping
 
 from .errors import ToolError
-from .fio_job import FioAsk, FioTarget
+from .fio_job import FioAsk, FioTarget, section_words
 from .fio_process import FioProcess
 from .fio_result import read_result
 from .launch_run import Launched, StopRequestedError
@@ -41,8 +41,7 @@ def fill(
     argv += ["--thread=1", f"--loops={ask.times}"]
     argv += ["--disk_util=0", "--fallocate=none", "--allow_file_create=0", "--refill_buffers=1"]
     for number, target in enumerate(targets.values()):
-        argv += [f"--name=d{number}", "--filename=" + target.node.replace("\\", "\\\\").replace(":", "\\:")]
-        argv += [f"--offset={target.offset}", f"--size={target.size}"]
+        argv += [*section_words(number, target), f"--size={target.size}"]
     largest = max(target.size for target in targets.values())
     limit_s = 600.0 + ask.times * largest / _SLOWEST_BYTES_S
     waited = 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -35,19 +36,19 @@ class Precondition(Shape):
     fill: int | None = Field(default=2, gt=0, le=100, description="capacities of sequential writes; null: none")
     steady: Steady | None = Steady()
 
-    def to_block(self, consent: tuple[str, ...], *, files: bool) -> dict[str, Any]:
-        """The `precondition` of a block file; `files` are targets that may know neither O_DIRECT nor libaio."""
+    def to_block(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The `precondition` of a block file; `fallback` is what may be used instead of libaio and O_DIRECT."""
         return {
             "purge": self.purge,
             "consent": list(consent),
             "fill": None if self.fill is None else {"bs": _FILL_BLOCK, "times": self.fill},
-            "steady": None if self.steady is None else _steady(self.steady, files=files),
+            "steady": None if self.steady is None else _steady(self.steady, fallback),
         }
 
 
-def _steady(ask: Steady, *, files: bool) -> dict[str, Any]:
+def _steady(ask: Steady, fallback: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     fio: dict[str, Any] = {name: getattr(ask, name) for name in ("rw", "bs", "iodepth", "numjobs", "rwmixread")}
     fio |= {"ioengine": "libaio", "direct": 1, "runtime_s": ask.round, "ramp_s": 0.0, "options": {}}
-    if files:
-        fio["fallback"] = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
+    if fallback:
+        fio["fallback"] = list(fallback)
     return {"fio": fio, "volume": ask.volume, "rounds": max(1, round(ask.at_most / ask.round))}

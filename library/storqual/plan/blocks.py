@@ -16,7 +16,7 @@ from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import Layout, TargetVolume, volumes_of
 
-__all__ = ["BLOCK_SCHEMA", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
+__all__ = ["BLOCK_SCHEMA", "LOCAL_FALLBACK", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
 
 BLOCK_SCHEMA = "storqual.block/1"
 
@@ -182,7 +182,7 @@ def claim(drive: Drive) -> dict[str, Any]:
     return {name: getattr(drive, name) for name in names}
 
 
-_LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
+LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
 """Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
 
 
@@ -215,5 +215,5 @@ def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -
         "rwmixread": values["rwmixread"],
         "zones": bool(values["zones"]),
         "options": options,
-        **({"fallback": _LOCAL_FALLBACK} if kind == "local" else {}),
+        **({"fallback": LOCAL_FALLBACK} if kind == "local" else {}),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from storqual.model.inventory import Bench
 from storqual.model.precondition import Precondition
+from storqual.plan.blocks import LOCAL_FALLBACK
 from storqual_core.steady_state import FEWEST_SECONDS
 
 __all__ = ["precondition_seconds", "with_precondition"]
@@ -21,7 +22,7 @@ def with_precondition(
 ) -> list[dict[str, Any]]:
     """The blocks of a bench's first session; the first one brings every target of the session to a known state."""
     targets = {name: target for block in blocks for name, target in block["targets"].items()}
-    wanted = ask.to_block(consent, files=bench.kind == "local")
+    wanted = ask.to_block(consent, LOCAL_FALLBACK if bench.kind == "local" else ())
     return [{**blocks[0], "targets": dict(sorted(targets.items())), "precondition": wanted}, *blocks[1:]]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from storqual.model.inventory import Bench
-from storqual.plan.blocks import claim
+from storqual.plan.blocks import LOCAL_FALLBACK, claim
 from storqual.plan.resolve import find_drive
 from storqual.store.records import REFERENCE_POINT
 
@@ -25,7 +25,6 @@ _LOAD = {
     "rwmixread": None,
     "options": {},
 }
-_LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "direct": 0}]
 
 
 def reference_problems(bench: Bench) -> list[str]:
@@ -55,7 +54,7 @@ def with_reference(bench: Bench, blocks: Sequence[dict[str, Any]], session: int)
             "point": REFERENCE_POINT,
             "n": 2 * session - (not at_end),
             "drives": [drive.id],
-            "fio": {**_LOAD, **({"fallback": _LOCAL_FALLBACK} if bench.kind == "local" else {})},
+            "fio": {**_LOAD, **({"fallback": LOCAL_FALLBACK} if bench.kind == "local" else {})},
             "switch": [],
         }
         ordered = [*launches, reference] if at_end else [reference, *launches]
