@@ -11,6 +11,7 @@ from storqual.report.charts.scales import nice_ticks
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
 from storqual.report.latency import latency_charts
+from storqual.report.load import load_charts
 from storqual.report.material import ARMS
 from storqual.report.measures import CURVES, measure
 from storqual.report.rows import place_name
@@ -67,7 +68,11 @@ def point_evidence(
         sentences=tuple(str(text) for row in rows for text in row.fields.get("evidence") or ()),
         skipped=point.planned.skipped,
         drives=point.planned.drives,
-        charts=(*([series] if series else []), *latency_charts(point, f"{ident}-l")),
+        charts=(
+            *([series] if series else []),
+            *load_charts(point, f"{ident}-c"),
+            *latency_charts(point, f"{ident}-l"),
+        ),
         heads=tuple(_head(name, scales[name]) for name in metrics),
         seconds=any(len(launch.rate) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),

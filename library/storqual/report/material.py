@@ -10,14 +10,17 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from storqual.metrics.load import load_curve
 from storqual.report.measures import CURVES, measured
 from storqual.store import REFERENCE_POINT, Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
 from storqual_core.errors import BadInputError, StorqualError
+from storqual_core.load_search import LoadStep
 
 __all__ = ["ARMS", "Launch", "Material", "PointData", "clock", "read_material"]
 
@@ -51,6 +54,8 @@ class PointData:
     planned: PlannedPoint
     launches: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
     bins: dict[tuple[str, str], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    loads: dict[str, list[LoadStep]] = field(default_factory=lambda: defaultdict(list))
+    """Steps of searches for a latency cap, by arm."""
 
     def good(self, arm: str) -> list[Launch]:
         """The launches of `arm` that may be shown as values: those that ran as asked."""
@@ -154,6 +159,9 @@ def _add(data: PointData, sample: Sample, metrics: Sequence[str]) -> None:
     )
     if sample.status != "ok":
         return
+    # a search whose launches do not fit together has no curve; the judge says so where one was asked for
+    with suppress(KeyError, TypeError, ValueError):
+        data.loads[sample.arm] += load_curve(sample)
     for side in ("read", "write"):
         bins = sample.primitives.get(f"{side}_bins")
         if bins:
