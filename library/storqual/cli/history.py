@@ -56,7 +56,8 @@ def _lines(answer: dict[str, Any]) -> list[str]:
     lines += [f"{'':<13}{run['run']}: {run['suspect']}" for run in answer["runs"] if run["suspect"]]
     benches = sorted({entry["bench"] for entry in answer["noise"]})
     for bench in benches:
-        spreads = sorted(e["sd_pair"] or e["sd_session"] for e in answer["noise"] if e["bench"] == bench)
+        known = ([e["sd_pair"], e["sd_session"]] for e in answer["noise"] if e["bench"] == bench)
+        spreads = sorted(next(sd for sd in pair if sd is not None) for pair in known)
         middle = spreads[len(spreads) // 2]
         lines.append(
             f"noise        {bench}: {len(spreads)} points and metrics, spread in the middle {100 * middle:.2f} %"

@@ -9,7 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from storqual.cli import storqual
 from storqual.commands.history import history_of
 from storqual.history.chart import control_chart
 from storqual.history.extract import extract_of
@@ -106,6 +108,20 @@ def test_the_extract_is_what_the_judge_reads(tmp_path: Path) -> None:
     assert json.loads(extract_of(tmp_path, ["nobody"]))["noise"] == []
     with pytest.raises(BadInputError, match="found no folder"):
         extract_of(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_the_command_tells_runs_and_noise_and_writes_the_extract(tmp_path: Path, noise: float) -> None:
+    """Also of a bench whose launches agree to the last digit."""
+    judged(tmp_path, "20260101T000000Z-x-0000", design="interleaved", launches=3, noise=noise)
+    extract = tmp_path / "noise.json"
+    result = CliRunner().invoke(
+        storqual, ["history", str(tmp_path), "--extract", str(extract)], standalone_mode=False
+    )
+    assert result.exception is None
+    assert "20260101T000000Z-x-0000  baseline -> candidate" in result.stdout
+    assert "noise        vbench: " in result.stdout
+    assert read_histories(extract)
 
 
 def readings(values: list[float]) -> list[Reading]:
