@@ -17,6 +17,7 @@ from tests.live_bench import Bench, powered_bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -156,3 +157,37 @@ def test_a_volume_of_somebody_else_is_never_taken_without_consent(bench: Bench) 
     made = bench.provision(drop, "-e", f"consent={consent}")
     assert made.code == 0, made.output
     assert bench.play("restore.yml").code == 0
+
+
+SUITE = """
+name: volumes
+workloads:
+  rand_write: {rw: randwrite, target: volume, bs: 4k, iodepth: 4}
+criteria:
+  - {metric: iops, against: baseline}
+profiles:
+  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 2, launches: 2, margin: 50%, indifference: 10%}
+"""
+
+
+def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(bench: Bench, tmp_path: Path) -> None:
+    """RAID 10 with two strips on the same drives: made, filled through the guard, made again, gone."""
+    (tmp_path / "volumes.suite.yml").write_text(SUITE, encoding="utf-8")
+    for arm, strip in (("baseline", "64k"), ("candidate", "256k")):
+        layout = f"level: 10, strip: {strip}, initialisation: none, members: {json.dumps(VSCSI)}"
+        drop = f"name: {arm}\nraid: {{on: {{adapter: vscsi}}, {layout}}}\n"
+        (tmp_path / f"{arm}.yml").write_text(drop, encoding="utf-8")
+    words = {arm: tmp_path / f"{arm}.yml" for arm in ("baseline", "candidate")}
+    words |= {"suite": tmp_path / "volumes.suite.yml", "runs": tmp_path / "runs"}
+    given = [word for name, value in words.items() for word in ("-e", f"{name}={value}")]
+    played = bench.play("qualify.yml", *given, "-e", "adapters=vscsi")
+    (run,) = (tmp_path / "runs").iterdir()
+    samples = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(samples) == 4, played.output
+    assert {(sample["arm"], sample["status"]) for sample in samples} == {("baseline", "ok"), ("candidate", "ok")}
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    assert verdict["sectors_written_outside_claims"] == 0
+    provisioned = json.loads((run / "run.json").read_text(encoding="utf-8"))["provisioned"]
+    strips = [s["read_back"] for entry in provisioned for s in entry["settings"] if s["name"] == "raid.strip"]
+    assert sorted(strips) == [65536, 262144]
+    assert "raid" not in bench.ask(LOOK)
