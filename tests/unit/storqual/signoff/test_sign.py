@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +17,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.signoff.verify import verify_run
 from storqual.store import append_event, sha256_of
-from storqual_core.errors import BadInputError
+from storqual_core.errors import BadInputError, StorqualError
 from tests.make_run import make_run
 from tests.signing import NOW, Person, make_person, sign, write_keys
 from tests.synthetic_shape import POINTS
@@ -124,6 +127,28 @@ def test_a_key_with_a_passphrase_asks_for_it(run: Path, tmp_path: Path) -> None:
     keys = write_keys(tmp_path, pat)
     assert "found no usable key" in refusal(run, pat, keys, passphrase=lambda: "wrong")
     assert sign(run, pat, keys, passphrase=lambda: "open sesame").name == "Pat"
+
+
+def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None:
+    """The private half is no file any more; a security token is used the same way."""
+    pat = make_person(tmp_path, "Pat", "technician")
+    keys = write_keys(tmp_path, pat)
+    words = [sys.executable, "-m", "storqual", "signoff", run, "--key", f"{pat.key}.pub", "--keys", keys, "--ssh"]
+    command = f"ssh-add -q {pat.key} && rm {pat.key} && exec {shlex.join(map(str, words))}"
+    ended = subprocess.run(["ssh-agent", "sh", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert [one.problem for one in verify_run(run, keys).signatures] == [""]
+
+
+def test_a_key_that_ssh_keygen_cannot_use_is_told_in_its_words(run: Path, tmp_path: Path) -> None:
+    """A public key without an agent behind it."""
+    pat = make_person(tmp_path, "Pat", "technician")
+    keys = write_keys(tmp_path, pat)
+    public = pat.key.with_name("alone.pub")
+    pat.key.with_name("pat.pub").rename(public)
+    with pytest.raises(StorqualError, match="ssh-keygen did not sign: "):
+        sign(run, Person(pat.name, public, pat.public, pat.role, pat.expires), keys, ssh=True)
+    assert not list(run.glob("signoff*"))
 
 
 def test_a_key_that_nobody_trusts_does_not_sign(run: Path, tmp_path: Path, keys: Path) -> None:
