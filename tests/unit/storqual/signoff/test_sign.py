@@ -276,6 +276,19 @@ def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
     assert "which expired on 2026-12-31" in problem
 
 
+def test_a_verdict_whose_waiver_has_expired_since_needs_another_one(
+    failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """It passed when it was judged; who signs later signs what holds on that day."""
+    run = Path(shutil.copytree(failed, tmp_path / failed.name))
+    (run / "verdict.json").unlink()
+    assert judge_run(run, waivers=waivers_of(tmp_path, expiry="2026-11-30"))["exit_code"] == 0
+    late = NOW + timedelta(days=20)
+    assert "waiver LAB-12 of Pat expired on 2026-11-30" in refusal(run, people[1], keys, now=late)
+    assert sign(run, people[1], keys, now=late, waivers=waivers_of(tmp_path)).waivers == 2
+    assert verify_run(run, keys, as_of=late + timedelta(hours=1)).problems == ()
+
+
 def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
     """Not with waivers either."""
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
