@@ -56,6 +56,8 @@ class Backend:
         """Why a value cannot be written; empty when it can. Raises ToolError."""
         if not hasattr(self.tool, "write_setting"):
             return f"{self.name} only reads it here"
+        if not self.spellings[name].write:
+            return f"how {self.name} sets it is not verified, so it is not tried; set it with the vendor's own menu"
         return str(self.tool.objection(runner, self.index, name, value)) if hasattr(self.tool, "objection") else ""
 
     def write(self, runner: Runner, name: str, value: Value) -> None:

@@ -278,3 +278,11 @@ def test_a_session_is_a_start_of_its_own(lab: Lab) -> None:
     lab.machines.tree.mount(lab.machines.machine.text("/sys/block/sda/dev"), "/data")
     with pytest.raises(GuardRefusalError, match="is mounted on /data"):
         lab.provide({}, adapters, start=["dc390", "sym"])
+
+
+def test_what_a_tool_only_reads_is_refused_before_any_write(lab: Lab) -> None:
+    """The spelling of the write is not known."""
+    only = Spelling("Interrupt Throttle", "", "recorded")
+    tool = SimpleNamespace(SETTINGS={"interrupt_coalescing_depth": only}, write_setting=len)
+    backend = nvram_backend.Backend("storcli", tool, "0")
+    assert "is not verified, so it is not tried" in backend.objection(lab.machines, "interrupt_coalescing_depth", 4)
