@@ -14,7 +14,7 @@ from .identity import normalise_wwn, same_text
 from .machine import visible
 from .quantities import parse_size
 
-__all__ = ["compare"]
+__all__ = ["behind", "compare"]
 
 _Facts = Mapping[str, Any]
 
@@ -88,7 +88,7 @@ def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: 
     return found
 
 
-def _behind(address: str, adapter: str, taken: Collection[str]) -> bool:
+def behind(address: str, adapter: str, taken: Collection[str]) -> bool:
     """Whether a drive at a PCI address is on an adapter: at its own, or at another function of its card.
 
     A card of several channels is several functions in one slot; one that is declared by itself is another adapter.
@@ -125,7 +125,7 @@ def _drive(
         else:
             if size != drive["size"]:
                 yield f"{name}: its size is {drive['size']} bytes, the inventory says {size}"
-    if adapter is not None and not _behind(drive["adapter"], adapter["pci"], taken):
+    if adapter is not None and not behind(drive["adapter"], adapter["pci"], taken):
         yield f"{name}: it is on the adapter at {drive['adapter'] or 'no PCI address'}, not on {adapter['pci']}"
 
 

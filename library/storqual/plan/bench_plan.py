@@ -26,7 +26,7 @@ from storqual.plan.budget import (
     session_seconds,
 )
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import Cell, cells, drives_for, shortage, team
+from storqual.plan.points import TOGETHER, Cell, cells, drives_for, shortage, team
 from storqual.plan.precondition import precondition_seconds, with_precondition
 from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
@@ -95,8 +95,9 @@ def adapters_under_test(
     matrix = cells(suite)
     layouts = layouts_of(bench, claimed, drops)
     lacks = {
-        alias: sum(bool(shortage(team(bench, alias, cell.pattern), cell.pattern, layouts[alias])) for cell in matrix)
+        alias: sum(bool(reason) and not reason.startswith(TOGETHER) for reason in reasons)
         for alias in claimed
+        for reasons in [[shortage(team(bench, alias, c.pattern), c.pattern, layouts[alias]) for c in matrix]]
     }
     seen: Counter[str | None] = Counter()
     again = {}

@@ -14,10 +14,13 @@ from storqual.model.load import Load
 from storqual.model.suite import FACTORS, Suite, format_level
 from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
 
-__all__ = ["LOAD_STEPS", "Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
+__all__ = ["LOAD_STEPS", "TOGETHER", "Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
 
 LOAD_STEPS = 10
 """Launches that a search for a latency cap usually takes."""
+
+TOGETHER = "measured together with"
+"""Why a point of several adapters is skipped on all but the first of them: nothing is lacking."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "adapters": 1,
@@ -150,7 +153,7 @@ def team(bench: Bench, alias: str, pattern: Pattern) -> Adapter | str:
     under_test = bench.under_test if bench.under_test is not None else tuple(bench.adapters)
     alike = [name for name in bench.adapters if name in under_test and bench.adapters[name].driver == adapter.driver]
     if alias not in alike[:1]:
-        return f"measured together with {alike[0]}" if alike else "it is not under test"
+        return f"{TOGETHER} {alike[0]}" if alike else "it is not under test"
     if len(alike) < pattern.adapters:
         return f"needs {pattern.adapters} adapters with driver {adapter.driver}, {len(alike)} under test"
     members = [bench.adapters[name] for name in alike[: pattern.adapters]]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from robot.api import SkipExecution
@@ -19,6 +19,7 @@ from storqual.robot_library.seen import (
     not_judged_with,
 )
 from storqual.robot_library.subject import LiveBench
+from storqual_core.identity_check import behind
 
 if TYPE_CHECKING:
     from storqual.robot_library.subject import Subject
@@ -117,7 +118,8 @@ class BenchKeywords:
             adapter = seen.get(alias)
             drives = adapter.drives if adapter is not None else {}
             for drive in expected.drives:
-                problems += _misplaced(f"{alias}: drive {drive.id}", drive, drives.get(drive.id), expected.pci)
+                name = f"{alias}: drive {drive.id}"
+                problems += _misplaced(name, drive, drives.get(drive.id), expected.pci, self._declared())
         fail_with(problems)
 
     @keyword
@@ -130,7 +132,7 @@ class BenchKeywords:
         wanted = ExpectedDrive(drive, None, None, port)
         if port is not None and found is not None and found.port is None:
             raise NotJudgedError(f"drive {drive}: its transport tells no ports apart")
-        fail_with(_misplaced(f"drive {drive}", wanted, found, expected.pci))
+        fail_with(_misplaced(f"drive {drive}", wanted, found, expected.pci, self._declared()))
 
     @keyword
     def no_unknown_drive_should_be_attached(self) -> None:
@@ -238,6 +240,10 @@ class BenchKeywords:
             raise AssertionError(f"there is no adapter {alias} on {self.subject.bench}")
         return found
 
+    def _declared(self) -> set[str]:
+        """The PCI addresses that the inventory gives to adapters."""
+        return {expected.pci.lower() for expected in self.subject.expected.values() if expected.pci}
+
     def _drives(self) -> dict[str, DriveSeen]:
         """Every drive that was seen. Raises NotJudgedError for none: what is true of none says nothing."""
         adapters = self.subject.seen.adapters.values()
@@ -262,11 +268,13 @@ def _link(link: tuple[str, int | None]) -> str:
     return f"{link[0]} x{link[1]}"
 
 
-def _misplaced(name: str, expected: ExpectedDrive, found: DriveSeen | None, pci: str | None) -> Iterator[str]:
+def _misplaced(
+    name: str, expected: ExpectedDrive, found: DriveSeen | None, pci: str | None, declared: Collection[str]
+) -> Iterator[str]:
     if found is None:
         yield f"{name} does not answer"
         return
-    if pci and found.adapter_pci and found.adapter_pci != pci.lower():
+    if pci and found.adapter_pci and not behind(found.adapter_pci, pci.lower(), declared):
         yield f"{name} is on the adapter at {found.adapter_pci}, not at {pci}"
     if expected.port is not None and found.port is not None and found.port != expected.port:
         yield f"{name} is on port {found.port}, not on port {expected.port}"

@@ -61,9 +61,9 @@ def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
     """One and two channels of four drives, one and two adapters."""
     points = {(p["adapter"], p["point"]): p for p in campaigns["a7173a-service-demand"].document["plan"]["points"]}
-    assert {adapter for adapter, _ in points} == {"sym", "symb"}
-    assert len(points["sym", "throughput_256k[drives_per_port=4,ports=2,rw=read]"]["drives"]) == 8
-    assert len(points["sym", "two_adapters[adapters=2,drives_per_port=4]"]["drives"]) == 16
+    assert {adapter for adapter, _ in points} == {"mraid", "mraidb"}
+    assert len(points["mraid", "throughput_256k[drives_per_port=4,ports=2,rw=read]"]["drives"]) == 8
+    assert len(points["mraid", "two_adapters[adapters=2,drives_per_port=4]"]["drives"]) == 16
 
 
 def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
