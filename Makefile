@@ -27,14 +27,14 @@ qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; ze
 methods: setup-bench ## the five published methods on the virtual bench, each with its report
 	@PROFILE=$(PROFILE) ci/methods
 
-test: setup-bench ## all tests, the virtual bench included
-	@$(BIN)/python -m pytest tests -m 'not long'
+test: setup-bench setup-pages ## all tests, the virtual bench and the pages included
+	@ci/test
 
 test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
 	@$(BIN)/python -m pytest tests -m long
 
 test-fast: setup ## tests that need neither the virtual bench nor a browser
-	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages'
+	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages' --numprocesses auto --dist loadfile
 
 test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script; and PDF
 	@$(BIN)/python -m pytest tests -m pages

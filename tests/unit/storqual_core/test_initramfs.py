@@ -75,6 +75,7 @@ def test_fields_of_a_module_are_read_between_its_strings() -> None:
         (archive({"a": b"x" * 100})[:150], "ends inside a file"),
         (gzip.compress(b"x" * 999)[:20] + b"\xff" * 9, "broken"),
     ],
+    ids=["nonsense", "bad-header", "cut-short", "bad-gzip"],
 )
 def test_a_broken_image_is_a_sentence(data: bytes, words: str) -> None:
     """A half-written initramfs is what a power cut leaves."""
