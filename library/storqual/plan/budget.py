@@ -80,13 +80,16 @@ def session_seconds(change: str, steps: Iterable[int], profile: Profile, costs: 
     return costs.change.get(change, 0.0) + costs.session + measuring
 
 
-def within(budget_s: float | None, profile: Profile) -> Profile:
+def within(budget_s: float | None, profile: Profile, *, compared: bool = True) -> Profile:
     """The profile of a campaign with a budget: it measures until decided, and the budget is the limit.
 
-    A point may then get as many pairs or sessions as the levels of the looks are made for, at least.
+    A point may then get as many pairs or sessions as the levels of the looks are made for, at least. Where nothing is
+    `compared` (one arm) there is nothing to decide: the budget only says how many points there are.
     """
     if budget_s is None:
         return profile
+    if not compared:
+        return profile.model_copy(update={"until": "planned", "budget": budget_s})
     most = {"pairs": max(profile.pairs, MOST_PAIRS), "sessions": max(profile.sessions, MOST_SESSIONS)}
     return profile.model_copy(update={**most, "until": "decided", "budget": budget_s})
 

@@ -114,7 +114,8 @@ def make_plan(request: PlanRequest) -> Campaign:
     benches = list(read.inventory.benches.values())
     profile_name = read.suite.profile_name(request.profile)
     declared = read.suite.profiles[profile_name]
-    profile = sized(within(request.budget, declared), [bench.kind for bench in benches])
+    wanted = within(request.budget, declared, compared="baseline" in read.drops)
+    profile = sized(wanted, [bench.kind for bench in benches])
     whole, suite = read.suite, read.suite.under(declared)
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ KERNELS: dict[str, Any] = {
 }
 
 
-def campaign(folder: Path, **options: Any) -> Campaign:
+def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any) -> Campaign:
     """A planned campaign on one adapter."""
     hosts = lab_hosts({"sym": 2}, kind="hardware")
-    return make_plan(make_lab(folder, **{"hosts": hosts, "suite": SUITE, **options}))
+    request = make_lab(folder, **{"hosts": hosts, "suite": SUITE, **options})
+    return make_plan(replace(request, baseline=name_of_baseline))
 
 
 def launches(found: Campaign) -> int:
@@ -92,6 +94,17 @@ def test_a_budget_makes_any_profile_measure_until_decided(tmp_path: Path) -> Non
     assert found.document["plan"]["looks"] == "every"
     effort = found.document["plan"]["effort"]["b1"]
     assert (effort["most"], effort["budget_s"]) == (48, 36000.0)
+
+
+def test_a_budget_of_a_characterisation_only_says_how_many_points(tmp_path: Path) -> None:
+    """One arm has nothing to decide: launches stay as the profile says."""
+    suite = SUITE.replace("against: baseline", "against: absolute, min: 1")
+    whole = campaign(tmp_path / "a", suite=suite, name_of_baseline="")
+    part = campaign(tmp_path / "b", suite=suite, name_of_baseline="", budget=0.6 * whole.benches[0].seconds)
+    assert (whole.document["plan"]["looks"], part.document["plan"]["looks"]) == ("last", "last")
+    assert len(part.document["plan"]["sessions"]) == len(whole.document["plan"]["sessions"])
+    kept = [point for point in part.document["plan"]["points"] if not point["skipped"]]
+    assert 0 < len(kept) < len(whole.document["plan"]["points"])
 
 
 def test_a_budget_too_small_for_anything_is_refused(tmp_path: Path) -> None:
