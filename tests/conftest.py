@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
+
+# A property holds or does not; how long a busy machine took to think of an example says nothing about it.
+settings.register_profile("storqual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("storqual")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _SHIPPED = "ansible.module_utils.storqual_core"
