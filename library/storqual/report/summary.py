@@ -63,9 +63,13 @@ def print_summary(
 def _chosen(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """Required criteria and informative ones with bad news; of very many only those that did not pass."""
     notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
-    if all(row.outcome in ("ERROR", "SKIPPED") for row in rows):
-        # nothing was judged: why stands in the last lines, and no point can add to it
-        notable = []
+    points = [row for row in rows if row.against != "check"]
+    if points and all(row.outcome in ("ERROR", "SKIPPED") for row in points):
+        # nothing was measured: why stands in the last lines, and no point can add to it
+        notable = [row for row in notable if row.against == "check"]
+    if len(notable) > _MOST_ROWS:
+        # checks that pass go first: each point says more than a sentence that holds
+        notable = [row for row in notable if row.against != "check" or row.outcome != "PASS"]
     if len(notable) > _MOST_ROWS:
         notable = [row for row in notable if row.outcome not in ("PASS", "SKIPPED")]
         notable.sort(key=lambda row: (not row.required, _rank(row.outcome), row.index))

@@ -131,3 +131,15 @@ def test_of_a_run_in_which_nothing_was_judged_no_point_is_listed(runs: dict[str,
     shown = out.getvalue().splitlines()
     assert not any(line.startswith("ERROR ") for line in shown)
     assert shown[0] == "not listed, see the report: 14 ERROR, 14 ERROR (informative)"
+
+
+def test_checks_that_pass_make_way_for_points(runs: dict[str, Path]) -> None:
+    """Forty sentences that hold would push the table of points off the terminal."""
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    check = {**verdict["criteria"][0], "against": "check", "metric": None, "point": None, "required": True}
+    verdict["criteria"] += [{**check, "id": f"look.robot::Number {number}"} for number in range(40)]
+    out = io.StringIO()
+    print_summary(verdict, file=out)
+    shown = out.getvalue().splitlines()
+    assert len([line for line in shown if line.startswith("PASS  ")]) == 14
+    assert not any("Number" in line for line in shown)
