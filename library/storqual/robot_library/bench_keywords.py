@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from robot.api import SkipExecution
 from robot.api.deco import keyword
@@ -18,11 +18,8 @@ from storqual.robot_library.seen import (
     fail_with,
     not_judged_with,
 )
-from storqual.robot_library.subject import LiveBench
+from storqual.robot_library.subject import AboutSubject, LiveBench
 from storqual_core.identity_check import behind
-
-if TYPE_CHECKING:
-    from storqual.robot_library.subject import Subject
 
 __all__ = ["BenchKeywords"]
 
@@ -39,13 +36,8 @@ _WORKING = ("running", "live", "")
 """What the kernel says of a drive that takes commands: SCSI, NVMe, and transports without such a word."""
 
 
-class BenchKeywords:
+class BenchKeywords(AboutSubject):
     """Acceptance of a bench. Each keyword tells every problem at once."""
-
-    @property
-    def subject(self) -> Subject:
-        """The bench or run that the library was imported for."""
-        raise NotImplementedError
 
     @keyword
     def look_at_the_bench(self) -> None:

@@ -13,12 +13,11 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from storqual.robot_library.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
-from storqual.robot_library.subject import RecordedBench
+from storqual.robot_library.subject import AboutSubject, RecordedBench
 from storqual.store import guard_ledger, iter_samples
 
 if TYPE_CHECKING:
     from storqual.judge.question import Judged
-    from storqual.robot_library.subject import Subject
     from storqual.store import PlannedPoint
 
 __all__ = ["CampaignKeywords", "Percent"]
@@ -38,17 +37,12 @@ class Percent(float):
         return cls(parse_percent(value))
 
 
-class CampaignKeywords:
+class CampaignKeywords(AboutSubject):
     """Each keyword reads the run directory only; none of them needs a bench.
 
     What is wrong with the drops fails; what is wrong with the campaign itself (a session that was not provisioned, a
     point that was not measured, evidence that is gone) is not judged.
     """
-
-    @property
-    def subject(self) -> Subject:
-        """The bench or run that the library was imported for."""
-        raise NotImplementedError
 
     @property
     def _recorded(self) -> RecordedBench:

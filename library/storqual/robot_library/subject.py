@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from storqual.store import Run, read_run
 from storqual_core.errors import BadInputError
 from storqual_core.settings import SETTINGS
 
-__all__ = ["LiveBench", "RecordedBench", "Subject", "subject_of"]
+__all__ = ["AboutSubject", "LiveBench", "RecordedBench", "Subject", "subject_of"]
 
 Setting = Mapping[str, Any]
 """One provisioned setting: name, target, declared, before, read_back, proven, proof."""
@@ -37,6 +38,15 @@ class Subject(Protocol):
 
     def throttled(self, drives: Sequence[str], depth: int) -> Iterator[Setting]:
         """The records that show whether a queue depth of `depth` is in effect on `drives`."""
+
+
+class AboutSubject(ABC):
+    """Keywords that need to know what they speak about; the library that has them says it."""
+
+    @property
+    @abstractmethod
+    def subject(self) -> Subject:
+        """The bench or run that the library was imported for."""
 
 
 class RecordedBench:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan leaves in the run directory: run.json as far as it is known, and copies of every input."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual import __version__
+from storqual.model.drop import Drop
+from storqual.model.suite import Profile, Suite
+from storqual.plan.bench_plan import BenchPlan
+from storqual.plan.inputs import PlanInputs
+from storqual.plan.points import cells
+from storqual.plan.raid_advice import raid_advice
+from storqual.plan.request import PlanRequest
+from storqual.store import InputFile
+
+__all__ = ["input_files", "run_document"]
+
+_DEFAULT_GATE = b"# no gate policy was given: the suite's own `required` decides\nname: default\n"
+
+
+def input_files(request: PlanRequest, read: PlanInputs, plans: Sequence[BenchPlan]) -> dict[str, InputFile]:
+    """Copies of every input as used; the inventory as an extract of what is ours, so that no secret gets in."""
+    assert read.suite_path is not None  # noqa: S101 - read without problems
+    inputs = {
+        "suite": InputFile("suite.yml", str(read.suite_path), read.suite_path.read_bytes()),
+        "gate": InputFile("gate.yml", str(read.gate_path or ""), _gate_bytes(read.gate_path)),
+    }
+    for arm, file in read.drops.items():
+        inputs[arm] = InputFile(f"{arm}.drop.yml", str(file.path), file.path.read_bytes())
+    extract = {plan.bench.name: plan.bench.model_dump(mode="json", exclude_none=True) for plan in plans}
+    text = json.dumps(extract, ensure_ascii=False, indent=1) + "\n"
+    inputs["inventory"] = InputFile("inventory.json", " ".join(map(str, request.inventories)), text.encode())
+    if read.history is not None:
+        inputs["history"] = InputFile("history.json", str(request.history), read.history)
+    return inputs
+
+
+def _gate_bytes(path: Path | None) -> bytes:
+    return _DEFAULT_GATE if path is None else path.read_bytes()
+
+
+def run_document(
+    request: PlanRequest,
+    read: PlanInputs,
+    plans: Sequence[BenchPlan],
+    inputs: dict[str, InputFile],
+    *,
+    named: tuple[str, Profile],
+    seed: int,
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """run.json as far as the plan knows it; `named` is the profile as it is used, with its name."""
+    assert read.suite is not None  # noqa: S101 - read without problems
+    profile_name, profile = named
+    single = plans[0].design.kind == "single"
+    interleaved = all(plan.design.kind == "interleaved" for plan in plans)
+    loss = math.inf if single else max(plan.detectable for plan in plans)
+    return {
+        "inventories": [str(source) for source in request.inventories],
+        "suite": {
+            "name": read.suite.name,
+            "profile": profile_name,
+            "file": inputs["suite"].to_json()["file"],
+            "sha256": inputs["suite"].sha256,
+        },
+        "arms": {arm: _arm(file.drop, inputs[arm]) for arm, file in read.drops.items()},
+        "configurations": {name: entry for plan in plans for name, entry in plan.configurations.items()},
+        "benches": {plan.bench.name: _bench(plan) for plan in plans},
+        "plan": {
+            "seed": seed,
+            "design": "single" if single else "interleaved" if interleaved else "sessions",
+            "designs": {
+                plan.bench.name: {
+                    "kind": plan.design.kind,
+                    "change": plan.design.change,
+                    "identical": plan.design.identical,
+                    "differences": [
+                        {
+                            "section": d.section,
+                            "owner": d.owner,
+                            "name": d.name,
+                            "baseline": d.first,
+                            "candidate": d.second,
+                        }
+                        for d in plan.design.differences
+                    ],
+                }
+                for plan in plans
+            },
+            "points": [point.to_json() for plan in plans for point in plan.points],
+            "sessions": [session.to_json() for plan in plans for session in plan.sessions],
+            "launches": profile.launches,
+            "pairs": profile.pairs,
+            "looks": "every" if profile.until == "decided" else "last",
+            "expected_units": max(plan.expected_units for plan in plans),
+            "effort": {plan.bench.name: plan.effort.to_json() for plan in plans},
+            "runtime_s": profile.runtime,
+            "ramp_s": profile.ramp,
+            "idle_s": profile.idle,
+            "margin": profile.margin,
+            "indifference": profile.indifference,
+            "marginal": profile.marginal,
+            "alpha": profile.alpha,
+            "detectable": None if math.isinf(loss) else round(loss, 6),
+            "launch_count": sum(plan.launches for plan in plans),
+            "measuring_seconds": round(max(plan.measuring_seconds for plan in plans), 1),
+            # benches work at the same time: the longest one is the campaign's
+            "expected_seconds": round(max(plan.seconds for plan in plans), 1),
+            "warnings": list(warnings),
+            "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
+        },
+        "provision": {plan.bench.name: dict(plan.specs) for plan in plans},
+        "switches": {plan.bench.name: dict(plan.switches) for plan in plans},
+        "provisioned": [],
+        "versions": {"storqual": __version__},
+    }
+
+
+def _advice(plan: BenchPlan, suite: Suite) -> Iterator[str]:
+    """What arithmetic says of the volumes that the arms declare."""
+    volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
+    reads = [cell.pattern for cell in cells(suite) if cell.pattern["rw"] in ("randread", "randrw")]
+    yield from raid_advice(volumes, plan.bench, max((int(str(pattern["bs"])) for pattern in reads), default=0))
+
+
+def _arm(drop: Drop, file: InputFile) -> dict[str, Any]:
+    return {
+        "drop": drop.name,
+        "file": file.to_json()["file"],
+        "sha256": file.sha256,
+        "description": drop.description,
+        "manifest": drop.to_json(),
+    }
+
+
+def _bench(plan: BenchPlan) -> dict[str, Any]:
+    """A bench in run.json: what the inventory says of it, every drive with its id."""
+    adapters = {}
+    for alias, adapter in plan.bench.adapters.items():
+        entry = adapter.model_dump(mode="json", exclude={"drives"}, exclude_none=True)
+        drives = [
+            {"id": drive.id, **drive.model_dump(mode="json", exclude_none=True, exclude={"virtual"})}
+            for drive in adapter.drives
+        ]
+        adapters[alias] = {**entry, "under_test": alias in plan.under_test, "drives": drives}
+    return {
+        "kind": plan.bench.kind,
+        "state_dir": plan.bench.state_dir,
+        "adapters": adapters,
+        "environment": {},
+        **({"reference": plan.bench.reference} if plan.bench.reference else {}),
+    }

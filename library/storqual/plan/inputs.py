@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files that a plan is made of: all of them read, all that is wrong with them told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from storqual.model import (
+    GATE,
+    WAIVERS,
+    beside_inventory,
+    find_drop,
+    find_suite,
+    read_drop,
+    read_gate,
+    read_inventory,
+    read_suite,
+    read_waivers,
+)
+from storqual.model.inventory import Bench, Inventory
+from storqual.model.shape import did_you_mean
+from storqual.model.suite import Suite
+from storqual.plan.checks import DropFile, baseline_problems, drop_problems, level_problems, peer_problems
+from storqual.plan.firmware_checks import arm_problems
+from storqual.plan.reference import reference_problems
+from storqual.plan.request import PlanRequest
+from storqual.plan.sessions import ARMS
+from storqual.plan.volumes import vary_problems
+from storqual_core.errors import BadInputError
+
+__all__ = ["PlanInputs", "cross_problems", "read_all"]
+
+
+@dataclass
+class PlanInputs:
+    """What the files hold, and what is wrong with them."""
+
+    problems: list[str] = field(default_factory=list)
+    inventory: Inventory | None = None
+    suite: Suite | None = None
+    suite_path: Path | None = None
+    drops: dict[str, DropFile] = field(default_factory=dict)
+    gate_path: Path | None = None
+    history: bytes | None = None
+
+
+def read_all(request: PlanRequest) -> PlanInputs:
+    """Every file, whatever is wrong with the ones before it."""
+    read = PlanInputs()
+    with _Gather(read.problems):
+        read.inventory, problems = read_inventory(request.inventories, limit=request.limit)
+        read.problems += problems
+    named = zip(ARMS, (request.baseline, request.candidate), strict=True)
+    for arm, name in ((arm, name) for arm, name in named if name or arm == "candidate"):
+        with _Gather(read.problems):
+            path = find_drop(name, request.inventories)
+            drop, problems = read_drop(path)
+            read.problems += problems
+            if drop is not None:
+                read.drops[arm] = DropFile(drop, path)
+    with _Gather(read.problems):
+        read.suite_path = find_suite(request.suite)
+        read.suite, problems = read_suite(read.suite_path, profile=request.profile)
+        read.problems += problems
+    read.gate_path = request.gate or beside_inventory(GATE, request.inventories)
+    if read.gate_path is not None:
+        with _Gather(read.problems):
+            read.problems += read_gate(read.gate_path)[1]
+    waivers = beside_inventory(WAIVERS, request.inventories)
+    if waivers is not None:
+        # judging reads it: a mistake in it must not wait for the end of a campaign
+        with _Gather(read.problems):
+            read.problems += read_waivers(waivers)[1]
+    if request.history is not None:
+        from storqual.history.extract import history_bytes  # noqa: PLC0415 - the judge is slow to import
+
+        with _Gather(read.problems):
+            read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())
+    for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
+        known = (
+            [alias for bench in read.inventory.benches.values() for alias in bench.adapters] if read.inventory else []
+        )
+        for alias in aliases:
+            if alias not in known:
+                hint = did_you_mean(alias, known)
+                read.problems.append(
+                    f"--adapters: found no adapter {alias!r}, expected one of {', '.join(known)}{hint}"
+                )
+    return read
+
+
+class _Gather:
+    """Turns a BadInputError into problems of a list, so that the next file is read as well."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, _trace: object) -> bool:
+        if isinstance(value, BadInputError):
+            self._problems += value.problems
+            return True
+        return False
+
+
+def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]]]) -> list[str]:
+    """What shows only when the files are seen together."""
+    assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
+    benches = [bench for bench, _ in chosen]
+    problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
+    problems += arm_problems([(file.drop, file.path) for file in read.drops.values()])
+    if "baseline" not in read.drops:
+        problems += baseline_problems(read.suite, read.suite_path)
+    problems += [problem for bench in benches for problem in reference_problems(bench)]
+    for bench, aliases in chosen:
+        unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
+        problems += [
+            f"{bench.name}: found no claimed drive on adapter {alias}, expected `claim: true` on one at least"
+            for alias in unclaimed
+        ]
+        if not aliases:
+            problems.append(f"{bench.name}: found no adapter with a claimed drive, expected one to put under test")
+    if not problems:
+        drops = [file.drop for file in read.drops.values()]
+        problems += level_problems(read.suite, read.suite_path, chosen, drops)
+        problems += vary_problems(read.suite, read.suite_path, drops)
+        problems += peer_problems(read.suite, read.suite_path, chosen)
+    return problems
