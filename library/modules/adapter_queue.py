@@ -29,10 +29,6 @@ options:
         name holds over what a throttle means for it.
     type: dict
     default: {}
-  adapters:
-    description: The bench's adapters as its inventory declares them.
-    type: dict
-    required: true
   plan:
     description: Change nothing; say which options take a boot.
     type: bool
@@ -41,18 +37,7 @@ options:
     description: Show each queue depth in effect by reads for this many seconds per drive. 0 does not.
     type: float
     default: 0
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -101,6 +86,7 @@ steps:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.adapter_queue import ThrottleRequest, provision_throttle
 from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, STEP
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_options import OptionsBench
 
@@ -111,11 +97,10 @@ def main() -> None:
         argument_spec={
             "options": {"type": "dict", "default": {}},
             "throttle": {"type": "dict", "default": {}},
-            "adapters": {"type": "dict", "required": True},
             "plan": {"type": "bool", "default": False},
             "prove_s": {"type": "float", "default": 0.0},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **STEP,
         },
         supports_check_mode=True,
     )

@@ -88,6 +88,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.bench_facts import environment_of, read_facts
+from ansible.module_utils.storqual_core.module_arguments import STATE_DIR
 from ansible.module_utils.storqual_core.module_result import finish
 
 
@@ -95,7 +96,7 @@ def main() -> None:
     """Read, return."""
     module = AnsibleModule(
         argument_spec={
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            **STATE_DIR,
             "adapters": {"type": "dict", "default": {}},
             "deep": {"type": "bool", "default": False},
         },

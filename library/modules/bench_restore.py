@@ -88,6 +88,7 @@ from typing import Any, Mapping
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.kernel_boot import System
+from ansible.module_utils.storqual_core.module_arguments import STATE_DIR
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.restore import Tools, accept, restore, take_up
 
@@ -98,7 +99,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["accepted", "restored"], "default": "restored"},
             "file": {"type": "path", "default": ""},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            **STATE_DIR,
         },
         supports_check_mode=True,
     )

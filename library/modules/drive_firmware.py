@@ -25,78 +25,7 @@ options:
     type: list
     elements: str
     required: true
-  adapters:
-    description: The bench's adapters as its inventory declares them; the claims of the drives are in it.
-    type: dict
-    required: true
-  tool:
-    description: The tool that flashes, by the name of a drop.
-    type: str
-    required: true
-  path:
-    description: The image on the bench; a relative path begins at O(state_dir), here and below.
-    type: path
-    required: true
-  sha256:
-    description: Its SHA-256.
-    type: str
-    required: true
-  version:
-    description: The version it makes the drive tell.
-    type: str
-    required: true
-  component:
-    description: The part it is for; drives have one.
-    type: str
-    default: firmware
-  signature:
-    description: A detached signature of the image, on the bench.
-    type: path
-    default: ""
-  key:
-    description: Whose signature it must be - a PEM public key (openssl) or an OpenPGP keyring (gpgv), on the bench.
-    type: path
-    default: ""
-  from:
-    description: Versions that it may replace; anything older when empty.
-    type: list
-    elements: str
-    default: []
-  rollback:
-    description:
-      - Images on the bench (C(path), C(sha256), C(version), and C(signature), C(key), C(component) where they have
-        them), one of them of the version that is found.
-    type: list
-    elements: dict
-    default: []
-  activation:
-    description: What starts the image. A tool that asks for more is believed.
-    type: str
-    choices: [none, reset, reboot, power cycle]
-    default: reset
-  consent:
-    description: Ends of the drives' WWNs (six characters at least); a flash goes beyond a claim.
-    type: list
-    elements: str
-    default: []
-  state:
-    description:
-      - V(present) flashes what is not there. V(proven), after the boot that RV(pending) asked for, only proves.
-    type: str
-    choices: [present, proven]
-    default: present
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.firmware, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -142,15 +71,12 @@ steps:
   sample: ["/dev/sg2: 64 segments, 262144 bytes transferred"]
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.drive_access import claims_for
 from ansible.module_utils.storqual_core.firmware_access import Access, Drives
-from ansible.module_utils.storqual_core.machine import Machine
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, FIRMWARE, STEP
 from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_firmware import Step, provision_firmware, read_request
+from ansible.module_utils.storqual_core.provision_firmware import flash_as_given
 
 
 def main() -> None:
@@ -158,35 +84,18 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "drives": {"type": "list", "elements": "str", "required": True},
-            "adapters": {"type": "dict", "required": True},
-            "tool": {"type": "str", "required": True},
-            "path": {"type": "path", "required": True},
-            "sha256": {"type": "str", "required": True},
-            "version": {"type": "str", "required": True},
-            "component": {"type": "str", "default": "firmware"},
-            "signature": {"type": "path", "default": ""},
-            "key": {"type": "path", "default": ""},
-            "from": {"type": "list", "elements": "str", "default": []},
-            "rollback": {"type": "list", "elements": "dict", "default": []},
-            "activation": {"type": "str", "choices": ["none", "reset", "reboot", "power cycle"], "default": "reset"},
-            "consent": {"type": "list", "elements": "str", "default": []},
-            "state": {"type": "str", "choices": ["present", "proven"], "default": "present"},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **FIRMWARE,
+            **STEP,
         },
         supports_check_mode=True,
     )
     given = module.params
-    step = Step(given["state_dir"], given["run"], check=module.check_mode, proof=given["state"] == "proven")
 
-    def work() -> dict[str, Any]:
-        request = read_request(given, check=module.check_mode)
-        access = Access(given["state_dir"], given["run"], tuple(given["consent"]), run, Machine())
-        drives = Drives(access, claims_for(given["adapters"], given["drives"]))
-        result: dict[str, Any] = provision_firmware(request, drives, step)
-        return result
+    def drives(access: Access) -> Drives:
+        return Drives(access, claims_for(given["adapters"], given["drives"]))
 
-    finish(module, work)
+    finish(module, lambda: flash_as_given(given, drives, check=module.check_mode))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.drive_guard import Request, Result, examine
 from ansible.module_utils.storqual_core.errors import StorqualError
+from ansible.module_utils.storqual_core.module_arguments import STATE_DIR, WORDS
 
 
 def result_of(found: Result, *, with_facts: bool) -> dict[str, Any]:
@@ -128,10 +129,10 @@ def main() -> None:
                 "choices": ["read", "settings", "write", "firmware", "format", "delete_volume"],
                 "default": "write",
             },
-            "consent": {"type": "list", "elements": "str", "default": []},
+            "consent": WORDS,
             "stamp": {"type": "bool", "default": False},
             "with_facts": {"type": "bool", "default": True},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
+            **STATE_DIR,
             "run": {"type": "str", "default": "preflight"},
         },
         supports_check_mode=True,

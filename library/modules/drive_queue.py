@@ -12,42 +12,13 @@ description:
   - A queue depth above what the adapter takes in all is refused before any write.
   - The old value is kept in C(<state_dir>/saved.json) before the first write. A boot forgets these settings.
 options:
-  drives:
-    description:
-      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop.
-      - Mode-page fields are left to M(scsi_mode_page). A null value only reads.
-    type: dict
-    required: true
-  adapters:
-    description: The bench's adapters as its inventory declares them; the claims of the drives are in it.
-    type: dict
-    required: true
   prove_s:
     description:
       - Show each declared queue depth in effect by offering more reads than it for this many seconds per drive and
         watching the in-flight count. 0 does not. Reads only; skipped in check mode.
     type: float
     default: 0
-  as_found:
-    description: Names by drive id that must have the value they had before the run, where the run changed it.
-    type: dict
-    default: {}
-  switched:
-    description: Names by drive id whose value is kept although nothing changes it here, because a block will.
-    type: dict
-    default: {}
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.drive_settings, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -84,6 +55,7 @@ steps:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.drive_step import Queues
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, DRIVE_SETTINGS, STEP
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.proofs import prove_queue_depths
 from ansible.module_utils.storqual_core.provision_drives import DriveRequest, provision_drives
@@ -93,27 +65,16 @@ def main() -> None:
     """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
-            "drives": {"type": "dict", "required": True},
-            "adapters": {"type": "dict", "required": True},
             "prove_s": {"type": "float", "default": 0.0},
-            "as_found": {"type": "dict", "default": {}},
-            "switched": {"type": "dict", "default": {}},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **DRIVE_SETTINGS,
+            **STEP,
         },
         supports_check_mode=True,
     )
-    given = module.params
-    request = DriveRequest(
-        drives=given["drives"],
-        adapters=given["adapters"],
-        state_dir=given["state_dir"],
-        run=given["run"],
-        check=module.check_mode,
-        as_found=given["as_found"],
-        switched=given["switched"],
-    )
-    seconds = given["prove_s"]
+    given = dict(module.params)
+    seconds = given.pop("prove_s")
+    request = DriveRequest(**given, check=module.check_mode)
     finish(
         module,
         lambda: provision_drives(

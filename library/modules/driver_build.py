@@ -39,18 +39,7 @@ options:
     description: No build is declared; those that the run installed go, and the drivers of before are loaded.
     type: bool
     default: false
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.step]
 """
 
 EXAMPLES = r"""
@@ -97,6 +86,7 @@ steps:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.module_arguments import STEP
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_build import BuildRequest, provision_build
 from ansible.module_utils.storqual_core.provision_options import OptionsBench
@@ -111,8 +101,7 @@ def main() -> None:
             "files": {"type": "list", "elements": "path", "default": []},
             "sha256": {"type": "str", "default": ""},
             "as_found": {"type": "bool", "default": False},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **STEP,
         },
         supports_check_mode=True,
     )

@@ -23,18 +23,7 @@ options:
     type: list
     elements: path
     default: []
-  state_dir:
-    description: Where the bench keeps its lock.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.step]
 """
 
 EXAMPLES = r"""
@@ -77,6 +66,7 @@ settings:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.kernel_boot import System
+from ansible.module_utils.storqual_core.module_arguments import STEP
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_boot import PackageRequest, provision_package
 
@@ -88,8 +78,7 @@ def main() -> None:
             "package": {"type": "str", "required": True},
             "version": {"type": "str", "default": ""},
             "files": {"type": "list", "elements": "path", "default": []},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **STEP,
         },
         supports_check_mode=True,
     )

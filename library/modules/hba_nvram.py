@@ -32,10 +32,6 @@ options:
     description: Declared settings by adapter alias, with the C(nvram) names of a drop.
     type: dict
     required: true
-  adapters:
-    description: The bench's adapters as its inventory declares them; PCI address, driver and tool are in it.
-    type: dict
-    required: true
   start_driver:
     description:
       - Start the driver of an adapter that was written again; without it the values count from its next start.
@@ -52,18 +48,7 @@ options:
     description: Names by adapter alias that must have the value they had before the run, where the run changed it.
     type: dict
     default: {}
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -104,6 +89,7 @@ steps:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, STEP, WORDS
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_nvram import NvramBench, NvramRequest, provision_nvram
 
@@ -113,12 +99,11 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "nvram": {"type": "dict", "required": True},
-            "adapters": {"type": "dict", "required": True},
             "start_driver": {"type": "bool", "default": True},
-            "start": {"type": "list", "elements": "str", "default": []},
+            "start": WORDS,
             "as_found": {"type": "dict", "default": {}},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **STEP,
         },
         supports_check_mode=True,
     )

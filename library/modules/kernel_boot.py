@@ -55,18 +55,7 @@ options:
     description: The version that O(package) must have; any when not given.
     type: str
     default: ""
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.step]
 """
 
 EXAMPLES = r"""
@@ -124,13 +113,13 @@ steps:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.kernel_boot import System
+from ansible.module_utils.storqual_core.module_arguments import STEP, WORDS
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_boot import BootRequest, provision_boot
 
 
 def main() -> None:
     """Read arguments, do the step, end."""
-    words = {"type": "list", "elements": "str", "default": []}
     module = AnsibleModule(
         argument_spec={
             "state": {
@@ -139,15 +128,14 @@ def main() -> None:
                 "default": "facts",
             },
             "kernel": {"type": "str", "default": ""},
-            "arguments": words,
+            "arguments": WORDS,
             "mark": {"type": "str", "default": "trial"},
             "fallback": {"type": "str", "default": ""},
-            "modules": words,
-            "kernels": words,
+            "modules": WORDS,
+            "kernels": WORDS,
             "package": {"type": "str", "default": ""},
             "version": {"type": "str", "default": ""},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **STEP,
         },
         supports_check_mode=True,
     )

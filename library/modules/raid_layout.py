@@ -23,10 +23,6 @@ options:
     type: list
     elements: dict
     default: []
-  adapters:
-    description: The bench's adapters as its inventory declares them; the claims of the drives are in it.
-    type: dict
-    required: true
   consent:
     description: Ends of WWNs (six characters at least) of the members of volumes that may be deleted.
     type: list
@@ -40,18 +36,7 @@ options:
     description: How long to wait for volumes to be initialised or rebuilt; the rest is returned as RV(progress).
     type: float
     default: 0
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -96,6 +81,7 @@ progress:
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, STEP, WORDS
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.raid_backends import Chooser, volumes_of
 from ansible.module_utils.storqual_core.raid_layout import RaidRequest, provision_volumes
@@ -106,12 +92,11 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "volumes": {"type": "list", "elements": "dict", "default": []},
-            "adapters": {"type": "dict", "required": True},
-            "consent": {"type": "list", "elements": "str", "default": []},
+            "consent": WORDS,
             "only": {"type": "bool", "default": False},
             "wait_s": {"type": "float", "default": 0.0},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **STEP,
         },
         supports_check_mode=True,
     )

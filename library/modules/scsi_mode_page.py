@@ -14,40 +14,11 @@ description:
   - On an NVMe drive C(WCE) is the volatile write cache (feature 6); it has no other field.
   - The old value of every field is kept in C(<state_dir>/saved.json) before the first write.
 options:
-  drives:
-    description:
-      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop.
-      - Names of the drive's queue such as C(queue_depth) are left to M(drive_queue). A null value only reads.
-    type: dict
-    required: true
-  adapters:
-    description: The bench's adapters as its inventory declares them; the claims of the drives are in it.
-    type: dict
-    required: true
   save:
     description: Write the saved pages too, so that the values hold after the next power-on.
     type: bool
     default: false
-  as_found:
-    description: Names by drive id that must have the value they had before the run, where the run changed it.
-    type: dict
-    default: {}
-  switched:
-    description: Names by drive id whose value is kept although nothing changes it here, because a block will.
-    type: dict
-    default: {}
-  state_dir:
-    description: Where the bench keeps its lock and what it was like before.
-    type: path
-    default: /var/lib/storqual
-  run:
-    description: The run this belongs to; what is kept of another run must be restored first.
-    type: str
-    default: provision
-attributes:
-  check_mode: {support: full}
-  diff_mode: {support: full}
-author: [storqual]
+extends_documentation_fragment: [storqual.adapters, storqual.drive_settings, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -85,6 +56,7 @@ steps:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.command import run
 from ansible.module_utils.storqual_core.drive_step import ModePages
+from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, DRIVE_SETTINGS, STEP
 from ansible.module_utils.storqual_core.module_result import finish
 from ansible.module_utils.storqual_core.provision_drives import DriveRequest, provision_drives
 
@@ -93,27 +65,17 @@ def main() -> None:
     """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
-            "drives": {"type": "dict", "required": True},
-            "adapters": {"type": "dict", "required": True},
             "save": {"type": "bool", "default": False},
-            "as_found": {"type": "dict", "default": {}},
-            "switched": {"type": "dict", "default": {}},
-            "state_dir": {"type": "path", "default": "/var/lib/storqual"},
-            "run": {"type": "str", "default": "provision"},
+            **ADAPTERS,
+            **DRIVE_SETTINGS,
+            **STEP,
         },
         supports_check_mode=True,
     )
-    given = module.params
-    request = DriveRequest(
-        drives=given["drives"],
-        adapters=given["adapters"],
-        state_dir=given["state_dir"],
-        run=given["run"],
-        check=module.check_mode,
-        as_found=given["as_found"],
-        switched=given["switched"],
-    )
-    finish(module, lambda: provision_drives(request, ModePages(run, save=given["save"]), queue=False))
+    given = dict(module.params)
+    save = given.pop("save")
+    request = DriveRequest(**given, check=module.check_mode)
+    finish(module, lambda: provision_drives(request, ModePages(run, save=save), queue=False))
 
 
 if __name__ == "__main__":

@@ -70,27 +70,33 @@ power:
   description: V(on) or V(off), after the task.
   type: str
   returned: always
+  sample: "on"
 acceleration:
   description: V(kvm) or V(tcg), with the C(reason) for it.
   type: dict
   returned: when the bench is on
+  sample: {name: tcg, reason: /dev/kvm is not there}
 ssh_config:
   description: The file for C(ssh -F) that reaches the bench.
   type: str
   returned: always
+  sample: /home/lab/storqual/.cache/bench/vbench/ssh_config
 console:
   description: The log of the serial console, over all power cycles.
   type: str
   returned: always
+  sample: /home/lab/storqual/.cache/bench/vbench/console.log
 bench:
   description: Process id, port, boot id, kernel, seconds to SSH and to all drives, drives seen.
   type: dict
   returned: when the bench is on
+  sample: {pid: 4242, port: 40022, kernel: 6.1.0-47-amd64, ssh_seconds: 41.5, drives_seen: 12, drives_declared: 12}
 messages:
   description: What was worth saying on the way.
   type: list
   elements: str
   returned: always
+  sample: [the guest shut down]
 """
 
 import traceback

@@ -65,11 +65,13 @@ limits:
   description: IOPS and bandwidth (bytes/s) in force for each drive that is plugged, as QEMU reports them.
   type: dict
   returned: always
+  sample: {"0x5000c50015ea0000": {iops: 950, bandwidth: 0}}
 unplugged:
   description: Drives of the bench that are not plugged.
   type: list
   elements: str
   returned: always
+  sample: ["0x5000c50015ea0000"]
 """
 
 import traceback

@@ -13,9 +13,10 @@ from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved
 from .block_lines import boot_id
 from .capabilities import ACTIVATIONS
+from .command import run
 from .driver_reload import rebind
 from .errors import BadInputError, ToolError
-from .firmware_access import Adapters, Drives
+from .firmware_access import Access, Adapters, Drives
 from .firmware_image import Image, read_image
 from .firmware_journal import read_journal
 from .firmware_plan import NOTHING, FirmwareRequest, Plan, make_plan, memory_key
@@ -24,7 +25,7 @@ from .firmware_tools import tool_for
 from .machine import Machine
 from .provision_drives import LOCK_WAIT_S
 
-__all__ = ["Step", "flash_once", "provision_firmware", "read_request"]
+__all__ = ["Step", "flash_as_given", "flash_once", "provision_firmware", "read_request"]
 
 Owners = Union[Adapters, Drives]
 # a controller with another firmware takes longer to show its drives than one that only starts again
@@ -90,6 +91,17 @@ def _below(state_dir: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields with absolute paths."""
     paths = {name: str(Path(state_dir, fields[name])) for name in ("path", "signature", "key") if fields.get(name)}
     return {**fields, **paths}
+
+
+def flash_as_given(
+    given: Mapping[str, Any], owners: Callable[[Access], Owners], *, check: bool = False
+) -> dict[str, Any]:
+    """The work of a module that flashes, from its arguments. Raises as `read_request` and `provision_firmware` do."""
+    state_dir, call = given["state_dir"], given["run"]
+    request = read_request(given, check=check)
+    access = Access(state_dir, call, tuple(given["consent"]), run, Machine())
+    step = Step(state_dir, call, check=check, proof=given["state"] == "proven")
+    return provision_firmware(request, owners(access), step)
 
 
 def provision_firmware(request: FirmwareRequest, owners: Owners, step: Step) -> dict[str, Any]:
