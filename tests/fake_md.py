@@ -78,6 +78,9 @@ class FakeMd:
         elif words[0] == "--grow":
             self.arrays[words[1].rsplit("/", 1)[-1]].bitmap = words[2].partition("=")[2]
             said = ""
+        elif words[0] == "--readwrite":
+            self.tree.write(f"/sys/block/{words[1].rsplit('/', 1)[-1]}/md/array_state", "active\n")
+            said = ""
         else:
             raise AssertionError(f"mdadm is not called like this: {words}")
         return Completed(tuple(argv), 0, said, "", 0.0)

@@ -191,6 +191,11 @@ class ControllerVolumes:
         self.tool.set_policy(self.runner, volume.adapter, volume.facts, name, value)
         return [f"{owner}: {name} set to {value}"]
 
+    @staticmethod
+    def resume(owner: str, volume: Existing) -> list[str]:  # noqa: ARG004 - as md's
+        """Nothing: a controller goes on after a boot by itself."""
+        return []
+
     def progress(self, volume: Existing) -> Mapping[str, float]:
         """Percent by task of what is under way; none where the tool cannot tell."""
         if not hasattr(self.tool, "progress"):

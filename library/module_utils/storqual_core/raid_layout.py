@@ -150,7 +150,7 @@ def _parts(
 
 
 def _carry_out(part: _Part, lock: BenchLock | None, claims: Sequence[Claim], steps: list[str]) -> None:
-    """Delete, make and set what the plans say; `steps` is what was done so far, also when this raises."""
+    """Delete, make, set and go on with what the plans say; `steps` is what was done so far, also when this raises."""
     # one volume may be in the way of several
     going = {volume.facts.id: volume for volume in (*part.leaving, *(v for plan in part.plans for v in plan.delete))}
     for volume in going.values():
@@ -163,10 +163,12 @@ def _carry_out(part: _Part, lock: BenchLock | None, claims: Sequence[Claim], ste
 
         if plan.there is None:
             steps += part.backend.create(plan.wish, save)
-        elif plan.policies:
+            continue
+        if plan.policies:
             save()
             for name, value in plan.policies.items():
                 steps += part.backend.set_policy(plan.wish.owner, plan.there, name, value)
+        steps += part.backend.resume(plan.wish.owner, plan.there)
 
 
 def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, Any]:

@@ -160,6 +160,22 @@ class MdVolumes:
             mdadm.set_policy(self.runner, mdadm.INDEX, volume.facts, name, value)
         return [f"{owner}: {name} set to {value}"]
 
+    def resume(self, owner: str, volume: Existing) -> list[str]:
+        """Have an array go on that a boot found in the middle of its initialisation; nothing when it does already.
+
+        Debian's kernels assemble arrays to be read only until the first write, and wait with everything else for it.
+        Raises GuardRefusalError, ToolError.
+        """
+        name = self._kernel_name(volume.facts.device)
+        waits = self.machine.text(f"/sys/block/{name}/md/array_state") == "read-auto"
+        if not (waits and volume.facts.progress):
+            return []
+        target = _claim_of(volume)
+        with self._hold(self._claims_of(volume.drives), "write", [target]) as held:
+            held.release(target.id)
+            mdadm.resume(self.runner, mdadm.INDEX, volume.facts)
+        return [f"{owner}: {', '.join(volume.facts.progress)} goes on"]
+
     def progress(self, volume: Existing) -> Mapping[str, float]:
         """Percent by task of what is under way."""
         return mdadm.progress(self.runner, mdadm.INDEX, volume.facts)

@@ -110,6 +110,24 @@ def test_a_volume_is_made_read_back_and_found_again(md: FakeMd) -> None:
     assert all(line.startswith("mdadm --detail") for line in md.seen)
 
 
+@pytest.mark.parametrize(
+    ("state", "progress", "goes_on"),
+    [("read-auto", [0] * 4, True), ("read-auto", [], False), ("active", [9] * 4, False)],
+)
+def test_an_initialisation_that_waits_since_a_boot_goes_on(
+    md: FakeMd, state: str, progress: list[int], goes_on: bool
+) -> None:
+    """An array that was assembled to be read only until it is written to would never be whole."""
+    provision(md, VOLUME)
+    md.arrays["md127"].progress = progress
+    md.tree.write("/sys/block/md127/md/array_state", state + "\n")
+    said = provision(md, VOLUME)
+    assert ("sym/r5: initialise goes on" in said["steps"], "mdadm --readwrite /dev/md127" in md.seen) == (
+        (goes_on,) * 2
+    )
+    assert said["changed"] == goes_on
+
+
 def test_layouts_are_compared_not_names(md: FakeMd) -> None:
     """A volume of the declared layout stays whatever it is called, and members have no order."""
     provision(md, VOLUME)

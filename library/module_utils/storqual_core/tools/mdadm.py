@@ -27,6 +27,7 @@ __all__ = [
     "progress",
     "read_facts",
     "read_volumes",
+    "resume",
     "set_policy",
 ]
 
@@ -244,6 +245,13 @@ def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value
     ended = runner(["mdadm", "--grow", volume.id, f"--bitmap={value}"], timeout=_MAKE_TIMEOUT)
     if ended.rc != 0:
         raise _failure(ended, f"the bitmap of {volume.id} could not be set to {value}")
+
+
+def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
+    """Have an array that waits for its first write go on with what it had under way. Raises ToolError."""
+    ended = runner(["mdadm", "--readwrite", volume.id], timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise _failure(ended, f"array {volume.id} of {index} does not go on")
 
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability

@@ -112,6 +112,11 @@ VOLUME = VolumeFacts("/dev/md9", level="1")
             lambda r: mdadm.set_policy(r, "md", VOLUME, "bitmap", "none"),
             "the bitmap of /dev/md9 could not be set to none",
         ),
+        (
+            "mdadm --readwrite /dev/md9",
+            lambda r: mdadm.resume(r, "md", VOLUME),
+            "array /dev/md9 of md does not go on",
+        ),
     ],
 )
 def test_a_failure_says_what_failed_what_mdadm_said_and_the_command(line: str, act: object, words: str) -> None:
