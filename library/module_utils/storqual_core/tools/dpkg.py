@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Sequence
@@ -83,7 +84,10 @@ def _carried(runner: Runner, name: str) -> set[str]:
 
 
 def install(runner: Runner, files: Sequence[str]) -> None:
-    """Install package files in one transaction, never asking. Raises ToolError with dpkg's last words."""
+    """Install package files in one transaction, never asking; on the disk when this returns.
+
+    Raises ToolError with dpkg's last words.
+    """
     ended = runner(
         ["dpkg", "--force-confold", "--force-confdef", "-i", *files],
         timeout=_INSTALL_TIMEOUT,
@@ -92,6 +96,8 @@ def install(runner: Runner, files: Sequence[str]) -> None:
     if ended.rc != 0:
         said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
         raise ToolError(f"dpkg could not install {', '.join(files)} (status {ended.rc}): {said[:500]}")
+    # a dpkg that is set up with force-unsafe-io leaves that to the kernel, and a power cut leaves empty modules then
+    os.sync()
 
 
 def file_package(runner: Runner, path: str) -> tuple[str, str]:
