@@ -12,13 +12,13 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# answers by the drive that is asked about, because benches are asked in parallel
+# answers by the drive that is asked about, because benches are asked in parallel; WANT_JSON as in `stub`
 _STUB = """\
 #!/usr/bin/python
+# WANT_JSON
 import json, sys
 name, folder = {name!r}, {folder!r}
-from ansible.module_utils import basic
-asked = json.loads(basic._ANSIBLE_ARGS)["ANSIBLE_MODULE_ARGS"]
+asked = json.load(open(sys.argv[1]))
 with open(folder + "/calls.jsonl", "a") as log:
     log.write(json.dumps([name, asked.get("_ansible_check_mode", False), sorted(asked.get("drives") or ())]) + "\\n")
 table = json.load(open(folder + "/drift.json"))
