@@ -1,130 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flashing: what is refused, what is done in which order, and what a power cut leaves."""
+"""Flashing: what is refused, what is done in which order, and what the module is given."""
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from storqual_core import firmware_step
 from storqual_core import provision_firmware as provisioning
-from storqual_core.bench_state import read_saved
 from storqual_core.capabilities import VolumeFacts
 from storqual_core.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
-from storqual_core.firmware_image import Image
-from storqual_core.firmware_journal import read_journal
-from storqual_core.firmware_plan import FirmwareRequest
-from storqual_core.firmware_restore import put_firmware_back
-from storqual_core.firmware_subject import Subject
-from storqual_core.provision_firmware import Step, provision_firmware, read_request
+from storqual_core.provision_firmware import provision_firmware, read_request
 from storqual_core.provisioned import PartialError
-from tests.replay import Replay
-from tests.unit.storqual_core.fake_flash import Card, PowerCut, make_tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-WELL = VolumeFacts("0", name="scratch", state="Optimal", healthy=True)
-
-
-@dataclass
-class Owners:
-    """One adapter without a guard that looks at the machine; `refusal` is what the guard says to a write."""
-
-    card: Card
-    refusal: str = ""
-    holds: list[bool] = field(default_factory=list)
-
-    def memory(self, owner: str) -> dict[str, Any]:
-        """What a restore would need."""
-        return {"kind": "adapter", "adapter": {"pci": self.card.pci}, "consent": ["e00001"]}
-
-    @contextmanager
-    def hold(self, _tool: Any, *, write: bool) -> Iterator[None]:
-        """The guard."""
-        self.holds.append(write)
-        if write and self.refusal:
-            raise GuardRefusalError([self.refusal])
-        yield
-
-    def subjects(self, tool: Any, boards: Any) -> list[Subject]:
-        """The adapter."""
-        return [Subject("sas0", tool, "0", Replay([]), pci=self.card.pci)]
-
-
-@dataclass
-class Bench:
-    """A bench with one card, images of three versions, and a clock that only its own sleep moves."""
-
-    folder: Path
-    card: Card = field(default_factory=Card)
-    refusal: str = ""
-    now: float = 0.0
-
-    def image(self, version: str, **more: str) -> Image:
-        """An image file."""
-        path = self.folder / f"fw-{version}.bin"
-        path.write_bytes(version.encode() * 10)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return Image(str(path), digest, version, **more)
-
-    def request(self, version: str = "2.0", **more: Any) -> FirmwareRequest:
-        """Version 2.0 with a way back to 1.0."""
-        given: dict[str, Any] = {"rollback": (self.image("1.0"),), "activation": "reset", "tool": "storcli", **more}
-        return FirmwareRequest(self.image(version), **given)
-
-    def sleep(self, seconds: float) -> None:
-        """Time goes by."""
-        self.now += seconds
-
-    def rebind(self, _pci: str) -> None:
-        """The driver lets go and takes again."""
-        self.card.effect("rebind")
-        self.card.start()
-
-    def step(self, **more: Any) -> Step:
-        """A call of the module in this boot."""
-        return Step(
-            str(self.folder / "state"),
-            "r1",
-            boot=lambda: self.card.boot,
-            rebind=self.rebind,
-            clock=lambda: self.now,
-            sleep=self.sleep,
-            **more,
-        )
-
-    def flash(self, request: FirmwareRequest | None = None, **more: Any) -> dict[str, Any]:
-        """One call of the module."""
-        return provision_firmware(request or self.request(), Owners(self.card, self.refusal), self.step(**more))
-
-    @property
-    def untouched(self) -> bool:
-        """Nothing was written, to the card or to the bench."""
-        return not self.card.effects and not self.notes and self.saved is None
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """The journal."""
-        return read_journal(self.folder / "state")
-
-    @property
-    def saved(self) -> Any:
-        """The memory."""
-        return read_saved(self.folder / "state")
+from tests.unit.storqual_core.fake_flash import make_tool
+from tests.unit.storqual_core.flash_bench import WELL, Bench, Owners, make_bench
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A bench whose tool is the fake one."""
-    made = Bench(tmp_path)
-    monkeypatch.setattr(provisioning, "tool_for", lambda _name, **_kind: make_tool(made.card))
-    return made
+    return make_bench(tmp_path, monkeypatch)
 
 
 # what is refused, before anything is written
@@ -394,81 +291,6 @@ def test_an_image_that_does_not_start_is_written_once_more_and_then_a_person_mus
         bench.flash()
 
 
-# what a power cut leaves
-
-
-def effects_of(bench: Bench, kind: str) -> int:
-    """How many effects a whole flash has on the outside."""
-    bench.card = Card(starts=kind, forgets=True)
-    (bench.folder / "whole").mkdir()
-    run_to_the_end(Bench(bench.folder / "whole", bench.card), kind)
-    return len(bench.card.effects)
-
-
-def run_to_the_end(bench: Bench, kind: str) -> dict[str, Any]:
-    """Flash, and restart when that is needed, as the role does."""
-    request = bench.request(activation=kind)
-    result = bench.flash(request)
-    if result["pending"]:
-        bench.card.restart()
-        result = bench.flash(request, proof=True)
-    return result
-
-
-@pytest.fixture
-def files_are_effects(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power may also go right before each write of the memory and of the journal."""
-
-    def counted(write: Any) -> Any:
-        def effect(*words: Any) -> Any:
-            bench.card.effect(write.__name__)
-            return write(*words)
-
-        return effect
-
-    for name in ("remember", "note", "clear"):
-        monkeypatch.setattr(firmware_step, name, counted(getattr(firmware_step, name)))
-
-
-@pytest.mark.usefixtures("files_are_effects")
-@pytest.mark.parametrize("boots", [True, False], ids=["power is lost", "program dies"])
-@pytest.mark.parametrize("kind", ["none", "reset", "reboot", "power cycle"])
-def test_after_a_cut_at_any_effect_the_next_run_ends_as_declared(bench: Bench, kind: str, boots: bool) -> None:
-    """In another boot or in the same; the version that was found is still known, and so are the settings."""
-    effects = effects_of(bench, kind)
-    assert effects >= 7
-    for cut in range(effects):
-        folder = bench.folder / f"cut-{cut}"
-        folder.mkdir()
-        bench.card = Card(starts=kind, forgets=True, cut_at=cut)
-        here = Bench(folder, bench.card)
-        with pytest.raises(PowerCut):
-            run_to_the_end(here, kind)
-        here.card.cut_at = None
-        if boots:
-            here.card.restart()
-        run_to_the_end(here, kind)
-        assert (here.card.version, here.card.half_written, here.notes) == ("2.0", False, {}), f"cut at {cut}"
-        assert here.card.settings == {"execution_throttle": 32}
-        assert here.saved.values["firmware.firmware@sas0"]["version"] == "1.0"
-
-
-def test_after_a_power_cut_a_dead_controller_is_a_persons_work(bench: Bench) -> None:
-    """The sentence says what was under way, and what to write with what."""
-    bench.card.cut_at = 1
-    with pytest.raises(PowerCut):
-        bench.flash()
-    bench.card.cut_at = None
-    bench.card.dead = True
-    with pytest.raises(ToolError) as caught:
-        bench.flash()
-    told = str(caught.value)
-    assert "a flash of firmware from 1.0 to 2.0 was interrupted" in told
-    assert "Power-cycle the bench and run this again" in told
-    assert "write 1.0 (on the bench: " in told
-    assert "with storcli" in told
-
-
 def test_a_journal_that_is_broken_is_a_sentence(bench: Bench) -> None:
     """It is not taken for an empty one."""
     (bench.folder / "state").mkdir()
@@ -476,51 +298,6 @@ def test_a_journal_that_is_broken_is_a_sentence(bench: Bench) -> None:
         (bench.folder / "state" / "firmware.json").write_text(text)
         with pytest.raises(StorqualError, match="tells which firmware was being written"):
             bench.flash()
-
-
-# the way back
-
-
-def put_back(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, check: bool = False) -> Any:
-    """What a restore does with what is remembered."""
-    from storqual_core import firmware_restore  # noqa: PLC0415
-    from storqual_core.bench_lock import hold_lock  # noqa: PLC0415
-
-    monkeypatch.setattr(firmware_restore, "Adapters", lambda _access, _adapters: Owners(bench.card))
-    memory = bench.saved.values
-    step = bench.step(check=check)
-    if check:
-        return put_firmware_back(memory, step, None, runner=Replay([]))
-    with hold_lock(bench.folder / "state", "r1", "restore") as lock:
-        return put_firmware_back(memory, step, lock, runner=Replay([]))
-
-
-@pytest.mark.parametrize("kind", ["reset", "reboot"])
-def test_a_restore_flashes_the_version_that_was_found(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    """From the image that was kept for it; after a boot where one is needed."""
-    bench.card.starts = kind
-    run_to_the_end(bench, kind)
-    seen = put_back(bench, monkeypatch, check=True)
-    assert (seen.failures, seen.read_back, bench.card.version) == ([], {}, "2.0")
-    back = put_back(bench, monkeypatch)
-    if kind == "reboot":
-        assert (back.pending, back.read_back) == ("reboot", {})
-        bench.card.restart()
-        back = put_back(bench, monkeypatch)
-    assert (bench.card.version, back.pending, back.failures) == ("1.0", "", [])
-    assert back.read_back == dict(bench.saved.values)
-    assert bench.notes == {}
-
-
-def test_a_restore_without_its_image_is_a_failure_that_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read back, so the memory stays."""
-    bench.flash()
-    (bench.folder / "fw-1.0.bin").unlink()
-    back = put_back(bench, monkeypatch)
-    assert back.read_back == {}
-    assert "fw-1.0.bin: cannot be read" in back.failures[0]
 
 
 # the module's input
