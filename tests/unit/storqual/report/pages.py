@@ -105,6 +105,11 @@ class Page(HTMLParser):
         """The element with that id."""
         return next(node for node in self.root.walk() if node.attributes.get("id") == ident)
 
+    @property
+    def header(self) -> str:
+        """The text above the outcome."""
+        return self.root.all("header")[0].text()
+
     def section(self, name: str) -> Node:
         """The section that the heading `name` labels."""
         return next(node for node in self.root.all("section") if node.attributes.get("aria-labelledby") == name)
