@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RAID layouts on the virtual bench: four levels at once, made, found again, shown only, put back; what they cost.
+"""RAID layouts on the virtual bench: five levels at once, made, found again, shown only, put back; what they cost.
 
 What the bench is like is asked of the bench itself, with mdadm, sysfs and fio, not of what the roles report.
 """
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
-SYM = ["0x5000c50015ea0000", "0x5000c50015ea0010"]
+SYM = [f"0x5000c50015ea00{place}0" for place in range(4)]
+TEKRAM = ["0x5000e0c001010000", "0x5000e0c001010010"]
 MRAID = ["0x5000c50067b10000", "0x5000c50067b10010"]
 FUSION = [f"0x5000c5001f2a00{place}0" for place in range(5)]
 VSCSI = [f"0x5000cca04e0100{place}0" for place in range(4)]
-LEVELS = {"0": SYM, "1": MRAID, "5": FUSION, "10": VSCSI}
+THEIRS = SYM[:2]
+LEVELS = {"0": TEKRAM, "1": MRAID, "5": FUSION, "6": VSCSI, "10": SYM}
 
 LAYOUT = "raid:\n" + "".join(
     f"  - {{on: {{adapter: {adapter}}}, level: {level}, strip: 64k, name: r{level}, initialisation: full,"
     f" members: {json.dumps(LEVELS[level])}}}\n"
-    for adapter, level in (("sym", "0"), ("mraid", "1"), ("fusion", "5"), ("vscsi", "10"))
+    for adapter, level in (("dc390", "0"), ("mraid", "1"), ("fusion", "5"), ("vscsi", "6"), ("sym", "10"))
 )
 
 # one line per array and per claimed drive: what raid_layout could change, and every sector that was written
@@ -66,8 +68,8 @@ def test_check_mode_shows_the_layout_and_touches_nothing(bench: Bench) -> None:
     assert after == before
 
 
-def test_four_levels_are_made_initialised_and_found_again(bench: Bench) -> None:
-    """RAID 0, 1, 5 and 10 behind four drivers; the second time nothing changes."""
+def test_five_levels_are_made_initialised_and_found_again(bench: Bench) -> None:
+    """RAID 0, 1, 5, 6 and 10 behind five drivers; the second time nothing changes."""
     first = bench.provision(LAYOUT)
     assert first.code == 0, first.output
     assert first.changed == 1
@@ -78,6 +80,7 @@ def test_four_levels_are_made_initialised_and_found_again(bench: Bench) -> None:
         "raid0": ["65536", "2", ""],
         "raid1": ["0", "2", "idle"],
         "raid5": ["65536", "5", "idle"],
+        "raid6": ["65536", "4", "idle"],
         "raid10": ["65536", "4", "idle"],
     }
     assert set(bench.ask("cat /sys/block/md*/md/resync_start").split()) == {"none"}
@@ -142,18 +145,18 @@ def test_restore_takes_the_volumes_away_and_leaves_scratch(bench: Bench) -> None
 def test_a_volume_of_somebody_else_is_never_taken_without_consent(bench: Bench) -> None:
     """Refused with the drive, the reason and the consent that is missing; with it the layout is made."""
     nodes = bench.ask(
-        "for wwn in " + " ".join(drive[2:] for drive in SYM) + "; do "
+        "for wwn in " + " ".join(drive[2:] for drive in THEIRS) + "; do "
         "grep -l $wwn /sys/block/sd*/device/wwid | cut -d/ -f4; done"
     ).split()
     devices = " ".join(f"/dev/{name}" for name in nodes)
     bench.ask(f"mdadm --create /dev/md/theirs --run --metadata=1.2 --level=0 --raid-devices=2 {devices}")
-    drop = f"raid: {{on: {{adapter: sym}}, level: 1, members: {json.dumps(SYM)}}}\n"
+    drop = f"raid: {{on: {{adapter: sym}}, level: 1, members: {json.dumps(THEIRS)}}}\n"
     before = bench.ask(LOOK)
     refused = bench.provision(drop)
     assert refused.code == 4, refused.output
     assert "nobody consented to it; add -e consent=15ea0000" in refused.output
     assert bench.ask(LOOK) == before
-    consent = ",".join(drive[-8:] for drive in SYM)
+    consent = ",".join(drive[-8:] for drive in THEIRS)
     made = bench.provision(drop, "-e", f"consent={consent}")
     assert made.code == 0, made.output
     assert bench.play("restore.yml").code == 0
