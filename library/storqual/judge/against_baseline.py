@@ -211,14 +211,12 @@ def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
     elif decision.outcome == "pass" and rule.marginal is not None and low + rule.margin < rule.marginal:
         outcome = "MARGINAL"
         reason = (
-            f"a loss of {percent(rule.margin)} is excluded, but the interval reaches to {percent(low, signed=True)}"
+            f"a loss of {percent(rule.margin)} is excluded, but only just: the two-sided 95 % interval reaches to "
+            f"{percent(low, signed=True)}"
         )
     elif decision.outcome == "pass":
         outcome = "PASS"
-        reason = (
-            f"a loss of {percent(rule.margin)} is excluded: shift {percent(decision.shift, signed=True)} "
-            f"({percent(low, signed=True)} to {percent(high, signed=True)})"
-        )
+        reason = f"a loss of {percent(rule.margin)} is excluded"
     else:
         reason = _undecided(analysis, decision.shift, decision.detectable, decision.pairs_wanted)
     interval = (low, high) if math.isfinite(low) and math.isfinite(high) else None
@@ -248,6 +246,6 @@ def _undecided(analysis: Analysis, shift: float, detectable: float, wanted: int)
     if analysis.missing:
         return f"{analysis.missing}; {plural(wanted, f'more {unit}')}{each} needed"
     return (
-        f"undecided after {plural(analysis.units, unit)}{each}: shift {percent(shift, signed=True)}, a loss of "
-        f"{percent(detectable)} could have been found; about {plural(wanted, f'more {unit}')}{each} would decide it"
+        f"undecided after {plural(analysis.units, unit)}{each}: shift {percent(shift, signed=True)}, no loss below "
+        f"{percent(detectable)} would have been found; about {plural(wanted, f'more {unit}')}{each} would decide it"
     )

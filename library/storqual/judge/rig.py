@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from storqual.last_words import telling_line
 from storqual.store import Event, Run, guard_ledger
 
 __all__ = ["log_findings", "rig_problems", "sectors_outside", "unfinished_blocks"]
@@ -62,9 +63,8 @@ def _setting_problem(setting: Mapping[str, Any]) -> str:
 def _spoils(event: Event) -> str:
     """What an event of that kind says about the rig; empty for one that says nothing."""
     if event.kind == "kernel_panic":
-        lines = event.text("text").strip().splitlines()
-        panic = next((line for line in lines if "Kernel panic" in line), lines[0] if lines else "no text was kept")
-        return f"the kernel of the {event.fields.get('arm') or 'bench'} panicked: {panic.strip()}"
+        panic = telling_line(event.text("text")) or "no text was kept"
+        return f"the kernel of the {event.fields.get('arm') or 'bench'} panicked: {panic}"
     if event.kind == "provision_failed":
         return f"session {event.text('session')} could not be provisioned: {_first_line(event.text('reason'))}"
     if event.kind == "unplugged":

@@ -11,11 +11,12 @@ __all__ = ["amount", "percent", "plural"]
 
 
 def amount(value: float, metric: Metric) -> str:
-    """`1234 IOPS`: four significant digits, no exponent for what people read."""
+    """`1234 IOPS`, `0 per TB`: four significant digits, no exponent for what people read."""
+    unit = f"per {metric.unit[2:]}" if metric.unit.startswith("1/") else metric.unit
     if value == 0 or not math.isfinite(value):
-        return f"{value:g} {metric.unit}"
+        return f"{value:g} {unit}"
     digits = max(0, 3 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(digits, 6)}f} {metric.unit}"
+    return f"{value:.{min(digits, 6)}f} {unit}"
 
 
 def percent(fraction: float, *, signed: bool = False) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual.report.words import waived_by
 from storqual.text_safety import xml_text
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class VerdictItem(pytest.Item):
             self.user_properties.append(("outcome", self.outcome))
         failed = [entry for entry in criteria if entry["outcome"] == "FAIL"]
         if self.outcome == "FAIL" and all(entry.get("waiver") for entry in failed):
-            self.add_marker(pytest.mark.xfail(reason=f"waived: {_plain(worst['waiver'])}", strict=True))
+            self.add_marker(pytest.mark.xfail(reason=_accepted(worst["waiver"]), strict=True))
 
     def setup(self) -> None:
         """End here what could not be judged, and what was not to be."""
@@ -129,6 +130,12 @@ def _by_workload(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, l
 def _neutral(name: str) -> str:
     """A name that is text everywhere: pytest-html writes ids into the page as they are."""
     return "".join(letter if letter.isalnum() or letter in "@/[]=,._-:%# " else "_" for letter in name)
+
+
+def _accepted(waiver: Mapping[str, Any]) -> str:
+    """Who accepted a failure, until when, and why: `waived by J. Ortega until 2027-03-31: known (BUG-4711)`."""
+    why = f"{waiver.get('reason')} ({waiver.get('reference')})"
+    return xml_text(f"{waived_by(waiver)}: {why}")
 
 
 def _plain(value: object) -> str:

@@ -96,7 +96,7 @@ def _text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(_text(one) for one in value) or DASH
-    return str(value)
+    return str(value) or DASH
 
 
 def flatten(value: object, prefix: str = "") -> dict[str, str]:

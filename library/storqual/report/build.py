@@ -97,7 +97,9 @@ def _main_page(
         criteria=criteria_tables(shown, benches, links),
         left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
         rollups=tuple(_rollup(detail, by_point) for detail in details),
-        checks=tuple(criterion_row(row, Scale(""), links) for row in checks),
+        checks=tuple(
+            criterion_row(row, Scale(""), links) for row in sorted(checks, key=lambda row: row.outcome in _QUIET)
+        ),
         studies=studies,
         advice=advice,
         curves=_curves(material, keys, benches),

@@ -12,7 +12,7 @@ from storqual.report.figures import MINUS, NONE, Figure, Scale, count, percent, 
 from storqual.report.measures import measure
 from storqual.report.rows import Row, place_name
 from storqual.report.view import CriteriaTable, CriterionRow
-from storqual.report.words import outcome
+from storqual.report.words import outcome, waived_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,7 +57,8 @@ def _table(number: int, rows: Sequence[Row], adapter: str, links: Links) -> Crit
         ident=f"t{number}",
         adapter=adapter,
         metric=metric.label,
-        unit=scale.unit if scale.unit.lower() != metric.label.lower() else "",
+        # a label that says the unit already, `IOPS` or `I/O errors per TB`, does not say it twice
+        unit="" if scale.unit.startswith("1/") or scale.unit.lower() == metric.label.lower() else scale.unit,
         better=f"{first.text('better') or 'higher'} is better",
         reference_name=REFERENCE_NAMES.get(first.against, "Reference"),
         required=first.required,
@@ -91,7 +92,7 @@ def criterion_row(row: Row, scale: Scale, links: Links, *, picture: Markup = _NO
         launches=_pair(row, "samples"),
         sessions=_pair(row, "sessions"),
         reason=row.text("reason"),
-        waiver=f"waived by {waiver.get('owner')} until {waiver.get('expiry')}" if row.waived else "",
+        waiver=waived_by(waiver) if row.waived else "",
         picture=picture,
     )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from storqual.report.arms import environment_of
 from storqual.report.figures import DASH, NONE, Figure, count, percent
@@ -19,7 +19,7 @@ from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
 from storqual.signoff.roles import required_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from storqual.report.links import Links
     from storqual.report.material import Material
@@ -82,7 +82,7 @@ def decision_for(
         may_sign=may_sign,
         roles=tuple(role.replace("-", " ") for role in required_roles(material.run)),
         verdict_sha256=material.verdict_sha256,
-        warnings=tuple(str(text) for text in verdict.get("warnings") or ()),
+        warnings=_warnings(verdict, incidents),
     )
 
 
@@ -143,12 +143,22 @@ def _informative(rows: Sequence[Row]) -> Phrase:
     total = [row for row in rows if not row.required]
     if not bad:
         return ()
+    metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
+    named = f" ({', '.join(metrics)})" if metrics else ""
     return (
         count(len(bad), "count:informative:bad"),
         " of ",
         count(len(total), "count:informative"),
-        " informative criteria did not pass; they decide nothing.",
+        f" informative criteria did not pass{named}; they decide nothing.",
     )
+
+
+def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
+    """The verdict's warnings, without those that the sentence or the incidents above them say word by word."""
+    told = [event.gist for event in incidents if " " in event.gist]
+    reason = str(verdict.get("reason") or "")
+    listed = (str(text) for text in verdict.get("warnings") or ())
+    return tuple(text for text in listed if text != reason and not any(gist in text for gist in told))
 
 
 def _extreme(material: Material, row: Row, links: Links) -> Extreme:

@@ -151,7 +151,8 @@ def seconds(value: float | None, source: str) -> Figure:
         return NONE
     whole = round(value)
     if whole < 60:
-        text = f"{plain(value)} s"
+        shown = plain(value)
+        text = f"{shown.rstrip('0').rstrip('.') if '.' in shown and 'e' not in shown else shown} s"
     elif whole < 3600:
         text = f"{whole // 60} min {whole % 60} s"
     else:

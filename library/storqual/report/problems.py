@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from storqual.report.figures import DASH, NONE, count, percent
+from storqual.report.figures import NONE, count, percent
 from storqual.report.measures import measure
 from storqual.report.rows import Row, place_name
 from storqual.report.view import Problem, ProblemPoint
-from storqual.report.words import outcome
+from storqual.report.words import outcome, waived_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], 
         worst=_shift(by_shift[0]) if judged else NONE,
         best=_shift(by_shift[-1]) if judged else NONE,
         reason=common,
-        waiver=f"waived by {waiver.get('owner', DASH)} until {waiver.get('expiry', DASH)}" if first.waived else "",
+        waiver=waived_by(waiver) if first.waived else "",
         href=links.criterion(first) if check else "",
         points=() if check else points,
         more=count(left, f"count:problem-more:{first.index}") if left else None,

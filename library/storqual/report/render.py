@@ -24,9 +24,9 @@ def _printed(value: object) -> object:
     return value if isinstance(value, Markup) else visible_text(str(value))
 
 
-def _breakable(text: str) -> Markup:
-    """A point's name or a dotted name, with leave to break after a comma, bracket, slash or dot."""
-    parts = re.split(r"(?<=[\[,/.])", visible_text(text))
+def _breakable(text: str, after: str = "[,/.") -> Markup:
+    """A point's name, a dotted name or a version, with leave to break after each of these characters."""
+    parts = re.split(f"(?<=[{re.escape(after)}])", visible_text(text))
     return Markup("<wbr>").join(parts)
 
 

@@ -57,7 +57,7 @@ def _counted(word: str, required: Sequence[Row], drops: Mapping[str, str]) -> Ph
 _ENDINGS = {
     "FAIL": " required criteria failed.",
     "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
-    "INCONCLUSIVE": " required criteria are undecided: the data shows neither that nothing was lost nor that it was.",
+    "INCONCLUSIVE": " required criteria are undecided: what was measured neither shows a loss nor excludes one.",
 }
 
 

@@ -220,11 +220,11 @@ def _published(found: Findings) -> Iterator[Study]:
     rows = []
     for one in found.published:
         where = f"study:published:{one.report}:{one.theirs.source}"
-        name = f"{METRICS[one.theirs.metric].label}" if one.theirs.metric else ""
+        name = METRICS[one.theirs.metric].label if one.theirs.metric else ""
         rows.append(
             (
                 f"{one.theirs.source}" + (f" ({one.theirs.label})" if one.theirs.label else ""),
-                f"{name}, {one.theirs.unit}",
+                ", ".join(dict.fromkeys(filter(None, (name, one.theirs.unit)))),
                 Scale("").figure(one.theirs.value, where),
                 f"{one.cell.subject} {one.cell.point}",
                 Scale("").figure(one.ours, where),

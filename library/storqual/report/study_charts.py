@@ -105,8 +105,8 @@ def shape_charts(found: Sequence[Beside], ident: str) -> Iterator[Chart]:
     """Published series over a number (ports) beside ours, each relative to its own first value."""
     series: defaultdict[str, list[Beside]] = defaultdict(list)
     for one in found:
-        if one.theirs.label is not None and one.theirs.label.isdigit():
-            series[f"{one.theirs.metric}: {one.theirs.source}"].append(one)
+        if one.theirs.metric is not None and one.theirs.label is not None and one.theirs.label.isdigit():
+            series[f"{METRICS[one.theirs.metric].label}: {one.theirs.source}"].append(one)
     for number, (title, members) in enumerate(series.items()):
         subjects = list(dict.fromkeys(one.cell.subject for one in members))
         theirs = {int(one.theirs.label or 0): one.theirs.value for one in members}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from storqual.last_words import telling_line
 from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Moment", "findings_of", "moments_of", "timeline_of"]
 
 _ROUTINE = ("planned", "environment", "session_started", "block_started", "run_finished", "judged")
-_GIST = ("Kernel panic", "BUG:", "Oops", "panic")
 _METRIC = "iops"
 _REACH = 1.0
 _MOST_MARKS = 300
@@ -52,8 +52,7 @@ class Moment:
 
     def event(self) -> TimelineEvent:
         """The row of the table of events."""
-        lines = self.text.splitlines() or [""]
-        gist = next((line for word in _GIST for line in reversed(lines) if word in line), lines[0])
+        gist = telling_line(self.text)
         return TimelineEvent(self.badge, second(self.time), self.bench, self.kind, gist, self.text, self.serious)
 
 
@@ -179,7 +178,7 @@ def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
         arm = arms.pop() if len(arms) == 1 else ""
         begin = min(one.start for one in members)
         end = max(one.start + max(one.runtime_s, 1.0) for one in members)
-        spans.append(Span(begin, end, f"{name} {arm}".strip(), arm))
+        spans.append(Span(begin, end, f"{name} {arm}".strip(), arm, name))
     return tuple(sorted(spans, key=lambda span: span.start))
 
 

@@ -3,9 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from storqual.report.figures import DASH
 from storqual.report.view import Outcome
 
-__all__ = ["BENCH_KINDS", "EVENT_WORDS", "EXIT_CODES", "OUTCOMES", "SERIOUS_EVENTS", "minute", "outcome", "second"]
+__all__ = [
+    "BENCH_KINDS",
+    "EVENT_WORDS",
+    "EXIT_CODES",
+    "OUTCOMES",
+    "SERIOUS_EVENTS",
+    "minute",
+    "outcome",
+    "second",
+    "waived_by",
+]
 
 # symbol: its own shape for each, so that print without colour and colour-blind readers tell them apart
 OUTCOMES: dict[str, Outcome] = {
@@ -49,6 +62,11 @@ EVENT_WORDS: dict[str, str] = {
     "session_planned": "Session added",
 }
 SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")
+
+
+def waived_by(waiver: Mapping[str, object]) -> str:
+    """Who accepted a failure, and for how long."""
+    return f"waived by {waiver.get('owner') or DASH} until {waiver.get('expiry') or DASH}"
 
 
 def outcome(word: str) -> Outcome:

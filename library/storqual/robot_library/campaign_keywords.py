@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robot.api import logger
 from robot.api.deco import keyword
 
+from storqual.last_words import telling_line
 from storqual.robot_library.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
 from storqual.robot_library.subject import AboutSubject, RecordedBench
 from storqual.store import guard_ledger, iter_samples
@@ -55,7 +56,8 @@ class CampaignKeywords(AboutSubject):
         """No session failed to be provisioned, none was lost, and no kernel panicked."""
         told = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}
         not_judged_with(
-            f"{event.kind.replace('_', ' ')} ({event.text('session') or event.bench}): {_last_line(event.text(name))}"
+            f"{event.kind.replace('_', ' ')} ({event.text('session') or event.bench}): "
+            f"{telling_line(event.text(name)) or 'no reason was recorded'}"
             for kind, name in told.items()
             for event in self._events(kind)
         )
@@ -232,8 +234,3 @@ def _evidence(path: Path, name: str, digest: str) -> str:
     except OSError:
         return f"{name} is missing"
     return "" if found == digest else f"{name} has digest {found}, expected {digest}"
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1].strip() if lines else "no reason was recorded"

@@ -32,12 +32,13 @@ class Trace:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of time with a name, such as a session."""
+    """A stretch of time with a name, such as a session; `short` stands where the name has no room."""
 
     start: float
     end: float
     label: str
     arm: str
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,17 @@ def _spans(spans: Sequence[Span], x: Linear | Log, box: Box) -> Markup:
     tints: list[str] = []
     names: list[str] = []
     rules: list[list[tuple[float, float]]] = []
-    for span in spans:
+    following = [*(x(span.start) for span in spans[1:]), box.right]
+    for span, room in zip(spans, following, strict=False):
         left, right = x(span.start), x(span.end)
         if span.arm == "candidate":
             attributes = {"x": left, "y": box.top, "width": right - left, "height": box.bottom - box.top}
             tints.append(element("rect", attributes))
         rules.append([(left, box.top - 14), (left, box.bottom)])
-        if right - left > len(span.label) * CHARACTER:
-            names.append(text(left + 4, box.top - 5, span.label))
+        # a name may reach over the pause after its session, up to the next one
+        name = next((name for name in (span.label, span.short) if room - left > len(name) * CHARACTER), "")
+        if name:
+            names.append(text(left + 4, box.top - 5, name))
     return (
         group("i-candidate", {"fill": "#1f5fa8", "fill-opacity": ".08"}, tints)
         + element("path", {"class": "gr", "stroke": "#ddd", "fill": "none", "d": path(*rules)})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from storqual.report.rows import Row, read_rows
 from storqual.report.sentence import sentence_for
+from storqual.report.words import waived_by
 from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _of_row(row: Row) -> _Note:
     text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
     if row.waived:
         waiver = row.fields["waiver"]
-        text += f" (waived by {waiver.get('owner')} until {waiver.get('expiry')}, {waiver.get('reference')})"
+        text += f" ({waived_by(waiver)}, {waiver.get('reference')})"
     level = "warning" if row.waived else _LEVELS.get(row.outcome, "notice")
     return _Note(level, terminal_text(row.text("id")), terminal_text(text))
 

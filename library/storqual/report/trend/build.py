@@ -176,7 +176,10 @@ def _bench(series: Series, ident: str) -> BenchChart:
     ]
     ends = [*(level.percent for level in levels), *(control.limits or ())]
     step = -(-len(levels) // _MOST_TICKS)
-    ticks = tuple((float(at), levels[at].run.created[:10]) for at in range(0, len(levels), step))
+    days = {level.run.created[:10] for level in levels}
+    # campaigns of one day are told apart by the minute
+    end = 10 if len(days) == len(levels) else 16
+    ticks = tuple((float(at), levels[at].run.created[:end].replace("T", " ")) for at in range(0, len(levels), step))
     across = Axis("campaigns in the order of time", 0.0, float(max(len(levels) - 1, 1)), ticks)
     title = f"{series.bench}, {series.place}: {series.what}"
     picture = control_chart(
@@ -213,7 +216,7 @@ def _sentence(series: Series) -> str:
     beyond = [level.run.created[:10] for level, signal in _signalled(series) if signal == "beyond"]
     shifted = [level.run.created[:10] for level, signal in _signalled(series) if signal == "shift"]
     if series.control.limits is None:
-        return f"{name}: {len(series.levels)} campaigns; limits are drawn from {FEWEST}."
+        return f"{name}: {len(series.levels)} campaigns; control limits take {FEWEST}."
     if beyond:
         return f"{name}: beyond its control limits on {', '.join(beyond)}."
     if shifted:

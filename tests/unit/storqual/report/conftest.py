@@ -11,20 +11,35 @@ from storqual.report import build_report
 from tests.unit.storqual.report.pages import Page, read_page
 from tests.unit.storqual.report.runs import PANIC, QUICK, judged
 
+BUILDS = {
+    "baseline": "7585F59D32EFD68246EEB02 07.719.03.00-rc1",
+    "candidate": "8C5836487970C71E87983C8 07.727.03.00-rc1",
+}
 SETTINGS = {
     arm: [
         {
-            "drive": f"0x5000c5000000000{number}",
-            "name": name,
-            "declared": value,
-            "before": 32 if name.endswith("depth") else 1,
-            "read_back": value,
+            "name": "driver.module.megaraid_sas",
+            "declared": None,
+            "before": None,
+            "read_back": BUILDS[arm],
             "changed": True,
-            "proven": True if name.endswith("WCE") else None,
-            "proof": "write latency rose from 0.41 ms to 3.3 ms" if name.endswith("WCE") else "",
-        }
-        for number in range(3)
-        for name, value in (("drive.WCE", 0), ("drive.queue_depth", depth))
+            "proven": True,
+            "proof": "loaded build equals the one on disk",
+        },
+        *(
+            {
+                "drive": f"0x5000c5000000000{number}",
+                "name": name,
+                "declared": value,
+                "before": 32 if name.endswith("depth") else 1,
+                "read_back": value,
+                "changed": True,
+                "proven": True if name.endswith("WCE") else None,
+                "proof": "write latency rose from 0.41 ms to 3.3 ms" if name.endswith("WCE") else "",
+            }
+            for number in range(3)
+            for name, value in (("drive.WCE", 0), ("drive.queue_depth", depth))
+        ),
     ]
     for arm, depth in (("baseline", 32), ("candidate", 64))
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from storqual.report import build_report
 from storqual.report.figures import MINUS
 from storqual_core.errors import BadInputError, StorqualError
 from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import QUICK, judged, points_of
+from tests.unit.storqual.report.runs import PANIC, QUICK, judged, points_of
 
 
 def test_a_run_without_verdict_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -131,3 +132,50 @@ def test_a_section_of_a_drop_that_is_a_list_of_one_has_a_plain_name(tmp_path: Pa
     text = read_page(build_report(run)).section("subject").text()
     assert "driver.kernel.package linux-image-baseline" in text
     assert "firmware.1.file baseline" in text
+
+
+def test_warnings_do_not_say_again_what_stands_above_them(tmp_path: Path) -> None:
+    """The panic is an incident and the sentence; a warning of its own kind stays."""
+    panicked = (
+        "vbench: the kernel of the candidate panicked: [    4.519914] Kernel panic - not syncing: Fatal exception"
+    )
+    lost = {"kind": "kernel_panic", "bench": "vbench", "session": "s02", "arm": "candidate", "text": PANIC}
+    run = judged(
+        tmp_path,
+        points=QUICK[:1],
+        missing=QUICK[:1],
+        events=[lost],
+        warnings=[f"{panicked} in interrupt", "the fan of bay 3 is slow"],
+    )
+    warnings = read_page(build_report(run)).section("warnings").text()
+    assert "the fan of bay 3 is slow" in warnings
+    assert "Kernel panic" not in warnings
+
+
+def test_checks_that_did_not_pass_stand_before_those_that_did(tmp_path: Path) -> None:
+    """A reader of twenty checks looks for the one that failed."""
+    checks = [
+        {"id": f"{word.lower()}_check", "outcome": word, "reason": word} for word in ("PASS", "SKIPPED", "FAIL")
+    ]
+    page = read_page(build_report(judged(tmp_path, points=QUICK[:1], checks=checks)))
+    rows = page.section("criteria").all("table", "checks")[0].all("tbody")[0].all("tr")
+    assert [row.children[0].text() for row in rows] == ["fail_check", "pass_check", "skipped_check"]
+
+
+def test_a_characterisation_counts_its_one_arm_and_speaks_of_no_candidate(tmp_path: Path) -> None:
+    """No shift to explain, no zero launches of a baseline that it never had."""
+    run = judged(tmp_path, points=QUICK[:1])
+    document = json.loads((run / "run.json").read_text())
+    del document["arms"]["baseline"]
+    (run / "run.json").write_text(json.dumps(document))
+    verdict = json.loads((run / "verdict.json").read_text())
+    for row in verdict["criteria"]:
+        row.update(against="absolute", outcome="PASS", reason="as asked", samples={"baseline": 0, "candidate": 2})
+        row.update(shift_percent=None, ci95_percent=None, margin_percent=None)
+    (run / "verdict.json").write_text(json.dumps(verdict))
+    criteria = read_page(build_report(run)).section("criteria")
+    assert "A shift is" not in criteria.text()
+    heads = [head.text() for head in criteria.all("table", "criteria")[0].all("th")]
+    assert "Measured" in heads
+    assert "Candidate" not in heads
+    assert not re.search(r"\b0 \+", criteria.text())

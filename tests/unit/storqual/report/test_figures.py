@@ -82,7 +82,8 @@ def test_a_quantity_carries_its_unit_and_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.25, "0.2500 s"), (200, "3 min 20 s"), (3725, "1 h 2 min"), (59.4, "59.40 s")]
+    ("value", "shown"),
+    [(0.25, "0.25 s"), (200, "3 min 20 s"), (3725, "1 h 2 min"), (59.4, "59.4 s"), (50, "50 s"), (0.5, "0.5 s")],
 )
 def test_times_read_as_people_say_them(value: float, shown: str) -> None:
     """Seconds, minutes, hours."""

@@ -214,10 +214,14 @@ def test_the_driver_of_both_arms_is_on_the_first_screen(pages: dict[str, Page]) 
 def test_settings_that_differ_stand_first(pages: dict[str, Page]) -> None:
     """Declared, before, read back and proven for each arm; equal drives share a row."""
     rows = pages["pass"].section("arms").all("table", "settings")[0].all("tbody")[0].all("tr")
-    assert [row.children[0].text() for row in rows] == ["drive.queue_depth", "drive.WCE"]
+    assert [row.children[0].text() for row in rows] == [
+        "drive.queue_depth",
+        "driver.module.megaraid_sas",
+        "drive.WCE",
+    ]
     assert "≠ differs" in rows[0].text()
     assert "3 targets" in rows[0].text()
-    assert "proven: write latency rose from 0.41 ms to 3.3 ms" in rows[1].text()
+    assert "proven: write latency rose from 0.41 ms to 3.3 ms" in rows[2].text()
 
 
 def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, Page]) -> None:

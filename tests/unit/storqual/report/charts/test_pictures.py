@@ -207,6 +207,14 @@ def test_sessions_are_named_and_the_candidate_s_are_tinted() -> None:
     assert len(list(parsed(picture).iter("rect"))) == 1
 
 
+def test_a_short_session_is_named_over_the_pause_after_it_or_by_its_number() -> None:
+    """Boots take longer than launches: the name has the room up to the next session, else a shorter one."""
+    spans = [Span(0, 2, "s01 baseline", "baseline", "s01"), Span(60, 62, "s02 candidate", "candidate", "s02")]
+    spans.append(Span(66, 100, "s03 candidate", "candidate", "s03"))
+    picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), spans=spans)
+    assert {"s01 baseline", "s02", "s03 candidate"} <= set(texts(picture))
+
+
 def test_the_time_axis_has_round_minutes_and_days_where_needed() -> None:
     """Six minutes show minutes; two days show dates."""
     assert [label for _, label in clock_axis(0, 360).ticks] == [
