@@ -17,7 +17,7 @@ from storqual.cli.tables import print_rows
 from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command as next_step
 from storqual.commands.record import parse_fields, record
-from storqual.store import iter_events, read_run
+from storqual.store import iter_events, read_run, read_run_json
 from storqual.text_safety import terminal_text
 from storqual_core.errors import BadInputError
 
@@ -103,6 +103,8 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
     Example:
       storqual events runs/20261121T101500Z-adapter-4f2a --kind session_started
     """
+    # a folder that is no run has no events either, and no mistake should read like an uneventful run
+    read_run_json(run)
     chosen = [
         event for event in iter_events(run) if (bench is None or event.bench == bench) and kind in (None, event.kind)
     ]

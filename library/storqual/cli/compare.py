@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 import click
 
 from storqual.cli.options import as_json, print_json
+from storqual.cli.tables import on_terminal, print_rows
+
+if TYPE_CHECKING:
+    from storqual.study.adapters import Contest
 
 __all__ = ["compare_command"]
 
@@ -43,8 +49,32 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
         return
     click.echo(f"compared: {terminal_text(', '.join(found.subjects))}")
     for contest in (contest for contest in found.contests if contest.sentences):
-        click.echo(f"\n{terminal_text(contest.title)}: {METRICS[contest.metric].label}")
+        title = f"{contest.title}: {METRICS[contest.metric].label}, {METRICS[contest.metric].unit}"
+        click.echo("" if on_terminal() else f"\n{terminal_text(title)}")
+        if on_terminal():
+            _show_levels(contest, title)
         for sentence in contest.sentences:
             click.echo(f"  {terminal_text(sentence)}")
     for load in found.equal_loads:
         click.echo(f"\n{terminal_text(load.title)}\n  {terminal_text(load.sentence)}")
+
+
+def _show_levels(contest: Contest, title: str) -> None:
+    """A table: the mean of each subject at each level, and who is shown to lead there."""
+    from storqual.factor_words import level_text
+    from storqual.report.figures import plain
+
+    values = {line.subject: line.values(contest.metric) for line in contest.lines}
+    print_rows(
+        (contest.along, *values, "Leads"),
+        [
+            (
+                level_text(contest.along, int(level) if level.is_integer() else level),
+                *(plain(fmean(launches[level])) if level in launches else "" for launches in values.values()),
+                leader or "nobody is shown to",
+            )
+            for level, leader in contest.leaders.items()
+        ],
+        title=title,
+        numbers=tuple(values),
+    )

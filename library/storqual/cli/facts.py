@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storqual.cli.options import as_json, print_json
+from storqual.cli.tables import on_terminal, print_rows
 from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def facts_command(
         print_json(found)
     else:
         for name, facts in found.items():
-            _show(name, facts)
+            (_show_tables if on_terminal() else _show)(name, facts)
+            for sentence in facts.get("unread", ()):
+                click.echo(terminal_text(f"  not read: {sentence}"), err=True)
     for name, why in answers.silent.items():
         click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
     return EXIT_SILENT if answers.silent else 0
@@ -106,5 +109,35 @@ def _show(name: str, facts: dict[str, Any]) -> None:
     for volume in facts["volumes"]:
         words = [volume["name"], volume["kind"], volume.get("level", ""), volume["state"]]
         click.echo(terminal_text("  " + "  ".join(word for word in words if word)))
-    for sentence in facts.get("unread", ()):
-        click.echo(terminal_text(f"  not read: {sentence}"), err=True)
+
+
+def _show_tables(name: str, facts: dict[str, Any]) -> None:
+    """The same as tables."""
+    print_rows(
+        ("PCI", "Driver", "Board", "Firmware", "Slot", "Link"),
+        [
+            (
+                adapter["pci"],
+                adapter["driver"] or "no driver",
+                adapter["board"],
+                adapter["firmware"],
+                adapter["slot"],
+                f"{adapter['link']['speed']} x{adapter['link']['width']}" if adapter["link"]["width"] else "",
+            )
+            for adapter in facts["adapters"]
+        ],
+        title=f"{name}: kernel {facts['kernel']['release']}, boot {facts['boot_id']}",
+    )
+    print_rows(
+        ("Drive", "Adapter", "WWN or serial", "Model", "Revision"),
+        [
+            (drive["node"], drive["adapter"], drive["wwn"] or drive["serial"], drive["model"], drive["revision"])
+            for drive in facts["drives"]
+        ],
+        title=f"Drives of {name}",
+    )
+    print_rows(
+        ("Volume", "Kind", "Level", "State"),
+        [(volume["name"], volume["kind"], volume.get("level"), volume["state"]) for volume in facts["volumes"]],
+        title=f"Volumes of {name}",
+    )

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from storqual.cli.options import as_json, print_json
+from storqual.cli.tables import print_pairs, print_rows
 from storqual.text_safety import terminal_text
 
 __all__ = ["history_command"]
@@ -46,24 +47,57 @@ def history_command(runs: Path, bench: str | None, extract: Path | None, as_json
     if as_json:
         print_json(answer)
     else:
-        for line in _lines(answer):
-            click.echo(terminal_text(line))
+        _show(answer)
 
 
-def _lines(answer: dict[str, Any]) -> list[str]:
-    """The answer for a person."""
-    lines = [f"{run['outcome']:<13}{run['run']}  {_drops(run)}" for run in answer["runs"]]
-    lines += [f"{'':<13}{run['run']}: {run['suspect']}" for run in answer["runs"] if run["suspect"]]
-    benches = sorted({entry["bench"] for entry in answer["noise"]})
-    for bench in benches:
-        known = ([e["sd_pair"], e["sd_session"]] for e in answer["noise"] if e["bench"] == bench)
+def _show(answer: Mapping[str, Any]) -> None:
+    """The answer for a person: runs, the control chart of each bench, how much its points spread."""
+    if not answer["runs"]:
+        click.echo("no judged run was found")
+    print_rows(
+        ("Outcome", "Run", "Drops"),
+        [(run["outcome"], run["run"], _drops(run)) for run in answer["runs"]],
+        title="Runs",
+    )
+    for run in answer["runs"]:
+        if run["suspect"]:
+            click.echo(terminal_text(f"suspect  {run['run']}: {run['suspect']}"))
+    print_rows(
+        ("What", "Bench", "Reference", "Run", "IOPS", "Limits", "State"),
+        [
+            ("chart", one["bench"], one["drive"], one["run"], f"{one['iops']:.0f}", _limits(one), _state(one))
+            for one in answer["control_chart"]
+        ],
+        title="Control chart of golden references",
+        numbers=("IOPS",),
+    )
+    print_rows(
+        ("What", "Bench", "Points and metrics", "Middle spread"),
+        list(_spreads(answer["noise"])),
+        title="Noise of a launch or session, as a share of its value",
+        numbers=("Points and metrics", "Middle spread"),
+    )
+    print_pairs([("not read", problem) for problem in answer["index"]["problems"]])
+
+
+def _limits(point: Mapping[str, Any]) -> str:
+    """The control limits, in IOPS."""
+    return "" if point["low"] is None or point["high"] is None else f"{point['low']:.0f} to {point['high']:.0f}"
+
+
+def _state(point: Mapping[str, Any]) -> str:
+    """Whether the bench was in control when that campaign ran."""
+    if point["low"] is None:
+        return "too few campaigns before it"
+    return "OUT OF CONTROL" if point["suspect"] else "in control"
+
+
+def _spreads(noise: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, int, str]]:
+    """For each bench how many points and metrics are known, and the spread of the one in the middle."""
+    for bench in sorted({entry["bench"] for entry in noise}):
+        known = ([e["sd_pair"], e["sd_session"]] for e in noise if e["bench"] == bench)
         spreads = sorted(next(sd for sd in pair if sd is not None) for pair in known)
-        middle = spreads[len(spreads) // 2]
-        lines.append(
-            f"noise        {bench}: {len(spreads)} points and metrics, spread in the middle {100 * middle:.2f} %"
-        )
-    lines += [f"not read     {problem}" for problem in answer["index"]["problems"]]
-    return lines or ["no judged run was found"]
+        yield "noise", bench, len(spreads), f"{100 * spreads[len(spreads) // 2]:.2f} %"
 
 
 def _drops(run: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.tables import print_rows
 from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
@@ -68,12 +69,14 @@ def judge_command(
 
 
 def _print_many(done: Sequence[Rejudged]) -> None:
-    """A line for each run, and below it what fails now and did not before."""
+    """A row for each run; below them what fails now and did not before, and what cannot be judged."""
+    print_rows(
+        ("Before", "", "Now", "Run", "Candidate"),
+        [(one.before or "not judged", "->", one.now or "cannot be judged", one.run, one.candidate) for one in done],
+    )
     for one in done:
-        became = f"{one.before or 'not judged'} -> {one.now or 'cannot be judged'}"
-        click.echo(terminal_text(f"{became:<30}{one.run}  {one.candidate}"))
         for line in one.turned or ((one.problem,) if one.problem else ()):
-            click.echo(terminal_text(f"    {line}"))
+            click.echo(terminal_text(f"{one.run}: {line}"))
     failing = sorted({one.candidate for one in done if one.turned})
     click.echo(terminal_text(f"would now fail: {', '.join(failing) or 'none'}"))
 

@@ -53,7 +53,7 @@ def robot_command(
     from storqual.store import append_check
 
     if (run is None) == (not inventories):
-        raise BadInputError(["storqual robot: found neither or both of --run and -i, expected one of them"])
+        raise BadInputError(["found neither or both of --run and -i, expected one of them"])
     files = suite_files(suites)
     judged = run is not None and (run / "verdict.json").is_file()
     if judged and output is None:

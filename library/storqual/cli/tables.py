@@ -4,26 +4,42 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 
+from storqual.outcome_colours import OUTCOME_COLOURS
 from storqual.text_safety import terminal_text
 
-__all__ = ["print_pairs", "print_rows"]
+__all__ = ["on_terminal", "print_pairs", "print_rows"]
 
 
-def print_rows(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print `rows`; `heads` are shown on a terminal only. Texts of devices are made safe and never read as markup."""
+def on_terminal() -> bool:
+    """Whether a person reads standard output."""
+    return sys.stdout.isatty()
+
+
+def print_rows(
+    heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "", numbers: Collection[str] = ()
+) -> None:
+    """Print `rows`; `title` and `heads` are shown on a terminal only, columns named in `numbers` end at the right.
+
+    Texts of devices are made safe and never read as markup; a cell that is an outcome has the outcome's colour.
+    """
     cells = [[terminal_text("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         return
-    if sys.stdout.isatty():
-        _print_table(heads, cells)
+    if on_terminal():
+        _print_table(terminal_text(title), heads, cells, numbers)
         return
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
     for row in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        click.echo(
+            "  ".join(
+                cell.rjust(width) if head in numbers else cell.ljust(width)
+                for cell, width, head in zip(row, widths, heads, strict=True)
+            ).rstrip()
+        )
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
@@ -33,16 +49,22 @@ def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
         click.echo(f"{terminal_text(name).ljust(width)}  {terminal_text(str(value))}".rstrip())
 
 
-def _print_table(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _print_table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Collection[str]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=Text(title) if title else None,
+        title_justify="left",
+        title_style="bold",
+    )
     for head in heads:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", justify="right" if head in numbers else "left")
     for row in cells:
         # Text, not str: a drive called "[bold]" must stay that
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell, style=OUTCOME_COLOURS.get(cell, "")) for cell in row))
     Console(highlight=False).print(table)

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from storqual.outcome_colours import OUTCOME_COLOURS
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.measures import measure
 from storqual.report.rows import Row, read_rows
@@ -28,14 +29,6 @@ __all__ = ["print_summary"]
 
 _MOST_ROWS = 40
 _REASON = 44
-_COLOURS = {
-    "PASS": "green",
-    "MARGINAL": "yellow",
-    "FAIL": "bold red",
-    "INCONCLUSIVE": "magenta",
-    "ERROR": "bold magenta",
-    "SKIPPED": "dim",
-}
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
 
@@ -153,7 +146,7 @@ def _print_rich(
     for line in [*left, *ending]:
         told = Text(line)
         if line.startswith(f"{word}:"):
-            told.stylize(_COLOURS.get(word, "bold"), 0, len(word))
+            told.stylize(OUTCOME_COLOURS.get(word, "bold"), 0, len(word))
         console.print(told, soft_wrap=True)
 
 
@@ -171,7 +164,7 @@ def _table(rows: Sequence[Row]) -> Table:
     for row in rows:
         word, *others = _cells(row)
         others[4] = others[4].removeprefix("margin ")
-        style = _COLOURS.get(row.outcome, "bold") if row.required else "dim"
+        style = OUTCOME_COLOURS.get(row.outcome, "bold") if row.required else "dim"
         # Text, not str: a drive called "[bold]" must stay that
         table.add_row(Text(f"{outcome(row.outcome).symbol} {word}", style=style), *(Text(text) for text in others))
     return table

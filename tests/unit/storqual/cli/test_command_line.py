@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -14,10 +15,13 @@ from pathlib import Path
 import click
 import pytest
 
+from storqual.ask_benches import Answers
 from storqual.cli import main, storqual
+from storqual_core.bench_facts import read_facts
+from tests.bench_tree import STATE, BenchTree
 from tests.signing import make_person, write_keys
 from tests.unit.storqual.report.hostile import PAYLOADS, infect
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.unit.storqual.report.runs import QUICK, judged, points_of
 
 COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
 
@@ -64,6 +68,7 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
         (["plan", "--sed", "1"], "storqual plan: No such option"),
         (["judge", "--as-of", "soon", "."], "storqual judge: Invalid value for '--as-of'"),
         (["judge", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
+        (["events", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
         (["plan"], "storqual: -i/--inventory is needed"),
         (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
     ],
@@ -109,6 +114,31 @@ def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     said = re.sub("\x1b\\[[0-9;]*m", "", out) if terminal else out
     assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", said + err)
     assert "\x1b[31m" not in out
+
+
+@pytest.mark.parametrize("name", ["history", "compare", "facts"])
+def test_on_a_terminal_tables_have_heads_and_in_a_pipe_there_are_none(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same texts; heads are for people, aligned words for `grep` and `awk`."""
+    run = judged(tmp_path / "runs", points=points_of(["rand_read"], drives=[1], depths=[1]), noise=0.002)
+    arguments = {"history": [str(run.parent)], "compare": [str(run), "--arm", "both"], "facts": ["--host", "b1"]}
+    tree = BenchTree(tmp_path / "tree").adapter().scsi("sda")
+    facts = json.loads(json.dumps(read_facts(tree.machine, state_dir=STATE)))
+    monkeypatch.setattr("storqual.cli.facts._read", lambda *_, **__: Answers({"b1": facts}, {}))
+    heads = {"history": "Outcome", "compare": "Leads", "facts": "Driver"}
+    said = {}
+    monkeypatch.setenv("COLUMNS", "200")
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
+        with pytest.raises(SystemExit) as ended:
+            main([name, *arguments[name]])
+        assert ended.value.code == 0
+        said[terminal] = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
+    assert heads[name] in said[True]
+    assert heads[name] not in said[False]
+    shared = {"history": run.name, "compare": "compared: ", "facts": facts["adapters"][0]["pci"]}[name]
+    assert all(shared in text for text in said.values())
 
 
 def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
