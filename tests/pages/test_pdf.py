@@ -17,6 +17,8 @@ from storqual.report.pdf import write_pdf
 from storqual.signoff.manifest import dump_manifest, list_files
 from storqual.store import sha256_of
 from storqual_core.errors import StorqualError
+from tests.unit.storqual.report.hostile import PAYLOADS, infect
+from tests.unit.storqual.report.runs import QUICK, judged
 
 pytestmark = pytest.mark.pages
 
@@ -66,3 +68,17 @@ def _inflated(data: bytes) -> list[bytes]:
         except zlib.error:
             continue
     return found
+
+
+def test_a_pdf_of_hostile_strings_does_nothing(tmp_path: Path) -> None:
+    """No action, no script, no file inside, and no address that leads out; the drop's name is its title's text."""
+    run = judged(tmp_path / "runs", points=QUICK[:1], noise=0.002, effect={"sym": -0.1})
+    infect(run, [payload for payload in PAYLOADS if payload.startswith(("<a", "<s", "<o", "javascript:", "data:"))])
+    page = build_report(run)
+    target = tmp_path / "report.pdf"
+    write_pdf(page, "0" * 64, target)
+    data = target.read_bytes()
+    inside = data + b"".join(_inflated(data))
+    acts = rb"/(?:JavaScript|JS|Launch|SubmitForm|ImportData|EmbeddedFile|RichMedia|AA|URI|GoToR|OpenAction)\b"
+    assert re.findall(acts, inside) == []
+    assert b"alert" in inside or "alert".encode("utf-16-be") in inside
