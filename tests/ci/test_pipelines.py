@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,61 @@ def test_what_a_pipeline_runs_ends_with_the_worst_code(
     assert [call[call.index("--candidate") + 1] for call in asked] == sorted(drops)
     assert all(call[call.index("--baseline") + 1] == "stable" for call in asked)
     assert sum(call.startswith("export") for call in calls) == len(drops)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_the_commands_of_a_pipeline_are_clean_shell(name: str) -> None:
+    """They stand in YAML and Groovy, where the linter of the scripts does not look."""
+    _, commands, _ = PIPELINES[name]()
+    script = "".join(f"{command}\n" for command in commands)
+    checked = subprocess.run(
+        ["shellcheck", "--shell=bash", "-"], input=script, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("schema", "file", "wrong"),
+    [
+        ("vendor.github-workflows", "github.yml", ("runs-on:", "run-on:")),
+        ("vendor.gitlab-ci", "gitlab-ci.yml", ("when: always", "when: whenever")),
+    ],
+)
+def test_a_pipeline_is_what_its_system_publishes_as_valid(
+    schema: str, file: str, wrong: tuple[str, str], tmp_path: Path
+) -> None:
+    """By the service's own schema, which refuses it with one word spelt wrong."""
+    text = (CI / file).read_text(encoding="utf-8")
+    assert text.count(wrong[0]) == 1
+    (tmp_path / file).write_text(text.replace(*wrong), encoding="utf-8")
+    argv = [sys.executable, "-m", "check_jsonschema", "--quiet", "--builtin-schema", schema]
+    codes = [subprocess.run([*argv, str(folder / file)], check=False).returncode for folder in (CI, tmp_path)]
+    assert codes == [0, 1]
+
+
+def test_a_drop_of_files_is_qualified_by_the_command_itself(checkout: Path) -> None:
+    """No stand-in: what a pipeline runs makes a run with a verdict, and its annotations, and ends with its code."""
+    local = checkout / "inventories" / "local"
+    shutil.copytree(REPOSITORY / "inventories" / "local", local)
+    (checkout / ".gitignore").write_text(".cache/\nruns/\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "files")
+    git(checkout, "update-ref", "refs/remotes/origin/main", "HEAD")
+    (local / "drops" / "next.yml").write_text("name: next\ndescription: This machine once more.\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "a drop")
+    _, commands, variables = gitlab()
+    wanted = {"STORQUAL": str(Path(sys.executable).parent / "storqual"), "STORQUAL_BASELINE": "baseline"}
+    wanted |= {"STORQUAL_SUITE": str(REPOSITORY / "tests/main_job/tiny.suite.yml"), "STORQUAL_PROFILE": "quick"}
+    code, _, output = run_step(checkout, commands[-1], **(variables | wanted))
+    (run,) = (checkout / "runs").iterdir()
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    assert code == verdict["exit_code"], output
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["arms"]["candidate"]["drop"] == "next"
+    assert f"next on local: exit code {code}" in output
+    notes = json.loads((checkout / "code-quality-local-next.json").read_text(encoding="utf-8"))
+    assert bool(notes) == (verdict["outcome"] != "PASS")
+    assert {note["location"]["path"] for note in notes} <= {"inventories/local/drops/next.yml"}
 
 
 def test_the_drop_in_the_field_is_not_qualified_against_itself(checkout: Path) -> None:
