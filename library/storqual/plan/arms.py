@@ -92,10 +92,12 @@ def _step(drive: str, name: str, value: object) -> dict[str, Any]:
         read = ["sh", "-c", 'printf "[%s]" "$(cat "$1")"', "storqual", path]
         return {"argv": write, "read_back": read, "expect": f"[{value}]"}
     node = f"{{drive:{drive}}}"
+    # `=1`: the current value alone; without it, sdparm ends with status 5 where a drive keeps no saved pages
+    read = ["sh", "-c", 'printf "[%s]" $(sdparm --quiet --get="$1=1" "$2")', "storqual", name, node]
     return {
         "argv": ["sdparm", f"--set={name}={value}", node],
-        "read_back": ["sdparm", f"--get={name}", node],
-        "expect": f"{name} {value} [cha",
+        "read_back": read,
+        "expect": f"[{name}][{value}]",
     }
 
 

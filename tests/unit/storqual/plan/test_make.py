@@ -165,6 +165,18 @@ def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataOb
             assert all(found == WANTED[launch["arm"]] for found in drives.values())
 
 
+def test_a_mode_page_field_is_read_back_as_its_current_value_alone(tmp_path: Path) -> None:
+    """A drive that keeps no saved pages refuses a question that includes them, and 1 is not 16."""
+    arms = ({"drive": {"WCE": 1}}, {"drive": {"WCE": 0}})
+    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
+    (step, *_) = block["launches"][0]["switch"]
+    value = step["argv"][1].rpartition("=")[2]
+    assert step["argv"][:2] == ["sdparm", f"--set=WCE={value}"]
+    assert step["read_back"][:2] == ["sh", "-c"]
+    assert 'sdparm --quiet --get="$1=1" "$2"' in step["read_back"][2]
+    assert step["expect"] == f"[WCE][{value}]"
+
+
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
     """The block file is a contract of two programs."""
     for drops in ((KERNEL, OTHER), INSTANT, ({}, {})):
