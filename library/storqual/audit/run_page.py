@@ -17,7 +17,7 @@ from storqual.audit.printed import Printed
 __all__ = ["page_claims"]
 
 _ROW = re.compile(r"c(\d+)")
-_NUMBER = re.compile(r"[+\-]?\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"[+\-]?\d[\d,]*(?:\.\d+)?(?:e[+\-]?\d+)?")
 _EXIT_CODE = re.compile(r"Exit code (\d+)")
 _DRAWN = 5
 """Cells with numbers in a row that has a shift: reference, candidate, shift and interval, margin, counts."""

@@ -19,6 +19,8 @@ from storqual.statistics.noise import LAUNCH_FLOOR
 __all__ = ["judge_against_peers"]
 
 CI_SIDE = 0.025
+_TELLS_NOTHING = math.log(100.0)
+"""An interval that reaches a hundredfold to either side is none: two launches and much noise."""
 
 
 def judge_against_peers(question: Question, metric: Metric) -> Judged:
@@ -53,6 +55,9 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
         outcome = "PASS"
     elif shift + one_sided < limits.indifference:
         outcome = "FAIL"
+    if reach > _TELLS_NOTHING and outcome == "INCONCLUSIVE":
+        why = f"{len(ratios)} {unit}s of {metric.label} differ by too much to tell an interval"
+        return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(
         outcome,

@@ -174,6 +174,18 @@ def test_a_real_run_is_consistent_with_its_samples_and_its_page(judged: Path) ->
     assert {"run.page.worst", "run.page.best", "run.page.measured", "run.page.planned"} <= ids
 
 
+def test_an_interval_of_next_to_no_data_is_read_back_from_the_page(judged: Path, tmp_path: Path) -> None:
+    """Two launches of much noise reach to any power of ten, which the page writes as one."""
+    run = shutil.copytree(judged, tmp_path / judged.name)
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    verdict["criteria"][0]["ci95_percent"] = [-642562222200069.4, 99.9999]
+    (run / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    build_report(run)
+    page = {claim.id: claim for claim in audit([run]) if claim.id.startswith("run.page.criterion_0.")}
+    assert page["run.page.criterion_0.low"].text == "the page's low, -6.43e+14 %"
+    assert {claim.status for claim in page.values()} == {Status.CONSISTENT}
+
+
 TAMPERING = {
     "the worst shift on the page": ("report.html", r"<b>\u2212[\d.]+", "<b>\u22122.1", "page.worst"),
     "the points measured on the page": ("report.html", r"<b>8 of 8", "<b>7 of 8", "page.measured"),

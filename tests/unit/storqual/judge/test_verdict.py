@@ -250,6 +250,23 @@ def test_an_adapter_is_compared_with_its_peers(tmp_path: Path) -> None:
     assert {entry["outcome"] for entry in found if entry["adapter"] != "sym"} == {"PASS"}
 
 
+def test_peers_of_wild_launches_have_no_interval(tmp_path: Path) -> None:
+    """One that would reach a hundredfold to either side is not printed; the outcome says what is lacking."""
+    suite = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
+    path = make_run(tmp_path, suite=suite, adapters=("sym", "mpt"), sessions=4, **QUIET)
+    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    first = next(line["session"] for line in lines if line["arm"] == "candidate")
+    for line in lines:
+        for name in ("read_ios", "write_ios"):
+            if line["adapter"] == "sym" and line["session"] == first and name in line["primitives"]:
+                line["primitives"][name] *= 1000
+    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
+    wild = [entry for entry in found if "too much" in entry["reason"]]
+    assert wild
+    assert {(entry["outcome"], entry["ci95_percent"]) for entry in wild} == {("INCONCLUSIVE", None)}
+
+
 def test_counts_have_their_own_rule(tmp_path: Path) -> None:
     """No errors in either arm is a pass, though nothing can be divided."""
     suite = suite_with("{metric: iops}", "{metric: io_errors_per_tb, margin: 10%}")
