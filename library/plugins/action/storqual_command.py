@@ -41,7 +41,9 @@ class ActionModule(ActionBase):
             timeout=_LIMIT_S,
             check=False,
         )
+        # what could not do its work may end with a code of the answers, too, but says nothing on its output
         answered = ended.returncode in self._task.args.get("answers", [0])
+        answered = answered and (ended.returncode == 0 or bool(ended.stdout.strip()))
         result["changed"] = writes and answered
         if not answered:
             nothing = f"storqual {words[0]} ended with {ended.returncode}"

@@ -132,18 +132,20 @@ class CallbackModule(CallbackBase):
         """The exit code in the verdict that this run wrote; 2 when there is none, or only an old one.
 
         A bench that went out of reach takes its play with it, the publishing task included: the run is published
-        from here then, because a verdict is a function of files.
+        from here then, because a verdict is a function of files. 2, too, when that ends otherwise than the verdict: a
+        report that its own data contradict is none.
         """
         if self._run is None:
             return 2
         verdict = self._run / "verdict.json"
+        ended = None
         if not self._published:
             words = [sys.executable, "-m", "storqual", "publish", str(self._run)]
-            subprocess.run(words, stdout=subprocess.DEVNULL, check=False)
+            ended = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
         if not verdict.is_file() or verdict.stat().st_mtime < self._began - 1:
             return 2
         code = json.loads(verdict.read_text(encoding="utf-8")).get("exit_code")
-        return code if isinstance(code, int) else 2
+        return code if isinstance(code, int) and ended in (None, code) else 2
 
     def _note(self, body: Any) -> None:
         code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_ROLE)

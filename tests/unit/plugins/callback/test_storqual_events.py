@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit code of a judging play: the verdict's, unless what it published contradicts it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.resources import project_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def callback() -> Any:
+    """The plugin as Ansible loads it: from its file."""
+    path = project_root() / "library" / "plugins" / "callback" / "storqual_events.py"
+    spec = importlib.util.spec_from_file_location("storqual_events", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("verdict", "publish", "code"),
+    [(0, 0, 0), (1, 1, 1), (0, 2, 2), (1, 2, 2), (2, 2, 2)],
+    ids=["passed", "failed", "refused-report-of-a-pass", "refused-report-of-a-failure", "could-not"],
+)
+def test_a_play_that_could_not_publish_its_report_could_not_judge(
+    callback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: int, publish: int, code: int
+) -> None:
+    """A verdict alone is no report: nobody can look at what it rests on."""
+    (tmp_path / "verdict.json").write_text(json.dumps({"exit_code": verdict}), encoding="utf-8")
+    ended = SimpleNamespace(returncode=publish)
+    monkeypatch.setattr(callback.subprocess, "run", lambda *_words, **_more: ended)
+    play = callback.CallbackModule()
+    play._run, play._began = tmp_path, time.time() - 5
+    assert play._verdict_code() == code
