@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from .errors import BadInputError
+from .file_system_ask import FileSystemAsk, read_file_system
 from .fio_job import FioAsk, read_ask
 from .load_ask import LoadAsk, read_load
 from .precondition_ask import PreconditionAsk, read_precondition
@@ -19,7 +20,7 @@ __all__ = ["Block", "Launch", "SwitchStep", "parse_block", "read_block_file"]
 SCHEMA = "storqual.block/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
 _TOP = {"schema", "run", "block", "bench", "session", "state_dir", "targets", "idle_s", "precondition", "launches"}
-_LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "load", "switch"}
+_LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "load", "file_system", "switch"}
 _SWITCH = {"argv", "read_back", "expect", "timeout_s"}
 
 
@@ -47,6 +48,12 @@ class Launch:
     fio: FioAsk
     switch: tuple[SwitchStep, ...]
     load: LoadAsk | None = None
+    file_system: FileSystemAsk | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it can change what is on a target."""
+        return self.file_system is not None or not self.fio.reads_only
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Block:
     @property
     def writes(self) -> bool:
         """Whether any launch can change what is on a target."""
-        return self.precondition is not None or any(not launch.fio.reads_only for launch in self.launches)
+        return self.precondition is not None or any(launch.writes for launch in self.launches)
 
 
 def read_block_file(path: Path) -> Block:
@@ -152,6 +159,7 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
         steps = []
     ask = read_ask(entry.get("fio"), f"{inner.where}: fio", reader.problems)
     load = read_load(entry.get("load"), f"{inner.where}: load", reader.problems)
+    system = read_file_system(entry.get("file_system"), f"{inner.where}: file_system", reader.problems)
     switch = tuple(_step(inner.inside(f"switch[{at}]"), step) for at, step in enumerate(steps))
     if ask is None:
         return None
@@ -166,6 +174,7 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
         fio=ask,
         switch=switch,
         load=load,
+        file_system=system,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Mapping
@@ -17,7 +18,20 @@ from .fio_job import FioTarget
 from .kernel_findings import Finding, find_all
 from .kernel_log import KernelLog, Record, texts
 
-__all__ = ["LogReport", "boot_id", "end_of", "now", "report_log", "start_of"]
+__all__ = ["BlockEnd", "LogReport", "boot_id", "end_of", "now", "report_log", "start_of"]
+
+
+@dataclass(frozen=True)
+class BlockEnd:
+    """How a block ended: done, refused (by the guard), stopped (and why) or lost (the bench was reset)."""
+
+    outcome: str
+    message: str
+
+    @property
+    def exit_code(self) -> int:
+        """The bench program's exit status."""
+        return {"done": 0, "lost": 0, "refused": 4}.get(self.outcome, 2)
 
 
 class LogReport:

@@ -8,21 +8,22 @@ bench that was reset in between is another session, so the block ends as lost in
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Callable, Mapping
 
 from . import command
-from .bench_lock import hold_lock
+from .bench_lock import BenchLock, hold_lock
 from .block_file import Block, Launch, SwitchStep
-from .block_lines import boot_id, end_of, now, report_log, start_of
-from .block_targets import Place, Resolver, hold_targets, is_gone, place_of
+from .block_file_systems import file_systems_of
+from .block_lines import BlockEnd, boot_id, end_of, now, report_log, start_of
+from .block_targets import HeldTargets, Place, Resolver, hold_targets, is_gone, place_of
 from .command import Runner
 from .counters import Meter, adapter_vectors, idle_window
 from .disk_write_ledger import Reading, read_disks, reading_of
 from .durable import replace_json
-from .errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from .errors import BadInputError, GuardRefusalError, StorqualError
+from .file_systems import FileSystems
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
 from .fio_result import is_unable
@@ -30,27 +31,16 @@ from .kernel_log import KernelLog
 from .launch_run import Launched, StopRequestedError, empty_folder, run_fio, scratch_folder
 from .load_run import Curve, run_to_cap
 from .open_loop import arrivals
+from .page_cache import read_again
 from .precondition_run import Preconditioner
 from .sample_record import lost_sample, make_sample
 from .spool import Spool
+from .switch_words import carry_out
 
 __all__ = ["BlockEnd", "BlockRunner"]
 
 _LAUNCH_COST_S = 0.5
 _USUAL_STEPS = 10
-
-
-@dataclass(frozen=True)
-class BlockEnd:
-    """How a block ended: done, refused (by the guard), stopped (and why) or lost (the bench was reset)."""
-
-    outcome: str
-    message: str
-
-    @property
-    def exit_code(self) -> int:
-        """The bench program's exit status."""
-        return {"done": 0, "lost": 0, "refused": 4}.get(self.outcome, 2)
 
 
 class BlockRunner:
@@ -82,7 +72,7 @@ class BlockRunner:
             block, meter=self._meter, tell=self._tell, stopping=stopping, runner=runner, program=program
         )
         self._log = KernelLog()
-        self._targets: Mapping[str, FioTarget] = {}
+        self._targets = HeldTargets({})
         self._places: dict[str, Place] = {}
         self._vectors: dict[str, tuple[str, ...]] = {}
         self._gone: dict[str, str] = {}
@@ -103,7 +93,7 @@ class BlockRunner:
             stack.callback(self._meter.close)
             stack.callback(self._log.close)
             block = self._block
-            stack.enter_context(hold_lock(block.state_dir, block.run, "measuring", block=block.block))
+            lock = stack.enter_context(hold_lock(block.state_dir, block.run, "measuring", block=block.block))
             spool = Spool(block.spool)
             stack.callback(spool.close)
             boot = boot_id()
@@ -114,7 +104,7 @@ class BlockRunner:
             if start is not None and start.get("boot_id") != boot:
                 return self._close_as_lost(spool, str(start.get("boot_id")), boot)
             spool.reopen()
-            return self._run_held(spool, boot)
+            return self._run_held(spool, boot, lock)
 
     def _close_as_lost(self, spool: Spool, before: str, boot: str) -> BlockEnd:
         """The bench was reset since the block began: what is spooled stays, the rest belongs to another session."""
@@ -127,7 +117,7 @@ class BlockRunner:
         self._ready()
         return BlockEnd("lost", message)
 
-    def _run_held(self, spool: Spool, boot: str) -> BlockEnd:
+    def _run_held(self, spool: Spool, boot: str, lock: BenchLock) -> BlockEnd:
         """With the lock and the spool: hold the targets, run, and write how it ended."""
         before: Reading | None = None
         try:
@@ -156,7 +146,8 @@ class BlockRunner:
                         self._aim(self._targets)
                         self._before.run(spool, self._targets, self._places, folder)
                     self._watch_idle()
-                    end = self._launches(spool, folder)
+                    with closing(self._file_systems(lock, folder)) as self._systems:
+                        end = self._launches(spool, folder)
         except GuardRefusalError as problem:
             end = BlockEnd("refused", str(problem))
         except StopRequestedError:
@@ -167,6 +158,18 @@ class BlockRunner:
             end = BlockEnd("stopped", str(problem))
         self._finish(spool, end, boot, before)
         return end
+
+    def _file_systems(self, lock: BenchLock, folder: Path) -> FileSystems:
+        return file_systems_of(
+            self._block,
+            self._targets,
+            self._places,
+            lock,
+            folder,
+            stopping=self._stopping,
+            runner=self._runner,
+            program=self._program,
+        )
 
     def _finish(self, spool: Spool, end: BlockEnd, boot: str, before: Reading | None) -> None:
         """The kernel's last words and the last line."""
@@ -250,28 +253,17 @@ class BlockRunner:
         return BlockEnd("done", "; ".join(f"drive {name} {why}" for name, why in self._gone.items()))
 
     def _switch(self, steps: list[SwitchStep]) -> None:
-        """Set what the launch needs and read it back. Raises ToolError: nothing is measured under a wrong name."""
+        """Set what the launch needs; the time it takes is not the launch's."""
         began = time.monotonic_ns()
-        for step in steps:
-            self._runner(self._filled(step.argv), timeout=step.timeout_s).expect()
-            if step.read_back:
-                said = self._runner(self._filled(step.read_back), timeout=step.timeout_s).expect()
-                if " ".join(step.expect.split()) not in " ".join(said.stdout.split()):
-                    raise ToolError(f"`{said.line}` says {said.stdout.strip()[:200]!r}, expected {step.expect!r}")
+        carry_out(steps, self._targets, self._places, self._runner)
         self._excluded_ns += time.monotonic_ns() - began
 
-    def _filled(self, words: tuple[str, ...]) -> list[str]:
-        """Words with each `{drive:<id>}` as the drive's node and `{name:<id>}` as its kernel name."""
-        filled = list(words)
-        for drive, target in self._targets.items():
-            device = self._places[drive].device
-            for mark, value in ((f"{{drive:{drive}}}", target.node), (f"{{name:{drive}}}", device and device.name)):
-                if value:
-                    filled = [word.replace(mark, value) for word in filled]
-        left = [word for word in filled if "{drive:" in word or "{name:" in word]
-        if left:
-            raise ToolError(f"a switch is about a drive that is no target of this block: {left[0]}")
-        return filled
+    def _aimed(self, launch: Launch) -> tuple[list[FioTarget], list[str]]:
+        """What fio is pointed at, on a file system made for it where the launch asks for one, and notes on that."""
+        began = time.monotonic_ns()
+        found = self._systems.aim(launch.drives, launch.file_system)
+        self._excluded_ns += time.monotonic_ns() - began
+        return found
 
     def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
         """Run one launch and spool its sample; the reason to stop the block, or nothing."""
@@ -285,14 +277,15 @@ class BlockRunner:
         seed = launch.fio.seed or launch_seed(self._block.run, launch.point, launch.n)
         self._log.mark(f"launch {name} begins")
         curve: Curve | None = None
+        targets, made = self._aimed(launch)
         try:
             if launch.load is not None:
                 curve = run_to_cap(
-                    launch.load, launch.fio, lambda ask: self._fio(launch, ask, seed, folder, position)
+                    launch.load, launch.fio, lambda ask: self._fio(launch, ask, targets, seed, folder, position)
                 )
                 launched, notes = curve.chosen, curve.notes
             else:
-                launched, notes = self._fio(launch, launch.fio, seed, folder, position)
+                launched, notes = self._fio(launch, launch.fio, targets, seed, folder, position)
         except FioStuckError as problem:
             sample = lost_sample(self._block, launch, start=start, reason=str(problem))
             said = report_log(self._log, launch, start)
@@ -314,15 +307,17 @@ class BlockRunner:
             seed=seed,
             status=status,
             reason=reason,
-            suspect=[*said.doubts, *kept_back],
-            notes=notes,
+            suspect=[*said.doubts, *kept_back, *read_again(launch.fio, targets, launched.result)],
+            notes=[*made, *notes],
             extra={"overhead_ns": overhead_ns, **self._idle, **arrived, **(curve.primitives() if curve else {})},
             beside=curve.texts() if curve else (),
         )
         spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
 
-    def _fio(self, launch: Launch, ask: FioAsk, seed: int, folder: Path, position: int) -> tuple[Launched, list[str]]:
+    def _fio(
+        self, launch: Launch, ask: FioAsk, targets: list[FioTarget], seed: int, folder: Path, position: int
+    ) -> tuple[Launched, list[str]]:
         """Run fio; when the target cannot do what was asked, what the plan declared instead, and say so."""
         variants = ask.variants
         number = self._variant.get(variants, 0)
@@ -335,7 +330,7 @@ class BlockRunner:
             empty_folder(folder)
             launched = run_fio(
                 ask.using(variants[number]),
-                [self._targets[drive] for drive in launch.drives],
+                targets,
                 seed=seed,
                 folder=folder,
                 meter=self._meter,

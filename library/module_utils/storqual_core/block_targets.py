@@ -7,7 +7,7 @@ import stat
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, ContextManager, Iterator, Mapping
+from typing import Callable, ContextManager, Dict, Iterator, Mapping
 
 from . import guard
 from .block_file import Block
@@ -19,10 +19,19 @@ from .machine import Machine
 from .private_nodes import private_nodes
 from .sysfs import pci_address, read_drives
 
-__all__ = ["Place", "Resolver", "hold_for_format", "hold_targets", "is_gone", "place_of"]
+__all__ = ["HeldTargets", "Place", "Resolver", "hold_for_format", "hold_targets", "is_gone", "place_of"]
 
-Resolver = Callable[[Block], ContextManager[Mapping[str, FioTarget]]]
-"""Gives fio's targets by drive id while its context lasts; raises GuardRefusalError before anything is touched."""
+
+class HeldTargets(Dict[str, FioTarget]):
+    """fio's targets by drive id, and the guard's hold on them (None where nothing can be let go and taken again)."""
+
+    def __init__(self, targets: Mapping[str, FioTarget], hold: guard.Hold | None = None) -> None:
+        super().__init__(targets)
+        self.hold = hold
+
+
+Resolver = Callable[[Block], ContextManager[HeldTargets]]
+"""Gives fio's targets while its context lasts; raises GuardRefusalError before anything is touched."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Place:
 
 
 @contextmanager
-def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
+def hold_targets(block: Block) -> Iterator[HeldTargets]:
     """The guard's hold over all targets of the block. Raises GuardRefusalError, BadInputError.
 
     Members of a volume are told beside it, so that their settings can be switched; no launch is pointed at them.
@@ -59,7 +68,7 @@ def hold_targets(block: Block) -> Iterator[Mapping[str, FioTarget]]:
             for name, window in windows.items()
         }
         targets.update({name: FioTarget(name, held.member(name)) for name in sorted(members)})
-        yield targets
+        yield HeldTargets(targets, held)
 
 
 @contextmanager

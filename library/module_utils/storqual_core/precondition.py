@@ -37,7 +37,10 @@ def fill(
     argv = [program, "--output-format=json", "--eta=never", "--name=global", "--rw=write", f"--bs={ask.bs}"]
     files = any(target.is_file for target in targets.values())
     # a file may lie where neither direct nor asynchronous I/O is possible
-    argv += ["--ioengine=psync", "--direct=0"] if files else ["--ioengine=libaio", "--direct=1", "--iodepth=32"]
+    if files:
+        argv += ["--ioengine=psync", "--direct=0", "--end_fsync=1"]
+    else:
+        argv += ["--ioengine=libaio", "--direct=1", "--iodepth=32"]
     argv += ["--thread=1", f"--loops={ask.times}"]
     argv += ["--disk_util=0", "--fallocate=none", "--allow_file_create=0", "--refill_buffers=1"]
     for number, target in enumerate(targets.values()):

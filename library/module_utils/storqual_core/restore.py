@@ -24,6 +24,8 @@ from .errors import BadInputError, GuardRefusalError, StorqualError
 from .firmware_restore import put_firmware_back
 from .guard_claims import read_claims
 from .kernel_boot import System, restore_boot, saved_boot
+from .kernel_parts import MEMORY as FILE_SYSTEM
+from .kernel_parts import restore_part
 from .machine import Machine
 from .provision_drives import LOCK_WAIT_S, Access
 from .provision_firmware import Step
@@ -49,6 +51,7 @@ class Memory:
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)
     saved_pages: dict[str, dict[str, Any]] = field(default_factory=dict)
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)
+    file_systems: set[str] = field(default_factory=set)
     boot: dict[str, Any] = field(default_factory=dict)
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     firmware: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +89,8 @@ def read_memory(values: Mapping[str, Any]) -> Memory:
         section, _, name = setting.partition(".")
         if setting == "claim":
             memory.claims[owner] = value
+        elif setting == FILE_SYSTEM and owner:
+            memory.file_systems.add(owner)
         elif section == "drive" and name in QUEUE_NAMES:
             memory.queues.setdefault(owner, {})[name] = value
         elif section == "drive" and name.endswith(_SAVED_PAGE):
@@ -330,4 +335,8 @@ def _put_back(
         report.read_back.update(
             {f"{entry.name}{suffix}@{entry.drive}": entry.read_back for entry in outcome.settings}
         )
+    for drive in sorted(memory.file_systems & targets.keys()):
+        record = restore_part(tools.runner, tools.machine or Machine(), drive, targets[drive].node, check=check)
+        report.settings.append(record)
+        report.read_back[f"{FILE_SYSTEM}@{drive}"] = record.read_back
     report.read_back.update({f"claim@{drive}": memory.claims.get(drive) for drive in targets})

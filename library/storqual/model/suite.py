@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
 
-from storqual.model.fields import Duration, ManyOf, Name, Percent, Text
+from storqual.model.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.model.load import Load
 from storqual.model.precondition import Precondition
 from storqual.model.shape import Shape
@@ -247,6 +247,7 @@ class Profile(Shape):
     noise: Percent | None = Field(default=None, description="expected spread of one launch, from history or a trial")
     precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
     budget: Duration | None = None
+    file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
     block: Duration = Field(default=600.0, gt=0, description="the longest block")
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
 

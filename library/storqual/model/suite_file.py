@@ -103,11 +103,6 @@ def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
             option, _, rest = told.removeprefix("options.").partition(": found ")
             found, _, expected = rest.partition(", expected ")
             yield document.problem((*place, "options", option), f"fio option {option} {found} in {name}", expected)
-        for target in workload.factors.get("target", (workload.target or "raw",)):
-            if target not in ("raw", "volume"):
-                at = (*place, "factors", "target") if "target" in workload.factors else (*place, "target")
-                known = "raw, or volume (file systems are not measured yet)"
-                yield document.problem(at, f"target {target} in {name}", known)
 
 
 def _option_problems(workload: Parameters) -> list[str]:

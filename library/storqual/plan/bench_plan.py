@@ -25,8 +25,9 @@ from storqual.plan.budget import (
     first_part,
     session_seconds,
 )
+from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, Cell, cells, drives_for, shortage, team
+from storqual.plan.points import TOGETHER, cells, drives_for, shortage, team
 from storqual.plan.precondition import precondition_seconds, with_precondition
 from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
@@ -130,16 +131,15 @@ def choose_cells(
         for alias in under_test
         for cell in cells(suite, _varied(suite))
     ]
-    reasons = [
-        (placed, _unfit(bench, placed.cell) or _shortage(bench, placed, layouts[placed.adapter])) for placed in every
-    ]
+    unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
+    reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
     count = _cell_count(profile, len(under_test))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
     order = {placed: number for number, placed in enumerate(able)}
-    unfit = tuple((placed, reason) for placed, reason in reasons if _unfit(bench, placed.cell))
+    unfit = tuple((placed, reason) for placed, reason in unable.items() if reason)
     return Choice(tuple(sorted(chosen, key=order.__getitem__)), unfit, tuple(unseen_levels(able, chosen)))
 
 
@@ -225,6 +225,10 @@ def plan_bench(
         )
         steps = [sum(launch.steps for launch in launched_here) for launched_here in parts]
         took = session_seconds(session.change if sessions[1:] else "none", steps, profile, costs)
+        took += sum(
+            file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
+            for launched_here in parts
+        )
         seconds += took
         measuring += sum(steps) * (profile.ramp + profile.runtime)
     # what is planned here is the first part of what it will take
@@ -258,9 +262,13 @@ def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
     return shortage(team(bench, placed.adapter, placed.cell.pattern), placed.cell.pattern, layout)
 
 
-def _unfit(bench: Bench, cell: Cell) -> str:
-    """Why an emulated bench cannot stand for the hardware that a workload is about; empty when it can."""
-    return f"needs hardware: {cell.hardware_only}" if cell.hardware_only and bench.kind != "hardware" else ""
+def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> str:
+    """Why a bench cannot stand for what a workload is about: an emulation, or drives without room; empty: it can."""
+    cell = placed.cell
+    if cell.hardware_only and bench.kind != "hardware":
+        return f"needs hardware: {cell.hardware_only}"
+    ask = ask_of(cell.pattern, profile)
+    return no_room(bench, drives_for(team(bench, placed.adapter, cell.pattern), cell.pattern, layout), ask)
 
 
 def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:

@@ -11,10 +11,12 @@ from typing import Any
 from storqual.model.inventory import Bench, Drive
 from storqual.model.suite import Profile
 from storqual.plan.arms import switch_steps
+from storqual.plan.file_systems import ask_of, to_block
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import Layout, TargetVolume, volumes_of
+from storqual_core.file_system_ask import KINDS
 
 __all__ = ["BLOCK_SCHEMA", "LOCAL_FALLBACK", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
 
@@ -55,8 +57,9 @@ def order_launches(
     """All launches of a session. The order of the points is drawn from `seed` and the session's id.
 
     One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
-    the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. `done` counts earlier
-    launches of an arm, per arm.
+    the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. Points on one file system
+    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `done`
+    counts earlier launches of an arm, per arm.
     """
     source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
     both = len(session.arms) > 1
@@ -70,13 +73,21 @@ def order_launches(
             wanted = dict(combination) | dict(session.slow)
             here = [cell for cell in placed if dict(cell.cell.varied) == wanted]
             source.shuffle(here)
-            for cell in here:
+            # drawn by the shuffle above; what is no file system is one kind
+            kinds = list(dict.fromkeys(_file_system(cell) for cell in here))
+            for cell in sorted(here, key=lambda cell: kinds.index(_file_system(cell))):
                 group = len(launches)
                 launches += [
                     Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
                     for arm in arms
                 ]
     return launches
+
+
+def _file_system(placed: Placed) -> str:
+    """The file system that a point needs on its drives; empty for none."""
+    target = str(placed.cell.pattern.values.get("target"))
+    return target if target in KINDS else ""
 
 
 def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Iterator[list[Launch]]:
@@ -141,6 +152,7 @@ def block_file(
                 "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
                 **_load(launch),
+                **to_block(ask_of(launch.placed.cell.pattern, profile)),
                 "switch": list(steps.values()),
             }
         )

@@ -13,6 +13,7 @@ from storqual.model.suite import Profile
 __all__ = [
     "FIRST_PAIRS",
     "NOTHING_KNOWN",
+    "WRITTEN_BYTES_S",
     "Costs",
     "KnownNoise",
     "costs_of",
@@ -39,6 +40,9 @@ _KINDS: Mapping[str, Mapping[str, float]] = {
     "hardware": {"reboot": 240.0, "reload": 20.0, "rebuild": 120.0, "instant": 2.0, "launch": 0.45, "session": 10.0},
     "local": {"reboot": 0.0, "reload": 0.0, "rebuild": 5.0, "instant": 1.0, "launch": 0.45, "session": 3.0},
 }
+
+WRITTEN_BYTES_S: Mapping[str, float] = {"hardware": 200e6, "virtual": 20e6, "local": 100e6}
+"""What a drive is expected to take in sequential writes."""
 
 _LAUNCH_NOISE = {"virtual": 0.02, "hardware": 0.01, "local": 0.05}
 _SESSION_NOISE = {"virtual": 0.01, "hardware": 0.01, "local": 0.02}

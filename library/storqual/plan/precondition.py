@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from storqual.model.inventory import Bench
 from storqual.model.precondition import Precondition
 from storqual.plan.blocks import LOCAL_FALLBACK
+from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual_core.steady_state import FEWEST_SECONDS
 
 __all__ = ["precondition_seconds", "with_precondition"]
-
-_BYTES_S: Mapping[str, float] = {"hardware": 200e6, "virtual": 20e6, "local": 100e6}
-"""What a drive is expected to take in sequential writes."""
 
 
 def with_precondition(
@@ -32,4 +30,4 @@ def precondition_seconds(bench: Bench, under_test: Sequence[str], ask: Precondit
         return 0.0
     largest = max((drive.size or 0 for alias in under_test for drive in bench.adapters[alias].claimed), default=0)
     capacities = (ask.fill or 0) + (ask.steady.volume if ask.steady else 0.0)
-    return capacities * largest / _BYTES_S[bench.kind] + (2 * FEWEST_SECONDS if ask.steady else 0)
+    return capacities * largest / WRITTEN_BYTES_S[bench.kind] + (2 * FEWEST_SECONDS if ask.steady else 0)

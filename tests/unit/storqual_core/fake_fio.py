@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.block_file import Block, parse_block
+from storqual_core.block_targets import HeldTargets
 from storqual_core.disk_write_ledger import Reading
 from storqual_core.fio_job import FioTarget
 
@@ -120,9 +121,11 @@ class FileTargets:
         self.size = size
 
     @contextmanager
-    def __call__(self, block: Block) -> Iterator[Mapping[str, FioTarget]]:
+    def __call__(self, block: Block) -> Iterator[HeldTargets]:
         """The targets while the block runs."""
-        yield {name: FioTarget(name, str(path), 0, self.size, is_file=True) for name, path in self.paths.items()}
+        yield HeldTargets(
+            {name: FioTarget(name, str(path), 0, self.size, is_file=True) for name, path in self.paths.items()}
+        )
 
 
 def no_disks(**_: object) -> Reading:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.bench_lock import LockedError, hold_lock
+from storqual_core.bench_state import read_saved
 from storqual_core.block_run import BlockEnd, BlockRunner
+from storqual_core.block_targets import HeldTargets
 from storqual_core.command import Completed
 from storqual_core.errors import GuardRefusalError
+from storqual_core.fio_job import FioTarget
 from storqual_core.spool import Spool
 from tests.unit.storqual_core.fake_fio import (
     FileTargets,
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from storqual_core.block_file import Block
-    from storqual_core.fio_job import FioTarget
+    from storqual_core.file_system_ask import FileSystemAsk
 
 
 class Bench:
@@ -168,15 +171,70 @@ def test_a_refusal_of_the_guard_ends_the_block_before_anything_runs(bench: Bench
     """Exit status 4, the guard's own words, no fio."""
 
     @contextmanager
-    def refuse(_: Block) -> Iterator[Mapping[str, FioTarget]]:
+    def refuse(_: Block) -> Iterator[HeldTargets]:
         raise GuardRefusalError(["drive 0x5 is mounted on /data; unmount it"])
-        yield {}
+        yield HeldTargets({})
 
     block = bench.block(launch(0))
     end = bench.run(block, resolve=refuse)
     assert (end.outcome, end.exit_code, end.message) == ("refused", 4, "drive 0x5 is mounted on /data; unmount it")
     assert bench.fio_calls == []
     assert spooled(block, "start") == []
+
+
+class FileSystemsInFolders:
+    """Takes the place of what makes file systems: a folder for each drive, with a file that was written."""
+
+    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bench = bench
+        self.closed = False
+        monkeypatch.setattr("storqual_core.block_file_systems.FileSystems", self.make)
+
+    def make(self, hold: object, targets: object, disks: object, kit: object, **work: Any) -> FileSystemsInFolders:
+        """As the block asks for it."""
+        assert (hold, disks) == (None, {})
+        self.work = work
+        return self
+
+    def aim(self, drives: Sequence[str], ask: FileSystemAsk | None) -> tuple[list[FioTarget], list[str]]:
+        """A file on each drive, or the drive."""
+        if ask is None:
+            return [FioTarget(drive, f"/dev/{drive}") for drive in drives], []
+        files = {drive: FioTarget(drive, f"/fs/{drive}/file", 0, ask.file_bytes, is_file=True) for drive in drives}
+        for drive in drives:
+            self.work["save"](drive)
+        self.work["write_files"](files)
+        return list(files.values()), [f"made {ask.kind}"]
+
+    def close(self) -> None:
+        """All gone."""
+        self.closed = True
+
+
+DRIVE = {"wwn": "0x5000c50000000001", "serial": "S0", "model": "ST336607LW", "size": 1 << 20}
+
+
+def test_a_launch_on_a_file_system_reads_its_file_and_others_read_the_drive(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is written from end to end first; how it was made is in the sample; a restore knows of it."""
+    made = FileSystemsInFolders(bench, monkeypatch)
+    asked = {"kind": "xfs", "file_bytes": 2 << 20}
+    block = bench.block(launch(0, file_system=asked), launch(1), targets={"d0": {"claim": DRIVE}, "d1": {}})
+    assert block.writes
+    assert bench.run(block).outcome == "done"
+    write, on_file, on_drive = bench.fio_calls
+    assert "--rw=write" in write
+    assert "--filename=/fs/d0/file --size=2097152" in write
+    assert "--end_fsync=1" in write
+    assert "--filename=/fs/d0/file --size=2097152" in on_file
+    assert "--readonly" in on_file
+    assert "--filename=/dev/d0" in on_drive
+    assert [sample["notes"] for sample in spooled(block)] == [["made xfs"], []]
+    assert made.closed
+    saved = read_saved(block.state_dir)
+    assert saved is not None
+    assert saved.values == {"claim@d0": {**DRIVE, "wwn": "0x5000c50000000001"}, "file_system@d0": None}
 
 
 def test_two_blocks_never_run_at_once(bench: Bench) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from storqual_core.bench_lock import hold_lock
 from storqual_core.bench_state import read_saved, remember
+from storqual_core.block_stack import partitions
+from storqual_core.drive_access import claim_record, claims_for
 from storqual_core.drive_settings import DriveTarget
 from storqual_core.drive_step import ModePages, Queues
 from storqual_core.errors import BadInputError, GuardRefusalError, StorqualError
@@ -20,7 +22,10 @@ from storqual_core.kernel_boot import System
 from storqual_core.provision_drives import DriveRequest, provision_drives
 from storqual_core.provisioned import PartialError
 from storqual_core.restore import Tools, accept, read_memory, restore, take_up
+from storqual_core.scratch_stamp import AREA
+from tests.bench_tree import BenchTree
 from tests.replay import Call, Replay
+from tests.unit.storqual_core.fake_parts import FakeParts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -299,4 +304,25 @@ def test_firmware_that_is_as_it_was_is_forgotten(tmp_path: Path, sysfs: str, mon
     with_firmware(tmp_path, monkeypatch, FirmwareBack(settings=[{"name": "f"}], read_back={key: FIRMWARE}))
     result = put_back(tmp_path, sysfs, [])
     assert (result["restored"], result["settings"]) == (True, [{"name": "f"}])
+    assert read_saved(tmp_path / "state") is None
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["killed", "done"])
+def test_what_a_block_left_of_a_file_system_goes_with_the_restore(tmp_path: Path, left: bool) -> None:
+    """A block that ended took it away itself; one that was killed did not. Check mode leaves it."""
+    tree = BenchTree(tmp_path / "tree").adapter().scsi("sd0", wwn=WWNS[0], serial="S0")
+    tools = FakeParts(tree)
+    if left:
+        tools.add("sd0", 1, AREA // 512)
+    claim = claim_record(claims_for(ADAPTERS, WWNS[:1])[0])
+    with hold_lock(tmp_path / "state", "r1", "measuring") as lock:
+        remember(lock, {f"claim@{WWNS[0]}": claim, f"file_system@{WWNS[0]}": None})
+    kit = Tools(tools, System(tools), access, machine=tree.machine)
+    restore(str(tmp_path / "state"), kit, check=True)
+    assert partitions(tree.machine, "sd0") == (["sd0p1"] if left else [])
+    result = restore(str(tmp_path / "state"), kit, check=False)
+    assert result["restored"]
+    assert partitions(tree.machine, "sd0") == []
+    (entry,) = result["settings"]
+    assert (entry["name"], entry["before"], entry["read_back"]) == ("file_system", "sd0p1" if left else None, None)
     assert read_saved(tmp_path / "state") is None

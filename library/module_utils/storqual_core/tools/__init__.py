@@ -33,6 +33,7 @@ def _shipped() -> None:
         lspci,
         lsscsi,
         mdadm,
+        mkfs,
         mvcli,
         nvme,
         nvme_firmware,
@@ -48,6 +49,7 @@ def _shipped() -> None:
         ssacli,
         storcli,
         storcli2,
+        util_linux,
     )
 
 

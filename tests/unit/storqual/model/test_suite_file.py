@@ -111,7 +111,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
         ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),
         ("{rw: read, ", "{rw: read, options: {exec_prerun: rm}, ", "found fio option exec_prerun 'rm' in seq_read"),
-        ("{rw: read, ", "{rw: read, target: xfs, ", "found target xfs in seq_read, expected raw"),
+        ("{rw: read, ", "{rw: read, target: zfs, ", "target: one of raw, volume, xfs, ext4"),
         ("profiles:", "vary: {drive.WCF: [0, 1]}\nprofiles:", "found unknown setting 'drive.WCF'"),
         ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "found drive.WCE: 7 is above 1"),
         ("profiles:", "default_profile: quik\nprofiles:", "found no profile 'quik', expected one of quick, full"),

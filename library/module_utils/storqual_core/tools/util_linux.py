@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""util-linux: a part of a disk that only the kernel knows of (addpart, delpart), and mounts."""
+
+from __future__ import annotations
+
+import time
+
+from ..command import Runner
+from ..errors import MissingToolError
+
+__all__ = ["add_part", "delete_part", "mount", "unmount"]
+
+_SECTOR = 512
+_BUSY = "busy"
+_TRY_AGAIN_S = 0.2
+
+
+def add_part(runner: Runner, node: str, number: int, offset: int, size: int) -> None:
+    """Tell the kernel of part `number` of a disk, from byte `offset` on; nothing is written. Raises ToolError."""
+    runner(["addpart", node, str(number), str(offset // _SECTOR), str(size // _SECTOR)]).expect()
+
+
+def delete_part(runner: Runner, node: str, number: int, *, wait_s: float = 20.0) -> None:
+    """Have the kernel forget part `number` of a disk. Raises ToolError.
+
+    udev looks into every new device for a moment, and a part that is open stays: what fails as busy is tried again.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        ended = runner(["delpart", node, str(number)])
+        if ended.rc == 0 or _BUSY not in ended.stderr.lower() or time.monotonic() > deadline:
+            ended.expect()
+            return
+        try:
+            runner(["udevadm", "settle", "--timeout=10"])
+        except MissingToolError:
+            time.sleep(_TRY_AGAIN_S)
+
+
+def mount(runner: Runner, kind: str, node: str, point: str) -> str:
+    """Mount a file system for measuring: reads write no access times; the options. Raises ToolError."""
+    options = "noatime,nodev,nosuid,noexec"
+    runner(["mount", "-t", kind, "-o", options, node, point]).expect()
+    return options
+
+
+def unmount(runner: Runner, point: str) -> None:
+    """Unmount what is mounted there; what is not on the drive yet is written first. Raises ToolError."""
+    runner(["umount", point], timeout=900.0).expect()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files on file systems as targets (`target: xfs` or `ext4`): where they can be, and what making them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from storqual.model.inventory import Bench, Drive
+from storqual.model.suite import Profile
+from storqual.plan.budget import WRITTEN_BYTES_S
+from storqual.plan.points import Pattern
+from storqual_core.file_system_ask import KINDS, FileSystemAsk, part_bytes
+from storqual_core.scratch_stamp import AREA
+
+__all__ = ["ask_of", "file_system_seconds", "no_room", "to_block"]
+
+_MIB = 1 << 20
+_MAKING_S = 8.0
+"""mkfs, mount, unmount, and the guard's look at the drive around each."""
+
+
+def ask_of(pattern: Pattern, profile: Profile) -> FileSystemAsk | None:
+    """The file system that a pattern works on; None when it works on drives or volumes."""
+    kind = str(pattern.values.get("target"))
+    return FileSystemAsk(kind, -(-profile.file // _MIB) * _MIB) if kind in KINDS else None
+
+
+def to_block(ask: FileSystemAsk | None) -> dict[str, Any]:
+    """What a launch of a block file says of it; nothing where there is none."""
+    return {} if ask is None else {"file_system": {"kind": ask.kind, "file_bytes": ask.file_bytes}}
+
+
+def no_room(bench: Bench, drives: Sequence[Drive], ask: FileSystemAsk | None) -> str:
+    """Why these drives cannot carry a file system with its file; empty when they can, or need not."""
+    if ask is None:
+        return ""
+    if bench.kind == "local":
+        return f"{ask.kind} needs a drive, and the targets of this bench are files"
+    size = part_bytes(ask.file_bytes)
+    for drive in drives:
+        if drive.size is None or drive.size < size + 2 * AREA:
+            return (
+                f"{ask.kind} with a file of {ask.file_bytes // _MIB} MiB takes {size // _MIB} MiB of drive {drive.id}"
+            )
+    return ""
+
+
+def file_system_seconds(bench: Bench, asks: Iterable[FileSystemAsk | None]) -> float:
+    """Expected seconds of a block that makes each of these file systems once, on all of a launch's drives at once."""
+    return sum(_MAKING_S + ask.file_bytes / WRITTEN_BYTES_S[bench.kind] for ask in {*asks} if ask is not None)

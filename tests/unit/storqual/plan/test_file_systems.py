@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files on file systems in the plan: what the bench is asked for, in which order, and where there is no room."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.plan import make_plan
+from storqual_core.block_file import parse_block
+from storqual_core.file_system_ask import FileSystemAsk, part_bytes
+from tests.make_lab import lab_hosts, make_lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+SUITE = """\
+name: files
+workloads:
+  reads: {rw: read, factors: {bs: [4k, 8k, 64k], direct: [true, false], target: [raw, xfs, ext4]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+profiles:
+  quick: {cells: all, runtime: 2s, ramp: 500ms, pairs: 4, file: 24MiB}
+"""
+
+
+def plan(folder: Path, suite: str = SUITE, **lab: Any) -> Any:
+    """One arm on one adapter with one drive of 1 GiB."""
+    return make_plan(make_lab(folder, hosts=lab_hosts({"sym": 1}, **lab), suite=suite, baseline=None, candidate={}))
+
+
+def kind_of(launch: dict[str, Any]) -> str:
+    """The file system of a launch of a block file; empty for none."""
+    return str(launch.get("file_system", {}).get("kind", ""))
+
+
+def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file_is(tmp_path: Path) -> None:
+    """In whole MiB; a launch on drives says nothing."""
+    campaign = plan(tmp_path, SUITE.replace("24MiB", "24000001"))
+    block = parse_block(json.dumps(campaign.blocks[0]))
+    asked = {launch.point.rpartition("target=")[2][:-1]: launch.file_system for launch in block.launches}
+    size = 23 * MIB
+    assert asked == {"raw": None, "xfs": FileSystemAsk("xfs", size), "ext4": FileSystemAsk("ext4", size)}
+    assert block.writes
+
+
+def test_launches_on_one_file_system_stay_together(tmp_path: Path) -> None:
+    """Each is made once in a round; the order of file systems is drawn as that of the points is."""
+    (block,) = plan(tmp_path).blocks
+    rounds = [block["launches"][start : start + 36] for start in range(0, 144, 36)]
+    orders = [[kind for kind, _ in groupby(round_, key=kind_of)] for round_ in rounds]
+    assert [sorted(order) for order in orders] == [["", "ext4", "xfs"]] * 4
+    assert len({tuple(order) for order in orders}) > 1
+    points = [tuple(launch["point"] for launch in round_) for round_ in rounds]
+    assert len(set(points)) == 4
+
+
+def test_making_file_systems_is_part_of_the_expected_time(tmp_path: Path) -> None:
+    """Each once for a block, the larger the file the longer."""
+    seconds = [
+        plan(tmp_path / name, SUITE.replace("24MiB", size)).document["plan"]["expected_seconds"]
+        for name, size in (("small", "20MiB"), ("large", "220MiB"))
+    ]
+    assert seconds[1] - seconds[0] == pytest.approx(2 * 200 * MIB / 20e6, abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("lab", "size", "why"),
+    [
+        ({}, "600MiB", "xfs with a file of 600 MiB takes 1135 MiB of drive 0x5000c500"),
+        ({"kind": "local"}, "24MiB", "xfs needs a drive, and the targets of this bench are files"),
+    ],
+    ids=["no-room", "files"],
+)
+def test_points_without_room_for_a_file_system_are_skipped_with_the_reason(
+    tmp_path: Path, lab: dict[str, Any], size: str, why: str
+) -> None:
+    """The others are measured."""
+    hosts = lab_hosts({"sym": 1}, **lab)
+    if lab:
+        (drive,) = hosts["b1"]["storqual_adapters"]["sym"]["drives"]
+        path = tmp_path / "disk"
+        path.write_bytes(b"")
+        hosts["b1"]["storqual_adapters"]["sym"] = {
+            "model": "a file",
+            "drives": [{"file": str(path), "size": drive["size"], "claim": True}],
+        }
+    suite = SUITE.replace("24MiB", size)
+    document = make_plan(make_lab(tmp_path, hosts=hosts, suite=suite, candidate={})).document
+    points = document["plan"]["points"]
+    assert {point["factors"]["target"] for point in points if not point["skipped"]} == {"raw"}
+    assert {point["skipped"][: len(why)] for point in points if point["factors"]["target"] == "xfs"} == {why}
+
+
+def test_a_file_system_needs_a_quarter_more_than_its_file_and_what_is_its_own() -> None:
+    """XFS makes none below 300 MiB."""
+    assert part_bytes(MIB) == 386 * MIB
+    assert part_bytes(1024 * MIB) == (1280 + 385) * MIB
