@@ -10,16 +10,17 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Callable, Mapping
+from typing import Callable
 
 from . import command
 from .bench_lock import BenchLock, hold_lock
+from .block_aim import BlockAim
 from .block_file import Block, Launch, SwitchStep
 from .block_file_systems import file_systems_of
 from .block_lines import BlockEnd, boot_id, end_of, now, report_log, start_of
 from .block_targets import HeldTargets, Place, Resolver, hold_targets, is_gone, place_of
 from .command import Runner
-from .counters import Meter, adapter_vectors, idle_window
+from .counters import Meter, idle_window
 from .disk_write_ledger import Reading, read_disks, reading_of
 from .durable import replace_json
 from .errors import BadInputError, GuardRefusalError, StorqualError
@@ -74,7 +75,7 @@ class BlockRunner:
         self._log = KernelLog()
         self._targets = HeldTargets({})
         self._places: dict[str, Place] = {}
-        self._vectors: dict[str, tuple[str, ...]] = {}
+        self._watched = BlockAim(self._meter, block.targets, self._places)
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
         self._idle: dict[str, int] = {}
@@ -124,7 +125,7 @@ class BlockRunner:
             self._before.format(spool, self._say_ready)
             with self._resolve(self._block) as targets:
                 self._targets = targets
-                self._places = {name: place_of(target) for name, target in targets.items()}
+                self._places.update({name: place_of(target) for name, target in targets.items()})
                 before = self._first_reading(spool)
                 version = self._runner([self._program, "--version"], timeout=60.0).expect().stdout.strip()
                 spool.append(
@@ -143,7 +144,7 @@ class BlockRunner:
                 self._say_ready()
                 with scratch_folder() as folder:
                     if self._block.precondition is not None:
-                        self._aim(self._targets)
+                        self._watched.at(self._targets)
                         self._before.run(spool, self._targets, self._places, folder)
                     self._watch_idle()
                     with closing(self._file_systems(lock, folder)) as self._systems:
@@ -213,7 +214,7 @@ class BlockRunner:
         """
         if self._block.idle_s <= 0:
             return
-        self._aim(self._targets)
+        self._watched.at(self._targets)
         self._wait(self._block.idle_s)
         before = self._meter.snapshot()
         self._wait(self._block.idle_s)
@@ -273,7 +274,7 @@ class BlockRunner:
             spool.append({"kind": "sample", "sample": lost_sample(self._block, launch, start=start, reason=gone)})
             return ""
         name = f"{self._block.run}/{self._block.block}/{launch.index}"
-        self._aim({drive: self._targets[drive] for drive in launch.drives})
+        self._watched.at(launch.drives)
         seed = launch.fio.seed or launch_seed(self._block.run, launch.point, launch.n)
         self._log.mark(f"launch {name} begins")
         curve: Curve | None = None
@@ -378,20 +379,6 @@ class BlockRunner:
             "eta_s": round(max(self._left_s - spent_s, 0.0), 1),
         }
         replace_json(self._block.progress, body, durable=False)
-
-    def _aim(self, targets: Mapping[str, FioTarget]) -> None:
-        """Have the meter look at these targets and at the interrupts of the adapters that lead to them."""
-        devices = {}
-        vectors: set[str] = set()
-        for name in targets:
-            place = self._places[name]
-            if place.device is not None:
-                devices[name] = place.device
-            for address in place.adapters:
-                if address not in self._vectors:
-                    self._vectors[address] = adapter_vectors([address])
-                vectors.update(self._vectors[address])
-        self._meter.aim(devices, sorted(vectors))
 
 
 def _cost_s(launch: Launch) -> float:

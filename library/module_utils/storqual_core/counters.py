@@ -69,6 +69,8 @@ class Snapshot:
     adapter_interrupts: int | None
     disks: Mapping[str, DiskCounters] = field(default_factory=dict)
     own_cpu_ns: int = 0
+    members: Mapping[str, DiskCounters] = field(default_factory=dict)
+    """Drives behind the volumes among `disks`."""
 
 
 def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | None]:
@@ -142,13 +144,22 @@ def differences(before: Snapshot, after: Snapshot, prefix: str = "") -> dict[str
     }
     for name in CLASSES:
         found[f"stat_{name}_ticks"] = _less(after.ticks.get(name), before.ticks.get(name))
-    if before.disks and before.disks.keys() == after.disks.keys():
-        for name in ("read_sectors", "write_sectors", "read_ios", "write_ios"):
-            parts = [
-                _less(getattr(after.disks[disk], name), getattr(before.disks[disk], name)) for disk in after.disks
-            ]
-            found[f"disk_{name}"] = None if None in parts else sum(part for part in parts if part is not None)
+    found.update(_summed("disk", before.disks, after.disks))
+    found.update(_summed("member", before.members, after.members))
     return {prefix + name: value for name, value in found.items() if value is not None}
+
+
+def _summed(
+    what: str, before: Mapping[str, DiskCounters], after: Mapping[str, DiskCounters]
+) -> dict[str, int | None]:
+    """Sectors and I/Os of some disks together; nothing where there are none, or not the same ones."""
+    if not before or before.keys() != after.keys():
+        return {}
+    found: dict[str, int | None] = {}
+    for name in ("read_sectors", "write_sectors", "read_ios", "write_ios"):
+        parts = [_less(getattr(after[disk], name), getattr(before[disk], name)) for disk in after]
+        found[f"{what}_{name}"] = None if None in parts else sum(part for part in parts if part is not None)
+    return found
 
 
 def idle_window(before: Snapshot, after: Snapshot) -> dict[str, int]:
@@ -185,13 +196,17 @@ class Meter:
         self._handles: dict[str, int] = {}
         self._vectors: tuple[str, ...] = ()
         self._disks: dict[str, str] = {}
+        self._members: dict[str, str] = {}
         self._stat = str(root / "proc/stat")
         self._interrupts = str(root / "proc/interrupts")
         self._idle = sorted(map(str, root.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/time")))
 
-    def aim(self, disks: Mapping[str, Path], vectors: Sequence[str]) -> None:
-        """Look at `disks` (id to the folder of a block device in sysfs) and at the interrupt numbers `vectors`."""
+    def aim(
+        self, disks: Mapping[str, Path], vectors: Sequence[str], members: Mapping[str, Path] | None = None
+    ) -> None:
+        """Look at `disks` and `members` (id to the folder of a block device in sysfs), and at interrupt numbers."""
         self._disks = {name: str(folder / "stat") for name, folder in disks.items()}
+        self._members = {name: str(folder / "stat") for name, folder in (members or {}).items()}
         self._vectors = tuple(vectors)
 
     def close(self) -> None:
@@ -217,12 +232,16 @@ class Meter:
             adapter_interrupts=vectors,
             disks=self.disks(),
             own_cpu_ns=time.process_time_ns(),
+            members=self._counted(self._members),
         )
 
     def disks(self) -> dict[str, DiskCounters]:
         """The counters of each disk that is still there."""
+        return self._counted(self._disks)
+
+    def _counted(self, paths: Mapping[str, str]) -> dict[str, DiskCounters]:
         found = {}
-        for name, path in self._disks.items():
+        for name, path in paths.items():
             counters = parse_block_stat(self._read(path))
             if counters is not None:
                 found[name] = counters

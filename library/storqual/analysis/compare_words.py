@@ -28,7 +28,8 @@ def _sentence(comparison: Comparison, one: Range, measure: str, at: Shown, margi
     if one.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {100 * margin:g} % {where}."
     if one.least is None or one.most is None:
-        return f"{first} and {second} were launched once each {where}: one difference in {measure} shows nothing."
+        lacking = "have too few launches, or too unlike ones,"
+        return f"{first} and {second} {lacking} {where}: the difference in {measure} shows nothing."
     if one.relation == "open":
         ends = f"{_signed(one.least)} to {_signed(one.most)}"
         return f"Nothing is shown between {first} and {second} in {measure} {where}: {first} may be {ends} better."

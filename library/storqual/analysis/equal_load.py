@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from storqual.analysis.estimates import Estimate, LogLevels, log_levels
+from storqual.analysis.estimates import Estimate, LogLevels, log_estimate, log_levels
 
 __all__ = ["Curve", "common_loads", "curve", "response_at", "shift_at_equal_load"]
 
@@ -59,7 +59,9 @@ def shift_at_equal_load(first: Curve, second: Curve, load: float) -> Estimate:
         return Estimate(math.expm1(difference), None, None)
     df = _satterthwaite((of_here, first.response.df), (of_there, second.response.df))
     half = LogLevels((), (), (), 1.0, df).quantile() * math.sqrt(of_here + of_there)
-    return Estimate(math.expm1(difference), math.expm1(difference - half), math.expm1(difference + half))
+    ratio = log_estimate(difference, half).exp()
+    ends = [None if end is None else end - 1 for end in (ratio.low, ratio.high)]
+    return Estimate(math.expm1(difference), *ends)
 
 
 def _log_response(one: Curve, load: float) -> tuple[Estimate, float | None]:
@@ -82,7 +84,7 @@ def _log_response(one: Curve, load: float) -> tuple[Estimate, float | None]:
     noise = one.response.variance + slope**2 * one.load.variance
     variance = noise * sum(share**2 / one.response.count[place] for place, share in ends)
     half = one.response.quantile() * math.sqrt(variance)
-    return Estimate(value, value - half, value + half), variance
+    return log_estimate(value, half), variance
 
 
 def _satterthwaite(*parts: tuple[float, int]) -> int:

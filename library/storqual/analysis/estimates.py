@@ -10,14 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-__all__ = ["Estimate", "LogLevels", "log_levels"]
+from storqual.statistics.noise import TELLS_NOTHING
+
+__all__ = ["Estimate", "LogLevels", "log_estimate", "log_levels"]
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with the ends of its 95 % interval; without repeated launches there is no interval (None)."""
+    """A value with the ends of its 95 % interval: None without repeated launches, and where they are too unlike."""
 
     value: float
     low: float | None
@@ -63,7 +65,12 @@ class LogLevels:
         if self.variance is None:
             return Estimate(value, None, None)
         half = self.quantile(comparisons) * math.sqrt(self.variance * share)
-        return Estimate(value, value - half, value + half)
+        return log_estimate(value, half)
+
+
+def log_estimate(value: float, half: float) -> Estimate:
+    """A logarithm with an interval of so much to either side; none where that says nothing."""
+    return Estimate(value, value - half, value + half) if half <= TELLS_NOTHING else Estimate(value, None, None)
 
 
 def log_levels(launches: Mapping[float, Sequence[float]]) -> LogLevels:

@@ -14,13 +14,11 @@ from storqual.judge.decision import as_fraction, limits_for
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
 from storqual.judge.words import percent
 from storqual.metrics import Metric
-from storqual.statistics.noise import LAUNCH_FLOOR
+from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 
 __all__ = ["judge_against_peers"]
 
 CI_SIDE = 0.025
-_TELLS_NOTHING = math.log(100.0)
-"""An interval that reaches a hundredfold to either side is none: two launches and much noise."""
 
 
 def judge_against_peers(question: Question, metric: Metric) -> Judged:
@@ -55,7 +53,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
         outcome = "PASS"
     elif shift + one_sided < limits.indifference:
         outcome = "FAIL"
-    if reach > _TELLS_NOTHING and outcome == "INCONCLUSIVE":
+    if reach > TELLS_NOTHING and outcome == "INCONCLUSIVE":
         why = f"{len(ratios)} {unit}s of {metric.label} differ by too much to tell an interval"
         return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]

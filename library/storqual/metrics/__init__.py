@@ -11,10 +11,11 @@ from storqual.metrics.metric import Launch, Measured, Metric, Unavailable, Value
 from storqual.metrics.processor import PROCESSOR
 from storqual.metrics.rates import RATES
 from storqual.metrics.steadiness import STEADINESS
+from storqual.metrics.volumes import VOLUMES
 
 __all__ = ["METRICS", "Launch", "Measured", "Metric", "Unavailable", "Value", "merged"]
 
 METRICS: Mapping[str, Metric] = {
-    metric.name: metric for metric in (*RATES, *LATENCIES, *LOAD, *PROCESSOR, *STEADINESS)
+    metric.name: metric for metric in (*RATES, *LATENCIES, *LOAD, *PROCESSOR, *STEADINESS, *VOLUMES)
 }
 """All metrics by name."""

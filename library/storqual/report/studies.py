@@ -150,7 +150,20 @@ def _demand(found: Findings) -> Iterator[Study]:
         "µs/KiB counts the time of all processors; the last column is the unit of HP's A7173A paper."
     )
     table = ChartTable("Service demand: what the I/O costs the host; lower is better", heads, tuple(rows))
-    yield _section("study-demand", "Service demand", note, tables=(table,))
+    yield _section("study-demand", "Service demand", note, tables=(table, *_member_ios(found)))
+
+
+def _member_ios(found: Findings) -> Iterator[ChartTable]:
+    """What an I/O of a volume costs its drives, where volumes were measured."""
+    rows: list[tuple[Figure | str, ...]] = []
+    for one in found.demands:
+        value = one.cell.mean("member_ios_per_io")
+        if value is not None:
+            where = f"study:members:{one.cell.subject}/{one.cell.point}"
+            rows.append((f"{one.cell.subject} {one.cell.point}", Scale("").figure(value, where)))
+    if rows:
+        title = "I/Os of the members for each of the volume: a small write costs 4 on RAID 5, 2 on RAID 10"
+        yield ChartTable(title, ("Point", "Member I/Os per I/O"), tuple(rows))
 
 
 def _ceiling(found: Findings) -> Iterator[Study]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["LAUNCH_FLOOR", "Prior", "pair_variance", "with_prior"]
+__all__ = ["LAUNCH_FLOOR", "TELLS_NOTHING", "Prior", "pair_variance", "with_prior"]
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +21,9 @@ LAUNCH_FLOOR = 0.0005
 A throttled or emulated drive gives equal figures to the last digit, and a variance of nothing would make every
 difference significant. But a launch starts and ends between two I/Os, and fio's seconds are a millisecond wide, so
 that two launches of a few seconds that agree better than this agree by rounding."""
+
+TELLS_NOTHING = math.log(100.0)
+"""The interval of a logarithm that reaches a hundredfold to either side is none: few launches and much noise."""
 
 _DISAGREE = 0.01
 """One-sided level of the tests by which the two sources of a pair's variance are held to disagree."""

@@ -146,7 +146,8 @@ def _equal_words(first: str, second: str, names: tuple[str, str, str], load: flo
     response, loaded, unit = names
     where = f"At equal {loaded} ({load:.4g} {unit})"
     if shift.low is None or shift.high is None:
-        return f"{where} {first} and {second} have too few launches: one difference in {response} shows nothing."
+        lacking = "have too few launches, or too unlike ones"
+        return f"{where} {first} and {second} {lacking}: the difference in {response} shows nothing."
     sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %)"
     if shift.low <= 0 <= shift.high:
         return f"{where} nothing is shown between {first} and {second} in {response} {sure}."

@@ -23,6 +23,7 @@ METRICS = (
     "cpu_us_per_io",
     "cpu_us_per_kib",
     "latency_mean_us",
+    "member_ios_per_io",
 )
 """The metrics that studies draw on, in the names of `storqual.metrics`."""
 

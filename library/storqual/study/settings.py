@@ -66,7 +66,8 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
     where = f"{subject}, {workload}, {measure}"
     shift = effect.shift
     if shift.low is None or shift.high is None:
-        return f"{where}: {change} was measured once: {100 * shift.value:+.1f} % shows nothing."
+        lacking = "has too few launches, or too unlike ones"
+        return f"{where}: {change} {lacking}: {100 * shift.value:+.1f} % shows nothing."
     sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %, {effect.places} places)"
     if effect.influence == "neutral":
         return f"{where}: {change} is neutral: within {100 * margin:g} % {sure}."

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.block_aim import BlockAim
+from storqual_core.block_targets import Place
 from storqual_core.counters import (
     DiskCounters,
     Meter,
@@ -100,6 +102,29 @@ def test_a_disk_that_vanishes_is_left_out(tmp_path: Path) -> None:
     gone = replace(before, disks={})
     assert "disk_read_ios" not in differences(before, gone)
     assert differences(before, before)["disk_read_ios"] == 0
+    meter.close()
+
+
+def test_drives_behind_a_volume_are_counted_beside_it(tmp_path: Path) -> None:
+    """What the volume did and what its members did for it, in one window; a drive that stands alone has none."""
+    root = machine(tmp_path)
+    for name in ("md0", "sdb"):
+        stat = root / f"sys/block/{name}/stat"
+        stat.parent.mkdir(parents=True)
+        stat.write_text("0 0 0 0 0 0 0 0 0 0 0\n", encoding="ascii")
+    places = {name: Place(root / "sys/block" / name, ()) for name in ("md0", "sda", "sdb")}
+    targets = {"md0": {"volume": {"members": ["sda", "sdb"]}}, "sda": {"claim": {}}, "sdb": {"claim": {}}}
+    meter = Meter(root)
+    aim = BlockAim(meter, targets, places)
+    aim.at(["md0"])
+    before = meter.snapshot()
+    (root / "sys/block/md0/stat").write_text("0 0 0 0 5 0 40 0 0 0 0\n", encoding="ascii")
+    (root / "sys/block/sda/stat").write_text("20 0 160 5 30 0 240 9 3 11 14\n", encoding="ascii")
+    found = differences(before, meter.snapshot())
+    assert (found["disk_read_ios"], found["disk_write_ios"]) == (0, 5)
+    assert (found["member_read_ios"], found["member_write_ios"]) == (10, 10)
+    aim.at(["sda"])
+    assert not any(name.startswith("member_") for name in differences(meter.snapshot(), meter.snapshot()))
     meter.close()
 
 

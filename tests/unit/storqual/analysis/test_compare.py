@@ -81,7 +81,7 @@ def test_single_launches_show_nothing() -> None:
     (found,) = compare({"a": {1: [100.0]}, "b": {1: [50.0]}})
     assert [level.relation for level in found.levels] == ["open"]
     assert comparison_sentences(found, "IOPS") == [
-        "a and b were launched once each at 1: one difference in IOPS shows nothing."
+        "a and b have too few launches, or too unlike ones, at 1: the difference in IOPS shows nothing."
     ]
 
 
@@ -182,3 +182,11 @@ def test_nothing_is_said_beyond_what_both_reached() -> None:
     assert common_loads(one, other) is None
     with pytest.raises(ValueError, match="outside the curve"):
         response_at(one, 2500)
+
+
+def test_launches_that_differ_a_hundredfold_give_no_interval() -> None:
+    """Processor time near zero does: an interval of many powers of ten is no statement."""
+    (found,) = compare({"a": {1: [1.0, 400.0]}, "b": {1: [2.0, 300.0]}}, better="lower")
+    assert [(level.relation, level.shift.low) for level in found.levels] == [("open", None)]
+    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    assert sentence.endswith("too unlike ones, at 1: the difference in CPU time per I/O shows nothing.")

@@ -243,6 +243,17 @@ def test_a_launch_without_seconds_has_no_dips() -> None:
     assert "no iops was recorded" in reason_of("dips_per_min", seconds=[])
 
 
+# volumes
+
+
+def test_what_an_io_of_a_volume_costs_its_members_is_counted_by_the_kernel() -> None:
+    """Two reads and two writes for each small write on RAID 5; a drive alone has no members."""
+    counted = {"disk_read_ios": 0, "disk_write_ios": 500, "member_read_ios": 1000, "member_write_ios": 1000}
+    assert value_of("member_ios_per_io", **counted).value == 4.0
+    assert "no member_read_ios or member_write_ios was recorded" in reason_of("member_ios_per_io", disk_write_ios=500)
+    assert "completed no I/O" in reason_of("member_ios_per_io", **{**counted, "disk_write_ios": 0})
+
+
 # merging
 
 
