@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual.study.reading import cells_of_runs
+from storqual.study.settings import setting_studies
 from storqual.study.scale import growths
 from tests.live_bench import BIN, REPOSITORY
 
@@ -32,6 +33,37 @@ studies: [scaling, ceiling]
 profiles:
   quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 4}
 """
+
+
+FILES = """\
+name: files
+defaults: {engine: psync, numjobs: 1, drives: 1}
+workloads:
+  reads: {rw: read, bs: 64k, factors: {direct: [true, false], target: [xfs, ext4, raw]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+  - {id: rate, metric: throughput_mb_s, against: absolute, min: 5 MB/s, max: 8 MB/s}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
+"""
+
+DEPTH = """\
+name: depth
+defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1}
+workloads:
+  depth: {rw: randread, bs: 4k, factors: {iodepth: [1, 2, 4, 8, 16]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [scaling]
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, launches: 2}
+"""
+
+LOOK = (
+    "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
+    "ls /var/lib/storqual/saved.json /run/storqual/* 2>/dev/null; true"
+)
+"""Parts of drives, mounts, what waits to be restored, mount points."""
 
 
 def ran(folder: Path, program: str, *words: object) -> tuple[int, str]:
@@ -62,6 +94,93 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     finally:
         code, output = ran(folder, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml")
     assert code == 0, output
+
+
+def on_bench(command: str) -> str:
+    """What a command on the bench of the methods says."""
+    config = REPOSITORY / ".cache" / "bench" / "vmethods" / "ssh_config"
+    words = ["ssh", "-F", str(config), "vmethods", command]
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def qualified(runs: Path, folder: Path, name: str, suite: str, *words: object) -> Path:
+    """The run of a suite that passed, on the adapter with two channels."""
+    file = folder / f"{name}.suite.yml"
+    file.write_text(suite, encoding="utf-8")
+    here = folder / "runs"
+    asked = ("-i", INVENTORY, "--candidate", "stable", "--suite", file, "--adapters", "sym", "--runs", here, *words)
+    code, output = ran(runs, "storqual", "qualify", *asked)
+    assert code == 0, output
+    (run,) = [made.parent for made in here.glob("*/run.json")]
+    return run
+
+
+def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(runs: Path, tmp_path: Path) -> None:
+    """The drive's limit shows through every file system, past the page cache and through it; scratch afterwards."""
+    run = qualified(runs, tmp_path, "files", FILES)
+    cells = {(cell.levels["target"], cell.levels["direct"]): cell for cell in cells_of_runs([run])}
+    assert set(cells) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
+    assert all(len(cell.launches) == 2 for cell in cells.values())
+    assert on_bench(LOOK).split() == ["0"]
+    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    assert code == 0, output
+
+
+def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(runs: Path, tmp_path: Path) -> None:
+    """The mount ends with the program; what the kernel still knows of the part goes with the restore."""
+    suite = tmp_path / "files.suite.yml"
+    suite.write_text(FILES.replace("launches: 2", "launches: 40"), encoding="utf-8")
+    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", suite, "--adapters", "sym", "--runs", tmp_path / "r")
+    with (runs / "killed.log").open("wb") as stream:
+        job = subprocess.Popen(
+            [str(BIN / "storqual"), "qualify", *map(str, words)],
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+        )
+        try:
+            mounted = "until grep -qs ' /run/storqual/' /proc/[0-9]*/mountinfo; do sleep 0.2; done; cat {}"
+            holder = on_bench(f"timeout 280 sh -c \"{mounted.format('/var/lib/storqual/lock')}\"")
+            process = json.loads(holder)["pid"]
+            on_bench(f"kill -9 {process}; while [ -d /proc/{process} ]; do sleep 0.1; done")
+            assert on_bench(LOOK).split()[-2:] == ["0", "/var/lib/storqual/saved.json"]
+        finally:
+            job.wait(timeout=1500)
+    assert on_bench(LOOK).split() == ["0"]
+
+
+def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> None:
+    """A throttled drive serves one I/O every 10 ms: what is outstanding is the rate times the response time.
+
+    The rate does not grow with the depth, and the suite's own study says so.
+    """
+    run = qualified(runs, tmp_path, "depth", DEPTH)
+    for cell in cells_of_runs([run]):
+        depth, rate, response = cell.levels["iodepth"], cell.mean("iops"), cell.mean("latency_mean_us")
+        assert rate == pytest.approx(100, rel=0.1)
+        assert response is not None
+        assert rate * response / 1e6 == pytest.approx(depth, rel=0.1), cell.point
+    (growth,) = [one for one in growths(cells_of_runs([run])) if one.line.along == "iodepth"]
+    assert growth.found.linear_to == 1
+
+
+def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_setting_neutral(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Write-through costs a flush for every write; read-ahead of the page cache is nothing to direct I/O."""
+    run = qualified(runs, tmp_path, "settings", SETTINGS, "--candidate", UNLIMITED)
+    for study in setting_studies(cells_of_runs([run])):
+        first, second = study.effects
+        if study.metric == "iops" and "write" in study.workload:
+            assert (first.setting, first.influence) == ("drive.WCE", "worse")
+            assert first.shift.high is not None
+            assert first.shift.high < 0
+        if study.metric == "iops":
+            neutral = first if first.setting == "drive.read_ahead_kb" else second
+            assert neutral.influence == "neutral", study.sentences
 
 
 def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:

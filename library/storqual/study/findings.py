@@ -116,9 +116,19 @@ def _from_settings(found: Sequence[SettingStudy]) -> Iterator[Advice]:
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
-        neutral = list(dict.fromkeys(one.setting for one in study.effects if one.influence == "neutral"))
-        if neutral:
-            yield Advice(f"{where}: {', '.join(neutral)} make no difference; leave them.", "study-settings")
+        for told in _neutral(study):
+            yield Advice(f"{where}: {told}.", "study-settings")
+
+
+def _neutral(study: SettingStudy) -> Iterator[str]:
+    """Settings whose every level is shown to make no difference, and levels of others that make none."""
+    for setting in dict.fromkeys(one.setting for one in study.effects):
+        effects = [one for one in study.effects if one.setting == setting]
+        alike = [str(one.level) for one in effects if one.influence == "neutral"]
+        if len(alike) == len(effects):
+            yield f"{setting} makes no difference; leave it"
+        elif alike:
+            yield f"{setting} {' and '.join([str(effects[0].base), *alike])} make no difference"
 
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:

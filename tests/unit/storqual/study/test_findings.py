@@ -188,3 +188,23 @@ def test_lines_are_ascending_and_have_two_levels() -> None:
     (line,) = lines_of(cells, "iodepth")
     assert [one.levels["iodepth"] for one in line.cells] == [1, 8]
     assert lines_of(cells[:1], "iodepth") == []
+
+
+def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_its_levels_have_none() -> None:
+    """RAID 0 and 5 stream alike and 10 does not: the level of RAID is not said to make no difference."""
+    rates = {"raid.level": {0: 100.0, 5: 100.0, 10: 80.0}, "drive.NCS": {1: 100.0, 16: 100.0}}
+    told = [
+        advice.text
+        for setting, levels in rates.items()
+        for advice in findings(
+            [
+                cell("sym", setting, rate, varied={setting: level}, launches=6, noise=0.001)
+                for level, rate in levels.items()
+            ],
+            ["settings"],
+            benches={},
+        ).advice
+    ]
+    assert "sym, raid.level: raid.level 0 and 5 make no difference." in told
+    assert "sym, drive.NCS: drive.NCS makes no difference; leave it." in told
+    assert not any("raid.level makes" in text for text in told)
