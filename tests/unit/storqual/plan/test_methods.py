@@ -22,7 +22,11 @@ METHODS = (
     "perc3qc-raid",
     "xeon-ultra320",
 )
-DROPS = {"xeon-ultra320": ("stable", "backport"), "perc3qc-raid": ("", "raid")}
+DROPS = {
+    "xeon-ultra320": ("stable", "backport"),
+    "perc3qc-raid": ("", "raid"),
+    "drive-settings": ("", "unlimited"),
+}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
