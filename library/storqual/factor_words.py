@@ -39,6 +39,10 @@ def level_text(name: str, value: object) -> str:
         return f"{value} {word if value != 1 else word[:-1]}"
     if name == "rwmixread":
         return f"{value} % reads"
+    if name == "target":
+        return {"raw": "drive", "volume": "volume", "xfs": "XFS"}.get(str(value), str(value))
+    if name == "direct":
+        return "direct" if value else "buffered"
     return f"{name}={value}"
 
 

@@ -32,7 +32,7 @@ def _linear(found: Scaling, unit: str) -> str:
     start = (
         f"Linear up to {found.linear_to:g} {unit} ({share})."
         if found.linear_to > first
-        else f"Not shown to be linear beyond {first:g} {unit}."
+        else f"Not shown to be linear beyond {first:g} {unit[:-1] if first == 1 and unit.endswith('s') else unit}."
     )
     undecided = [
         level.at
