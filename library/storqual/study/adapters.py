@@ -91,7 +91,11 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
 
     # at one block size throughput says what IOPS say
     said = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
-    said += [told for one in found if said for told in comparison_sentences(one, facts.label, at=at)]
+    if said and all(level.shift.low is None for one in found for level in one.levels):
+        # one sentence for all pairs and levels
+        said = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
+    else:
+        said += [told for one in found if said for told in comparison_sentences(one, facts.label, at=at)]
     yield Contest(
         title=title,
         metric=metric,

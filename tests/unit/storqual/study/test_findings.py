@@ -52,6 +52,15 @@ def test_one_subject_is_no_contest() -> None:
     assert contests([one for one in rivals() if one.subject == "qla"]) == []
 
 
+def test_what_has_no_interval_anywhere_is_told_once() -> None:
+    """Not once for every pair and level."""
+    cells = [
+        cell(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
+    ]
+    found = {one.metric: one.sentences for one in contests(cells)}
+    assert found["iops"] == ("In IOPS nothing is compared: the launches are too few, or too unlike.",)
+
+
 def test_levels_that_only_one_subject_has_are_left_out() -> None:
     """A comparison is of what both did."""
     cells = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
