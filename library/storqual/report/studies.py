@@ -142,9 +142,11 @@ def _demand(found: Findings) -> Iterator[Study]:
     rows: list[tuple[Figure | str, ...]] = []
     for one in found.demands:
         where = f"study:demand:{one.cell.subject}/{one.cell.point}"
+        reach: Figure | str = DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
         values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
-        rows.append((f"{one.cell.subject} {one.cell.point}", *(Scale("").figure(value, where) for value in values)))
-    heads = ("Point", "MB/s", "CPU, %", "µs/KiB", "µs/IO", "% per 1,000 KiB/s")
+        rate, busy, *costs = (Scale("").figure(value, where) for value in values)
+        rows.append((f"{one.cell.subject} {one.cell.point}", rate, busy, reach, *costs))
+    heads = ("Point", "MB/s", "CPU, %", "± (95 %)", "µs/KiB", "µs/IO", "% per 1,000 KiB/s")
     note = (
         "MB are 10\u2076 bytes; CPU is of all processors together, above what the idle bench uses. "
         "µs/KiB counts the time of all processors; the last column is the unit of HP's A7173A paper."

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from scipy import special
 
 from storqual.analysis.ceiling import Part, Share, ceiling, drives_part, link_part, share_of, slot_part
 from storqual.analysis.estimates import Estimate, log_levels
@@ -22,13 +26,14 @@ Ceilings = Mapping[tuple[str, str], Mapping[str, Any]]
 class Demand:
     """Means of one point: MB/s (10^6 bytes), CPU in percent of all processors, and what a KiB and an I/O cost.
 
-    `us_per_kib` counts processor time of all CPUs; `percent_thousandths` is CPU percent per thousand KiB/s, the unit
-    of the A7173A paper.
+    `cpu_reach` is half of the 95 % interval of the CPU's mean, in its unit; None for one launch. `us_per_kib` counts
+    processor time of all CPUs; `percent_thousandths` is CPU percent per thousand KiB/s, the unit of the A7173A paper.
     """
 
     cell: Cell
     throughput_mb_s: float
     cpu_percent: float
+    cpu_reach: float | None
     us_per_kib: float
     us_per_io: float
     percent_thousandths: float
@@ -52,8 +57,16 @@ def demands(cells: Sequence[Cell]) -> list[Demand]:
         known = [mean for mean in means if mean is not None]
         if len(known) == len(means) and known[0] > 0:
             thousandths = service_demand_percent_thousandths(known[1], known[0] * MB / MIB)
-            found.append(Demand(cell, known[0], known[1], known[2], known[3], thousandths))
+            reach = _reach(cell.values("cpu_percent"))
+            found.append(Demand(cell, known[0], known[1], reach, known[2], known[3], thousandths))
     return found
+
+
+def _reach(values: Sequence[float]) -> float | None:
+    """Half of the 95 % interval of a mean. Not of logarithms: CPU above the idle bench's may be next to nothing."""
+    if len(values) < 2:
+        return None
+    return float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def reached(cells: Sequence[Cell], ceilings: Ceilings) -> list[Reached]:

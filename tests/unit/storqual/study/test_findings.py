@@ -116,6 +116,18 @@ def test_linear_growth_gives_no_advice() -> None:
     assert [(one.found.shape, one.enough) for one in growths(cells, "iops")] == [("straight", None)]
 
 
+def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
+    """Above an idle bench CPU may be next to zero in one launch: the reader sees by how much launches differ."""
+    base = cell("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
+    busy = (0.5, 6.0, 8.5)
+    launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
+    (found,) = demands([Cell(**{**vars(base), "launches": launches})])
+    assert found.cpu_percent == pytest.approx(5.0)
+    assert found.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
+    (single,) = demands([cell("fc0", "demand", 1000.0, busy=5.0, launches=1)])
+    assert single.cpu_reach is None
+
+
 def test_demand_is_given_in_the_units_of_both_papers() -> None:
     """HP A6826A, p. 3, single port, 4 KiB reads: 130 MB/s at 37 % of one CPU are 2.91 us/KiB (printed 2.93)."""
     (found,) = demands([cell("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
