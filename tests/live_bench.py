@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_off, reset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["INVENTORY", "Bench", "Played", "discard", "powered_bench"]
 
@@ -181,6 +182,28 @@ class Bench:
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
+
+    def send(self, files: Sequence[str], folder: str) -> None:
+        """Copy files of this machine into a folder of the bench."""
+        self.ask(f"mkdir -p {folder}")
+        ended = subprocess.run(
+            ["scp", "-q", "-F", str(self.state / "ssh_config"), *files, f"vbench:{folder}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+
+    def wait_for(self, path: str, limit_s: float) -> None:
+        """Wait until a file of the bench is there, for what takes longer than one question may."""
+        end = time.monotonic() + limit_s
+        question = (
+            f"n=0; until [ -e {path} ] || [ $n -ge 120 ]; do n=$((n + 1)); sleep 1; done; ls {path} 2>&1 || true"
+        )
+        while self.ask(question).strip() != path:
+            assert time.monotonic() < end, f"{path} did not come within {limit_s:g} s"
 
 
 def discard(state: Path) -> None:

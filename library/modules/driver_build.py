@@ -7,14 +7,16 @@ DOCUMENTATION = r"""
 module: driver_build
 short_description: Install and load a driver that is a DKMS package or a prebuilt module
 description:
-  - Installs a DKMS package, which is built for the running kernel, or puts a prebuilt module before the kernel's
-    own (C(/lib/modules/<kernel>/updates/storqual)), loads it, and proves that the build on disk, the one in the
+  - Installs a DKMS package, which is built for the kernel, or puts a prebuilt module before the kernel's own
+    (C(/lib/modules/<kernel>/updates/storqual)), loads it, and proves that the build on disk, the one in the
     initramfs where that carries the driver, and the loaded one are the same.
   - A prebuilt module is refused when its SHA-256, name, version or vermagic is not as it must be, and when it is
     not signed and the kernel loads signed modules only. A DKMS package is refused when the headers of the kernel
     are missing. A driver in use is refused by the guard.
-  - A driver that cannot be taken out while the machine runs is refused; qualify such a build as a kernel package,
-    whose trial boot falls back by itself.
+  - A driver that cannot be taken out while the machine runs, or that the initramfs carries, takes a boot
+    (O(staged)). Until that boot has shown it, the build lies in an initramfs of its own alone, so that the default
+    boots as before.
+    A build without C(srcversion) is refused, since it could not be told from another one.
   - What was there before is kept in C(<state_dir>/saved.json) before the first write.
 options:
   module:
@@ -39,6 +41,17 @@ options:
     description: No build is declared; those that the run installed go, and the drivers of before are loaded.
     type: bool
     default: false
+  staged:
+    description:
+      - Only do what comes before a boot. A build that takes one (RV(boots)) is packed into a copy of the kernel's
+        initramfs, C(/boot/initrd.storqual-<kernel>-<digest>), for M(kernel_boot) to boot once; it comes to the disk
+        with the next call without this, when it runs. With O(as_found) builds of that kind are taken off the disk.
+    type: bool
+    default: false
+  kernel:
+    description: With O(staged), release of the kernel that the build is for; the running one when not given.
+    type: str
+    default: ""
 extends_documentation_fragment: [storqual.step]
 """
 
@@ -57,6 +70,16 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+boots:
+  description: Whether the bench must boot before the build, or the former one, can run.
+  returned: with O(staged)
+  type: bool
+  sample: true
+initramfs:
+  description: File in C(/boot) that carries the build; empty where none is needed.
+  returned: with O(staged)
+  type: str
+  sample: initrd.storqual-6.1.0-56-amd64-9f86d081884c
 identifiers:
   description: The build of the driver loaded, on disk, and in the initramfs where that carries it.
   returned: success
@@ -85,10 +108,12 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.build_plan import BuildRequest
 from ansible.module_utils.storqual_core.command import run
+from ansible.module_utils.storqual_core.kernel_boot import System
 from ansible.module_utils.storqual_core.module_arguments import STEP
 from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_build import BuildRequest, provision_build
+from ansible.module_utils.storqual_core.provision_build import provision_build
 from ansible.module_utils.storqual_core.provision_options import OptionsBench
 
 
@@ -101,12 +126,14 @@ def main() -> None:
             "files": {"type": "list", "elements": "path", "default": []},
             "sha256": {"type": "str", "default": ""},
             "as_found": {"type": "bool", "default": False},
+            "staged": {"type": "bool", "default": False},
+            "kernel": {"type": "str", "default": ""},
             **STEP,
         },
         supports_check_mode=True,
     )
     request = BuildRequest(**module.params, check=module.check_mode)
-    finish(module, lambda: provision_build(request, OptionsBench(run)))
+    finish(module, lambda: provision_build(request, OptionsBench(run), System(run)))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,12 @@ options:
     description: Release of the kernel, as C(uname -r) tells it. Not needed with V(keep).
     type: str
     default: ""
+  initramfs:
+    description:
+      - File in C(/boot) that the trial boots instead of the kernel's own initramfs, as M(driver_build) made it. With
+        V(default) and V(keep) it becomes part of the default, with V(verify) the trial must have booted it.
+    type: str
+    default: ""
   arguments:
     description: Words added to the kernel command line.
     type: list
@@ -82,6 +88,7 @@ facts:
     found_default: 6.1.0-47-amd64
     boot_id: 0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11
     trial: s02
+    initramfs: ""
     default: {release: 6.1.0-47-amd64, entry: gnulinux-simple}
     installed: {6.1.0-47-amd64: initrd.img-6.1.0-47-amd64, 6.1.0-56-amd64: initrd.img-6.1.0-56-amd64}
     modules: {sym53c8xx: {loaded: {srcversion: 1F2C, version: 2.2.3}}}
@@ -128,6 +135,7 @@ def main() -> None:
                 "default": "facts",
             },
             "kernel": {"type": "str", "default": ""},
+            "initramfs": {"type": "str", "default": ""},
             "arguments": WORDS,
             "mark": {"type": "str", "default": "trial"},
             "fallback": {"type": "str", "default": ""},

@@ -25,6 +25,7 @@ def facts(running: str, **more: Any) -> dict[str, Any]:
         "found_default": OLD,
         "default": {"release": OLD, "entry": "0"},
         "added": [],
+        "initramfs": "",
         "modules": {},
         "drivers": {"mptsas": {"srcversion": running, "version": "3"}},
     }
@@ -152,6 +153,91 @@ def test_a_proven_kernel_is_kept_on_request(tmp_path: Path) -> None:
     played = play(tmp_path, "driver", variables, answers, report="driver_report")
     assert played.order[-2:] == ["kernel_boot:verify", "kernel_boot:keep"]
     assert played.facts["settings"][-1] == {"name": "d"}
+
+
+IMAGE = "initrd.storqual-6.1.0-2-amd64-0123456789ab"
+STAGED = {"changed": True, "boots": True, "initramfs": IMAGE, "drift": ["driver hba: A, another build is declared"]}
+
+
+def build(tmp_path: Path) -> dict[str, Any]:
+    """A drop with a prebuilt module, and a bench's own folder."""
+    file = tmp_path / "hba.ko"
+    file.write_text("module")
+    return {"driver_module": {"file": str(file), "sha256": "ab"}, "driver_state_dir": str(tmp_path / "state")}
+
+
+def test_a_build_that_takes_a_boot_is_staged_booted_once_proven_and_put_on_disk(tmp_path: Path) -> None:
+    """One boot, with its initramfs; the build is among the drivers to be proven."""
+    answers = {
+        "kernel_boot": [{"facts": facts(OLD)}, {"changed": True}, {**VERIFIED, "facts": facts(OLD)}],
+        "driver_build": [STAGED, {"changed": True, "drift": STAGED["drift"], "settings": [{"name": "d"}]}],
+        **REBOOT,
+    }
+    played = play(tmp_path, "driver", {**build(tmp_path), "driver_modules": ["hba"]}, answers, report="driver_report")
+    assert played.code == 0, played.output
+    assert played.order == [
+        *("kernel_boot", "driver_build", "kernel_boot:trial", "bench_reboot", "kernel_boot:verify", "driver_build")
+    ]
+    staged, present = played.asked("driver_build")
+    assert (staged["module"], staged["staged"], staged["kernel"], staged["sha256"]) == ("hba", True, OLD, "ab")
+    assert "staged" not in present
+    trial, verify = played.asked("kernel_boot")[1:]
+    assert (trial["initramfs"], verify["initramfs"], verify["modules"]) == (IMAGE, IMAGE, ["hba"])
+    assert played.facts["drift"] == STAGED["drift"]
+    assert played.facts["settings"][-1] == {"name": "d"}
+
+
+def test_a_build_that_takes_no_boot_is_put_on_disk_alone(tmp_path: Path) -> None:
+    """The bench stays up."""
+    answers = {
+        "kernel_boot": [{"facts": facts(OLD)}],
+        "driver_build": [{"boots": False, "initramfs": "", "drift": []}, {"changed": True, "drift": ["d"]}],
+        **REBOOT,
+    }
+    played = play(tmp_path, "driver", build(tmp_path), answers, report="driver_report")
+    assert played.order == ["kernel_boot", "driver_build", "driver_build"]
+    assert (played.facts["booted"], played.facts["drift"]) == (False, ["d"])
+
+
+def test_a_fresh_boot_of_a_build_that_runs_is_a_boot_with_its_initramfs(tmp_path: Path) -> None:
+    """Not a detour over the distribution's."""
+    running = facts(OLD, initramfs=IMAGE)
+    answers = {
+        "kernel_boot": [{"facts": running}, {"changed": True}, {**VERIFIED, "facts": running}],
+        "driver_build": [{"boots": False, "initramfs": IMAGE, "drift": []}, {}],
+        **REBOOT,
+    }
+    played = play(tmp_path, "driver", {**build(tmp_path), "driver_fresh_boot": True}, answers, report="driver_report")
+    assert played.asked("kernel_boot")[1]["initramfs"] == IMAGE
+    assert played.facts["drift"] == []
+
+
+def test_the_other_arms_build_leaves_the_disk_before_the_boot_that_leaves_it(tmp_path: Path) -> None:
+    """A default that loads drivers from the disk would meet it there."""
+    answers = {
+        "kernel_boot": [{"facts": facts(OLD, initramfs=IMAGE)}, {"changed": True}, {**VERIFIED, "facts": facts(OLD)}],
+        "driver_build": [{"boots": True, "initramfs": "", "drift": []}, {"drift": [], "settings": []}],
+        **REBOOT,
+    }
+    played = play(tmp_path, "driver", {"driver_build_as_found": True}, answers)
+    assert played.code == 0, played.output
+    assert played.order[1:4] == ["driver_build", "kernel_boot:trial", "bench_reboot"]
+    staged, gone = played.asked("driver_build")
+    assert (staged["as_found"], staged["staged"], gone["as_found"]) == (True, True, True)
+    assert played.asked("kernel_boot")[1]["initramfs"] == ""
+
+
+def test_a_bench_that_keeps_an_initramfs_of_ours_is_booted_with_it(tmp_path: Path) -> None:
+    """A drop without a build does not take the bench's own away, but another kernel has no use for it."""
+    for kernel, wanted in ((OLD, IMAGE), (NEW, "")):
+        package = {**HERE, "kernel": kernel}
+        answers = {
+            "kernel_boot": [{"facts": facts(OLD, initramfs=IMAGE), "package": package}, {"changed": True}, VERIFIED],
+            **REBOOT,
+        }
+        variables = {"driver_kernel": {"package": PACKAGE}, "driver_fresh_boot": True}
+        played = play(tmp_path, "driver", variables, answers)
+        assert played.asked("kernel_boot")[1]["initramfs"] == wanted
 
 
 def test_an_unknown_variable_is_refused_before_anything(tmp_path: Path) -> None:

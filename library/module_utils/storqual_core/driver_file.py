@@ -22,13 +22,17 @@ FOLDER = "updates/storqual"
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """What a module file says of itself, and its digest; `signer` is empty for one that is not signed."""
+    """What a module file says of itself, and its digest; `signer` is empty for one that is not signed.
+
+    `needs`: the modules that must be loaded before it.
+    """
 
     path: str
     name: str
     sha256: str
     build: kmod.Build
     signer: str
+    needs: tuple[str, ...] = ()
 
 
 def read_module_file(runner: Runner, path: str) -> ModuleFile:
@@ -43,7 +47,8 @@ def read_module_file(runner: Runner, path: str) -> ModuleFile:
         raise ToolError(f"{path} is no kernel module: it has no vermagic")
     name = values.get("name") or Path(path).name.partition(".")[0]
     build = kmod.Build(values.get("srcversion", ""), values.get("version", ""), values["vermagic"], path)
-    return ModuleFile(path, name.replace("-", "_"), digest, build, values.get("signer", "").strip())
+    needs = tuple(word for word in values.get("depends", "").split(",") if word)
+    return ModuleFile(path, name.replace("-", "_"), digest, build, values.get("signer", "").strip(), needs)
 
 
 def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, native: kmod.Build | None) -> list[str]:
@@ -53,9 +58,14 @@ def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, na
         found.append(f"{file.path}: its SHA-256 is {file.sha256}, {sha256} is declared")
     words = file.build.vermagic.split()
     if words[0] != release:
-        found.append(f"{file.path} is built for kernel {words[0]}, kernel {release} runs")
+        found.append(f"{file.path} is built for kernel {words[0]}, kernel {release} is to load it")
     elif native is not None and native.vermagic and native.vermagic.split() != words:
         found.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{native.vermagic}'")
+    if not file.build.srcversion:
+        found.append(
+            f"{file.path} has no srcversion, so that it could not be told from another build once it is loaded: "
+            "build it with MODULE_VERSION, or with CONFIG_MODULE_SRCVERSION_ALL"
+        )
     why = _enforced(machine)
     if why and not file.signer:
         found.append(f"{file.path} is not signed, and this kernel loads signed modules only ({why})")

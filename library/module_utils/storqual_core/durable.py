@@ -9,7 +9,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["copy_file", "fsync_folder", "make_folder", "replace_file", "replace_json"]
+__all__ = ["copy_file", "fsync_folder", "make_folder", "replace_bytes", "replace_file", "replace_json"]
 
 
 def fsync_folder(folder: Path) -> None:
@@ -27,7 +27,12 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
-    """Put `text` at `path` in one step; with `durable` it is on the disk before this returns.
+    """Put `text` at `path` in one step; with `durable` it is on the disk before this returns."""
+    replace_bytes(path, text.encode(), durable=durable)
+
+
+def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put `data` at `path` in one step; with `durable` it is on the disk before this returns.
 
     Plain system calls: a bench does this once a second while it measures.
     """
@@ -35,9 +40,9 @@ def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            data = text.encode()
-            while data:
-                data = data[os.write(handle, data) :]
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
             if durable:
                 os.fsync(handle)
         finally:

@@ -3,7 +3,8 @@
 
 The trial's command line carries a mark (`storqual.trial=`), because the kernel's release alone cannot tell a trial
 from the default when both boot the same kernel. `panic=` makes a kernel that panics reboot by itself, into the
-default, since the boot loader forgot the trial before it started it.
+default, since the boot loader forgot the trial before it started it. An initramfs of our own, which carries another
+build of a driver, is named on the command line before the mark.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Mapping, Sequence
 from .attributes import read_attribute
 from .command import Runner
 from .errors import ToolError
+from .own_initramfs import WORD, booted_image, own_images, remove_images
 from .tools import kmod
 from .tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Boot, Entry, build_entry
 
@@ -120,6 +122,7 @@ def read_facts(system: System, modules: Sequence[str] = (), kernels: Sequence[st
         "arguments": arguments,
         "trial": trial_mark(arguments),
         "added": added_arguments(arguments),
+        "initramfs": booted_image(arguments),
         "default": {"release": default.release, "entry": default.path} if default else None,
         "next_entry": environment.get("next_entry", ""),
         "installed": installed_kernels(system.boot),
@@ -139,13 +142,16 @@ def _driver(builds: Mapping[str, Any], running: str) -> dict[str, str]:
 
 
 def saved_boot(system: System) -> dict[str, Any]:
-    """What a restore must put back: the running kernel, our words, the default, loader's variables, our entries."""
+    """What a restore must put back: the running kernel, our words and images, the default, the loader's own state."""
     environment = system.loader.environment()
     default = system.loader.default(environment)
     return {
         "running": system.running,
         "added": added_arguments(system.arguments()),
+        "initramfs": booted_image(system.arguments()),
+        "images": own_images(system.boot),
         "default": default.release if default else "",
+        "default_initramfs": booted_image(default.arguments) if default else "",
         "saved_entry": environment.get("saved_entry"),
         "next_entry": environment.get("next_entry") or None,
         "custom": system.loader.custom_text(),
@@ -165,46 +171,56 @@ def _template(system: System, entries: Sequence[Entry]) -> Entry:
     return (of_running or usable)[0]
 
 
-def _initrd(system: System, release: str) -> str:
+def _initrd(system: System, release: str, image: str = "") -> str:
+    """The initramfs of a kernel: its own one, or `image` of ours. Raises ToolError when either is missing."""
     kernels = installed_kernels(system.boot)
     if release not in kernels:
         held = ", ".join(kernels) or "none"
         raise ToolError(f"kernel {release} is not installed in {system.boot} (there: {held})")
-    return kernels[release]
+    if image and image not in own_images(system.boot):
+        raise ToolError(f"{system.boot} has no initramfs {image}")
+    return image or kernels[release]
 
 
-def _entry(system: System, identifier: str, release: str, arguments: Sequence[str]) -> str:
+def _entry(system: System, identifier: str, release: str, arguments: Sequence[str], image: str) -> str:
     template = _template(system, system.loader.entries())
-    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release), arguments)
+    words = [f"{WORD}{image}", *arguments] if image else arguments
+    return build_entry(template, identifier, f"vmlinuz-{release}", _initrd(system, release, image), words)
 
 
-def check_trial(system: System, release: str) -> None:
-    """Raise ToolError when a trial of `release` could not be booted once, or could not fall back."""
-    _initrd(system, release)
+def check_trial(system: System, release: str, image: str = "") -> None:
+    """Raise ToolError when a trial of `release`, with `image` of ours, could not be booted once or not fall back."""
+    _initrd(system, release, image)
     system.loader.check_one_shot()
     if system.loader.default() is None:
         raise ToolError(f"{system.loader.folder}/grub.cfg has no default entry to fall back to")
 
 
-def trial(system: System, release: str, arguments: Sequence[str], mark: str) -> list[str]:
-    """Have the next start, and only that, boot `release` with `arguments`; return what was done."""
-    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC])
+def trial(system: System, release: str, arguments: Sequence[str], mark: str, image: str = "") -> list[str]:
+    """Have the next start, and only that, boot `release` with `arguments` and, where given, our initramfs `image`.
+
+    Returns what was done. Raises ToolError.
+    """
+    text = _entry(system, TRIAL_ENTRY, release, [f"{_MARK}{mark}", *arguments, _PANIC], image)
     system.loader.put_entry(text, TRIAL_ENTRY)
     system.loader.boot_once(TRIAL_ENTRY)
     if system.loader.environment().get("next_entry") != TRIAL_ENTRY:
         raise ToolError(f"the boot loader did not take {TRIAL_ENTRY} as its next entry")
-    return [f"one-shot boot of {release} prepared"]
+    return [f"one-shot boot of {release}{f' with {image}' if image else ''} prepared"]
 
 
-def keep(system: System, release: str, arguments: Sequence[str]) -> list[str]:
-    """Make `release` the default from now on; return what was done. Raises ToolError."""
+def keep(system: System, release: str, arguments: Sequence[str], image: str = "") -> list[str]:
+    """Make `release`, with our initramfs `image` where given, the default from now on; return what was done.
+
+    Raises ToolError.
+    """
     loader = system.loader
     own = [entry for entry in loader.entries() if entry.release == release and "recovery" not in entry.identifier]
     native = [entry for entry in own if entry.identifier not in (TRIAL_ENTRY, KEPT_ENTRY)]
-    if native and not arguments:
+    if native and not arguments and not image:
         path = native[0].path
     else:
-        loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments]), KEPT_ENTRY)
+        loader.put_entry(_entry(system, KEPT_ENTRY, release, [f"{_KEPT_MARK}1", *arguments], image), KEPT_ENTRY)
         path = KEPT_ENTRY
     loader.set_default(path)
     now = loader.default()
@@ -212,7 +228,7 @@ def keep(system: System, release: str, arguments: Sequence[str]) -> list[str]:
         raise ToolError(
             f"the boot loader's default is {now.release if now else 'nothing'} after it was set to {release}"
         )
-    return [f"default kernel set to {release}"]
+    return [f"default kernel set to {release}{f' with {image}' if image else ''}"]
 
 
 def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
@@ -230,4 +246,5 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     if saved.get("default") and (default is None or default.release != saved["default"]):
         # without a saved entry the default is the newest kernel, and one was installed since
         steps += keep(system, saved["default"], [])
+    steps += [f"{name} removed" for name in remove_images(system.boot, saved.get("images") or ())]
     return steps

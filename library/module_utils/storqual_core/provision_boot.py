@@ -12,20 +12,26 @@ from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved, remember
 from .errors import BadInputError, StorqualError, ToolError
 from .initramfs import builds_in
-from .kernel_boot import System, check_trial, keep, last_words, read_facts, saved_boot, trial
+from .kernel_boot import System, added_arguments, check_trial, keep, last_words, read_facts, saved_boot, trial
+from .own_initramfs import booted_image
 from .provision_drives import LOCK_WAIT_S
 from .provisioned import PartialError, Provisioned, TrialFailedError
 from .tools import dpkg
+from .tools.kmod import Build
 
-__all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package"]
+__all__ = ["BootRequest", "PackageRequest", "provision_boot", "provision_package", "remember_boot"]
 
 
 @dataclass(frozen=True)
 class BootRequest:
-    """What is asked: `facts`, a `trial` of `kernel`, to `verify` it, `kernel` as the `default`, or to `remember`."""
+    """What is asked: `facts`, a `trial` of `kernel`, to `verify` it, `kernel` as the `default`, or to `remember`.
+
+    `initramfs`: an image of ours in /boot that the trial boots, or that becomes part of the default.
+    """
 
     state: str
     kernel: str = ""
+    initramfs: str = ""
     arguments: Sequence[str] = ()
     mark: str = ""
     fallback: str = ""
@@ -67,7 +73,7 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
     if request.state == "remember":
         with _lock(request, "boot loader") as lock:
             if lock is not None:
-                _remember(lock, system)
+                remember_boot(lock, system)
         return {"changed": False, "settings": [], "steps": []}
     kernel = request.kernel or (system.running if request.state == "default" else "")
     if not kernel:
@@ -89,7 +95,8 @@ def _facts(request: BootRequest, system: System) -> dict[str, Any]:
     return {"facts": facts}
 
 
-def _remember(lock: BenchLock, system: System) -> None:
+def remember_boot(lock: BenchLock, system: System) -> None:
+    """Remember what boots now, for the restore. Raises StorqualError."""
     remember(lock, {f"boot.{name}@bench": value for name, value in saved_boot(system).items()})
 
 
@@ -99,23 +106,39 @@ def _verify(request: BootRequest, system: System) -> dict[str, Any]:
     Raises TrialFailedError; ToolError when the right kernel runs a stale driver.
     """
     facts = read_facts(system, request.modules)
-    if facts["running"] != request.kernel or facts["trial"] != request.mark:
+    asked = (request.kernel, request.mark, request.initramfs)
+    if (facts["running"], facts["trial"], facts["initramfs"]) != asked:
         default = (facts["default"] or {}).get("release", "")
         by_itself = "by itself " if facts["running"] == default and not facts["trial"] else ""
+        image = f" with {request.initramfs}" if request.initramfs else ""
         raise TrialFailedError(
-            f"kernel {request.kernel} did not come up in its trial boot: the bench is back {by_itself}on "
+            f"kernel {request.kernel}{image} did not come up in its trial boot: the bench is back {by_itself}on "
             f"{facts['running']} (boot {facts['boot_id']})",
             facts=facts,
             evidence=last_words(),
         )
+    carried = builds_in(f"{system.boot}/{request.initramfs}", request.modules) if request.initramfs else {}
+    initrd = facts["installed"].get(request.kernel, "")
     problems = [
         problem
         for name, builds in facts["modules"].items()
-        for problem in _stale(name, builds, request.kernel, system, facts["installed"].get(request.kernel, ""))
+        for problem in (
+            _not_carried(name, builds["loaded"], carried[name])
+            if carried.get(name)
+            else _stale(name, builds, request.kernel, system, initrd)
+        )
     ]
     if problems:
         raise ToolError("\n".join(problems))
     return {"changed": False, "settings": _driver_records(facts, request.kernel), "steps": [], "facts": facts}
+
+
+def _not_carried(name: str, loaded: Mapping[str, Any] | None, carried: Build | None) -> list[str]:
+    """A driver that was not loaded from the initramfs on trial; it comes to the disk once this one is proven."""
+    carries = " ".join((carried.srcversion, carried.version)) if carried else ""
+    now = " ".join((loaded["srcversion"], loaded["version"])) if loaded else "nothing"
+    told = f"driver {name}: the initramfs on trial carries build {carries}, and {now} is loaded"
+    return [] if now == carries else [told]
 
 
 def _stale(name: str, found: Mapping[str, Any], kernel: str, system: System, initrd: str) -> list[str]:
@@ -165,16 +188,17 @@ def _default_release(system: System) -> str:
 
 def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
     """A one-shot boot; first the default is set to the kernel to fall back to, where it is another one."""
-    check_trial(system, kernel)
+    # check mode has made no image
+    check_trial(system, kernel, request.initramfs if lock else "")
     before = {"default": _default_release(system), "next": system.loader.environment().get("next_entry", "")}
     fallback = request.fallback or before["default"]
     steps: list[str] = []
     if lock is not None:
-        _remember(lock, system)
+        remember_boot(lock, system)
         try:
             if fallback != before["default"]:
                 steps += keep(system, fallback, [])
-            steps += trial(system, kernel, request.arguments, request.mark)
+            steps += trial(system, kernel, request.arguments, request.mark, request.initramfs)
         except StorqualError as problem:
             raise PartialError(str(problem), steps=steps, settings=[]) from problem
     setting = Provisioned("boot.trial", kernel, before["next"], kernel if lock else before["next"], changed=True)
@@ -191,24 +215,38 @@ def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | 
 
 
 def _default(request: BootRequest, system: System, kernel: str, lock: BenchLock | None) -> dict[str, Any]:
-    """The kernel that boots from now on; nothing is written when it is the default already."""
-    before = _default_release(system)
+    """What boots from now on; nothing is written when it is the default already."""
+    before, was = _default_release(system), _default_words(system)
+    wanted = _words(kernel, request.arguments, request.initramfs)
     steps: list[str] = []
-    if before != kernel and lock is not None:
-        _remember(lock, system)
+    if was != wanted and lock is not None:
+        remember_boot(lock, system)
         try:
-            steps = keep(system, kernel, request.arguments)
+            steps = keep(system, kernel, request.arguments, request.initramfs)
         except StorqualError as problem:
             raise PartialError(str(problem), steps=steps, settings=[]) from problem
     now = _default_release(system)
-    setting = Provisioned("boot.default", kernel, before, now, changed=before != now)
+    setting = Provisioned("boot.default", kernel, before, now, changed=was != _default_words(system))
     return {
-        "changed": before != kernel,
+        "changed": was != wanted,
         "settings": [setting.record()],
         "steps": steps,
-        "diff": {"before": f"default: {before}\n", "after": f"default: {kernel}\n"},
+        "diff": {"before": f"default: {was}\n", "after": f"default: {wanted}\n"},
         **_facts(request, system),
     }
+
+
+def _default_words(system: System) -> str:
+    """The default as `_words` tells it."""
+    entry = system.loader.default()
+    if entry is None:
+        return ""
+    return _words(entry.release, added_arguments(entry.arguments), booted_image(entry.arguments))
+
+
+def _words(kernel: str, arguments: Sequence[str], image: str) -> str:
+    """A kernel with the words that we add to its command line, and the initramfs where it is ours."""
+    return " ".join(word for word in (kernel, *arguments, image) if word)
 
 
 def look_at_package(system: System, package: str, version: str = "") -> dict[str, Any]:
@@ -259,7 +297,7 @@ def provision_package(request: PackageRequest, system: System) -> dict[str, Any]
     with _lock(request, "driver package") as lock:
         if lock is not None:
             # installing a kernel rewrites the boot menu, and may change what is the default
-            _remember(lock, system)
+            remember_boot(lock, system)
         try:
             dpkg.install(system.runner, request.files)
         except StorqualError as problem:

@@ -19,12 +19,14 @@ from .bench_state import read_saved, remember
 from .command import Runner
 from .driver_reload import adapters_of_module, reload_module
 from .driver_starts import forget_start, note_starts, pending_starts
-from .durable import fsync_folder, make_folder, replace_file
+from .durable import fsync_folder, make_folder, replace_bytes, replace_file
 from .errors import StorqualError, ToolError
 from .initramfs import builds_in, entries
+from .initramfs_copy import with_file
 from .machine import Machine
 from .modprobe_options import FILE, Options, compose, declared_options, in_file, same_value
 from .option_step import ModulePlan, OptionValue, check_problems, plan_module, read_values, refuse_boot
+from .own_initramfs import booted_image
 from .provision_drives import LOCK_WAIT_S
 from .provisioned import PartialError, Provisioned
 from .tools import initramfs_maker
@@ -45,8 +47,8 @@ class OptionsBench:
 
     @property
     def kernel(self) -> str:
-        """The release of the running kernel."""
-        return self.release or self.machine.text("/proc/sys/kernel/osrelease")
+        """The release of the kernel that is meant: the running one, unless another was named."""
+        return self.release or self.running
 
     @property
     def path(self) -> Path:
@@ -59,8 +61,19 @@ class OptionsBench:
         return None if data is None else data.decode("utf-8", "replace")
 
     @property
+    def running(self) -> str:
+        """The release of the running kernel."""
+        return self.machine.text("/proc/sys/kernel/osrelease")
+
+    @property
+    def booted_image(self) -> str:
+        """The initramfs of ours that the kernel was booted with; empty for the distribution's, or another kernel."""
+        image = booted_image(self.machine.text("/proc/cmdline").split())
+        return image if image and self.kernel == self.running and self.machine.exists(f"/boot/{image}") else ""
+
+    @property
     def initrd(self) -> str:
-        """The initramfs of the running kernel; empty where there is none."""
+        """The kernel's initramfs as the distribution made it; empty where there is none."""
         names = (f"initrd.img-{self.kernel}", f"initramfs-{self.kernel}.img", f"initrd-{self.kernel}")
         return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
 
@@ -276,8 +289,16 @@ def put_file(bench: OptionsBench, text: str | None) -> None:
 def refresh_initramfs(bench: OptionsBench, modules: Sequence[str]) -> list[str]:
     """Have the initramfs of the running kernel carry our file, where it carries one of the modules; what was done.
 
-    A module that the initramfs loads gets the options of the initramfs. Raises ToolError.
+    A module that the initramfs loads gets the options of the initramfs. A bench that was booted with one of ours has
+    them put into that one: the distribution's would be made with the build that lies on disk now. Raises ToolError.
     """
+    if bench.booted_image:
+        own = Path(bench.machine.path(f"/boot/{bench.booted_image}"))
+        if any(builds_in(str(own), modules).values()):
+            data = bench.machine.read(bench.file)
+            replace_bytes(own, with_file(own.read_bytes(), bench.file.lstrip("/"), data))
+            return [f"/boot/{bench.booted_image} carries {bench.file}"]
+        return []
     initrd = bench.initrd
     image = bench.machine.path(initrd)
     if not initrd or not any(builds_in(image, modules).values()):

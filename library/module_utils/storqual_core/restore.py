@@ -35,7 +35,14 @@ from .provisioned import PartialError, Provisioned
 from .raid_backends import volumes_of
 from .raid_layout import Backends
 from .raid_restore import restore_volume
-from .restore_adapters import AdapterMemory, Restored, restore_build, restore_nvram, restore_options
+from .restore_adapters import (
+    AdapterMemory,
+    Restored,
+    restore_build,
+    restore_nvram,
+    restore_options,
+    take_builds_off,
+)
 
 __all__ = ["Memory", "Tools", "accept", "read_memory", "restore", "take_up"]
 
@@ -135,7 +142,8 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
             # a drive that is a member of a volume is not flashed
             _volumes(memory, saved, state_dir, tools, report, check=check)
         pending = _firmware(memory, saved, state_dir, tools, report, lock)
-        reboot = _boot(memory, tools, report, check=check) or bool(pending)
+        former = _former_builds(memory, state_dir, tools, report, check=check)
+        reboot = _boot(memory, tools, report, check=check) or former or bool(pending)
         if not reboot:
             if not memory.firmware:
                 # first: while a drive is a member of a volume, nobody may have it
@@ -221,6 +229,17 @@ def _firmware(
     return back.pending
 
 
+def _former_builds(memory: Memory, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> bool:
+    """Take builds that came with a boot off the disk; whether the former ones need a boot to run."""
+    boots = False
+    try:
+        steps, boots = take_builds_off(memory.adapters, tools.options, state_dir, check=check)
+        report.steps += steps
+    except StorqualError as problem:
+        _keep(report, problem)
+    return boots
+
+
 def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool:
     """Put the boot loader back; whether the bench must boot to be on its former kernel."""
     if not memory.boot:
@@ -228,7 +247,7 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
     before = saved_boot(tools.system)
     wanted = {name: memory.boot.get(name) for name in before}
     if check:
-        return _other_boot(before, wanted)
+        return _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
     _attempt(report, lambda: report.steps.extend(restore_boot(tools.system, wanted)))
     now = saved_boot(tools.system)
     report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory.boot})
@@ -238,18 +257,20 @@ def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool
     report.settings += [
         Provisioned(f"boot.{name}", value, before[name], now[name], changed=before[name] != now[name])
         for name, value in wanted.items()
-        if name != "custom"
+        if name not in ("custom", "images")
     ]
     again = _other_boot(now, wanted)
-    if not again and "added" in memory.boot:
-        # words that were there when the bench was found and went with a boot are nothing that a run left behind
-        report.read_back["boot.added@bench"] = wanted["added"]
+    # words that were there when the bench was found and went with a boot are nothing that a run left behind
+    gone = [name for name in ("added", "initramfs") if name in memory.boot and not again]
+    report.read_back.update({f"boot.{name}@bench": wanted[name] for name in gone})
     return again
 
 
 def _other_boot(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether another kernel runs than was found, or the same one with words of a trial."""
-    return bool(now["running"] != wanted["running"] or set(now["added"]) - set(wanted["added"] or ()))
+    """Whether another kernel runs than was found, or the same one with words or the initramfs of a trial."""
+    # an image that a boot would not change is none that a trial left behind
+    image = now["initramfs"] != wanted["initramfs"] and now["initramfs"] != now["default_initramfs"]
+    return bool(now["running"] != wanted["running"] or image or set(now["added"]) - set(wanted["added"] or ()))
 
 
 def _volumes(

@@ -7,24 +7,26 @@ whole image that it held, whatever it holds now.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from .adapter_drives import refuse_when_used
 from .adapter_lookup import Place
+from .build_memory import is_former, take_off, uninstall
 from .dc390_image import Image
 from .driver_reload import adapters_of_module, bind_unbound, reload_module
 from .driver_starts import forget_start, note_starts, pending_starts
 from .errors import ToolError
 from .modprobe_options import in_file, same_value
 from .nvram_backend import Backend, backend_of
-from .provision_build import uninstall
+from .own_initramfs import put_native_back
 from .provision_nvram import NvramBench
 from .provision_options import OptionsBench, put_file, refresh_initramfs
 from .provisioned import Provisioned
 from .tools import kmod
 
-__all__ = ["AdapterMemory", "Restored", "restore_build", "restore_nvram", "restore_options"]
+__all__ = ["AdapterMemory", "Restored", "restore_build", "restore_nvram", "restore_options", "take_builds_off"]
 
 IMAGE = "image"
 
@@ -126,17 +128,34 @@ def _differs(
     return had.get(module) != has.get(module) or any(not _same(values[name], shown[name]) for name in values)
 
 
-def restore_build(
-    memory: AdapterMemory, bench: OptionsBench, module: str, state_dir: str, *, check: bool
-) -> Restored:
-    """The build of a driver that was there before, loaded. Raises StorqualError."""
-    was = memory.builds[module]
+def take_builds_off(
+    memory: AdapterMemory, bench: OptionsBench, state_dir: str, *, check: bool
+) -> tuple[list[str], bool]:
+    """Take builds that came with a boot off the disk, before the boot that may be needed for the former ones.
+
+    What was done, and whether a former build needs a boot to run. Raises StorqualError.
+    """
+    steps: list[str] = []
+    boots = False
+    for owner, was in memory.builds.items():
+        if was["boots"]:
+            if not check:
+                steps += take_off(bench, was)
+                native = replace(bench, release=str(was["kernel"])).initrd
+                steps += put_native_back(Path(bench.machine.path(native)), state_dir)
+            boots = boots or not is_former(bench, owner.partition("/")[0], was)
+    return steps, boots
+
+
+def restore_build(memory: AdapterMemory, bench: OptionsBench, owner: str, state_dir: str, *, check: bool) -> Restored:
+    """The build of a driver that was there before, loaded; `owner` is `<module>/<kernel>`. Raises StorqualError."""
+    was = memory.builds[owner]
+    module = owner.partition("/")[0]
     before = kmod.loaded(module, bench.machine.path("/sys"))
     steps = [] if check else uninstall(bench, module, was, state_dir)
     if not check:
         forget_start(bench.machine, state_dir, module)
     now = kmod.loaded(module, bench.machine.path("/sys"))
-    same = now is not None and (now.srcversion, now.version) == (was["srcversion"], was["version"])
     setting = Provisioned(
         f"driver.module.{module}",
         was["srcversion"],
@@ -144,7 +163,7 @@ def restore_build(
         now.srcversion if now else None,
         changed=bool(steps),
     )
-    return Restored([setting], steps, {f"build.module@{module}": was} if same else {})
+    return Restored([setting], steps, {f"build.module@{owner}": was} if is_former(bench, module, was) else {})
 
 
 def restore_nvram(memory: AdapterMemory, bench: NvramBench, alias: str, state_dir: str, *, check: bool) -> Restored:

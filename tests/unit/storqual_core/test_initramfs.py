@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual_core.errors import ToolError
-from storqual_core.initramfs import builds_in, entries, module_build, unpack
+from storqual_core.initramfs import builds_in, entries, module_build
+from storqual_core.packed_data import unpack
 from storqual_core.tools.kmod import Build
 
 MODULE = b"\x7fELF" + b"code\0" * 9 + b"version=3.04.20\0license=GPL\0srcversion=ABCDEF01\0vermagic=6.1 SMP\0rest"

@@ -9,77 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.bench_state import read_saved
-from storqual_core.command import Completed
+from storqual_core.build_plan import BuildRequest
 from storqual_core.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kernel_boot import System
-from storqual_core.provision_build import BuildRequest, provision_build
+from storqual_core.provision_build import provision_build
 from storqual_core.provision_options import OptionsBench
 from storqual_core.provisioned import PartialError
 from storqual_core.restore import Tools, restore
-from tests.unit.storqual_core.adapter_bench import KERNEL, AdapterBench
+from tests.unit.storqual_core.adapter_bench import KERNEL
+from tests.unit.storqual_core.build_bench import MAGIC, PLACE, BuildBench
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-PCI, WWN = "0000:00:05.0", "0x5000c50015ea0000"
-MAGIC = f"{KERNEL} SMP preempt mod_unload modversions"
-PLACE = f"/lib/modules/{KERNEL}/updates/storqual/hba.ko"
-
-
-class BuildBench(AdapterBench):
-    """A bench whose modules come from files, a package manager and DKMS; a build is named by its text."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, modules={"hba": {}})
-        self.native = "AAAA"
-        self.packages: dict[str, str] = {}
-        self.dkms_builds = ""
-        self.tree.write(f"/lib/modules/{KERNEL}/build/Makefile", "")
-        self.adapter(PCI, "hba")
-        self.tree.write("/sys/module/hba/version", "2.0\n")
-        self.drive("sda", PCI, 0, WWN)
-
-    @property
-    def on_disk(self) -> str:
-        """The build that modprobe would load: updates come first."""
-        place = self.root / PLACE.lstrip("/")
-        return place.read_text().split()[0] if place.exists() else self.dkms_builds or self.native
-
-    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
-        """Do what the command does."""
-        line = " ".join(argv)
-        stdout, rc = "", 0
-        if any(line.startswith(start) for start in self.broken):
-            return Completed(tuple(argv), 1, "", "it broke\n", 0.0)
-        if argv[0] == "modinfo" and argv[1] != "-k":
-            build, name, magic, *signer = (self.root / argv[1]).read_text().split("|")
-            stdout = f"filename: {argv[1]}\nname: {name}\nsrcversion: {build}\nversion: 2.0\nvermagic: {magic}\n"
-            stdout += f"signer: {signer[0]}\n" if signer else ""
-        elif argv[0] == "modinfo":
-            build = self.on_disk.split("|")[0]
-            stdout = f"filename: /lib/hba.ko\nname: hba\nsrcversion: {build}\nversion: 2.0\nvermagic: {MAGIC}\n"
-        elif argv[0] == "dpkg-deb":
-            stdout = "hba-dkms\t2.0-1"
-        elif argv[0] == "dpkg-query":
-            stdout, rc = (f"hba-dkms\t{self.packages['hba-dkms']}\tii \n", 0) if self.packages else ("", 1)
-        elif argv[0] == "dpkg" and "-i" in argv:
-            self.packages["hba-dkms"], self.dkms_builds = "2.0-1", "DDDD"
-        elif argv[:2] == ["dpkg", "--purge"]:
-            self.packages.clear()
-            self.dkms_builds = ""
-        elif line == "dkms status":
-            stdout = f"hba/2.0, {KERNEL}, x86_64: installed\n" if self.dkms_builds else ""
-        elif argv[0] == "depmod":
-            pass
-        else:
-            ended = super().__call__(argv, **options)
-            if argv[0] == "modprobe" and argv[1] != "-r":
-                self.tree.write("/sys/module/hba/srcversion", self.on_disk.split("|")[0] + "\n")
-                self.tree.write("/sys/module/hba/version", "2.0\n")
-            return ended
-        self.seen.append(line)
-        return Completed(tuple(argv), rc, stdout, "", 0.0)
 
 
 @pytest.fixture
@@ -98,7 +39,7 @@ def prebuilt(bench: BuildBench, text: str = f"BBBB|hba|{MAGIC}") -> str:
 def provide(bench: BuildBench, file: str, **more: Any) -> dict[str, Any]:
     """One call of the module's work."""
     request = BuildRequest("hba", files=[file], state_dir=str(bench.root / "state"), run="r1", **more)
-    return provision_build(request, OptionsBench(bench, bench.machine))
+    return provision_build(request, OptionsBench(bench, bench.machine), System(bench))
 
 
 def put_back(bench: BuildBench) -> dict[str, Any]:
@@ -129,8 +70,9 @@ def test_a_prebuilt_module_runs_and_goes_again(bench: BuildBench) -> None:
     [
         (f"BBBB|hba|{MAGIC}", {"sha256": "0" * 64}, "its SHA-256 is"),
         (f"BBBB|other|{MAGIC}", {}, "is module other, the drop declares hba"),
-        ("BBBB|hba|6.1.0-9-amd64 SMP", {}, "is built for kernel 6.1.0-9-amd64, kernel 6.1.0-1-amd64 runs"),
+        ("BBBB|hba|6.1.0-9-amd64 SMP", {}, "is built for kernel 6.1.0-9-amd64, kernel 6.1.0-1-amd64 is to load it"),
         (f"BBBB|hba|{KERNEL} SMP", {}, "this kernel as"),
+        (f"|hba|{MAGIC}", {}, "has no srcversion"),
         (f"BBBB|hba|{MAGIC}", {"version": "3.0"}, "is version 2.0, 3.0 is declared"),
         ("BBBB|hba|", {}, "is no kernel module: it has no vermagic"),
     ],
@@ -204,7 +146,7 @@ def test_a_driver_in_use_is_refused(bench: BuildBench) -> None:
     with pytest.raises(GuardRefusalError, match="is mounted on /data"):
         provide(bench, prebuilt(bench))
     bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/boot")
-    with pytest.raises(ToolError, match="qualify this build as a kernel package"):
+    with pytest.raises(ToolError, match="the role driver boots it once"):
         provide(bench, prebuilt(bench))
     assert not (bench.root / PLACE.lstrip("/")).exists()
 
@@ -224,7 +166,7 @@ def test_a_module_that_does_not_load_is_told_and_restored(bench: BuildBench) -> 
 def test_no_file_is_bad_input(bench: BuildBench) -> None:
     """Nothing could be installed."""
     with pytest.raises(BadInputError, match="module and file are needed"):
-        provision_build(BuildRequest("hba"), OptionsBench(bench, bench.machine))
+        provision_build(BuildRequest("hba"), OptionsBench(bench, bench.machine), System(bench))
 
 
 def test_an_arm_without_a_build_runs_the_driver_of_before(bench: BuildBench) -> None:
@@ -232,7 +174,7 @@ def test_an_arm_without_a_build_runs_the_driver_of_before(bench: BuildBench) -> 
     provide(bench, prebuilt(bench))
     for check, changed in ((True, True), (False, True), (False, False)):
         request = BuildRequest(as_found=True, state_dir=str(bench.root / "state"), run="r1", check=check)
-        result = provision_build(request, OptionsBench(bench, bench.machine))
+        result = provision_build(request, OptionsBench(bench, bench.machine), System(bench))
         assert result["changed"] == changed
     assert bench.machine.text("/sys/module/hba/srcversion") == "AAAA"
     assert read_saved(bench.root / "state") is not None

@@ -10,12 +10,27 @@ from pathlib import Path
 from ..command import Runner
 from ..errors import ToolError
 
-__all__ = ["State", "built_for", "last_build_words", "parse_status", "status"]
+__all__ = [
+    "Source",
+    "State",
+    "build",
+    "built",
+    "built_for",
+    "install",
+    "last_build_words",
+    "parse_status",
+    "source_of",
+    "status",
+]
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
 _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+)(.*)$")
 _BUILDS = "/var/lib/dkms"
+_CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
+_VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)
 _LAST_LINES = 5
+# a compiler under emulation takes its time
+_BUILD_LIMIT_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,18 @@ class State:
     kernel: str
     state: str
     remark: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Sources as DKMS names them, which is neither the package's name nor the module's."""
+
+    name: str
+    version: str
+
+    def words(self, verb: str, kernel: str) -> list[str]:
+        """The command that does something with them for a kernel."""
+        return ["dkms", verb, "-m", self.name, "-v", self.version, "-k", kernel]
 
 
 def parse_status(text: str) -> list[State]:
@@ -51,6 +78,60 @@ def status(runner: Runner) -> list[State]:
 def built_for(states: list[State], version: str, kernel: str) -> list[State]:
     """The drivers of a version that are installed for a kernel."""
     return [each for each in states if (each.version, each.kernel, each.state) == (version, kernel, "installed")]
+
+
+def source_of(runner: Runner, package: str, root: str = "") -> Source:
+    """The sources that an installed package brings, by its dkms.conf. Raises ToolError when it has none.
+
+    `root`: where the machine's files are (another one is for tests).
+    """
+    listed = runner(["dpkg-query", "-L", package], timeout=60.0).expect().stdout
+    place = next((line for line in listed.splitlines() if _CONF.match(line)), "")
+    if not place:
+        raise ToolError(f"package {package} brings no /usr/src/*/dkms.conf: it is no DKMS package")
+    try:
+        text = Path(root + place).read_text(encoding="utf-8", errors="replace")
+    except OSError as problem:
+        raise ToolError(f"{place} cannot be read: {problem.strerror}") from problem
+    found = dict(_VALUE.findall(text))
+    if set(found) != {"PACKAGE_NAME", "PACKAGE_VERSION"}:
+        raise ToolError(f"{place} does not say PACKAGE_NAME and PACKAGE_VERSION in plain words")
+    return Source(found["PACKAGE_NAME"], found["PACKAGE_VERSION"])
+
+
+def build(runner: Runner, source: Source, module: str, kernel: str, root: str = "") -> Path:
+    """The file of a module, built for a kernel and installed nowhere. Raises ToolError with the compiler's words.
+
+    What a package's own script installed already is taken off the kernel's folder again; the build stays with DKMS.
+    """
+    known = [each for each in status(runner) if each.module == source.name]
+    if built_for(known, source.version, kernel):
+        runner(source.words("uninstall", kernel), timeout=_BUILD_LIMIT_S).expect()
+    there = built(source, module, kernel, root)
+    if there is not None:
+        return there
+    ended = runner(source.words("build", kernel), timeout=_BUILD_LIMIT_S)
+    there = built(source, module, kernel, root)
+    if ended.rc != 0 or there is None:
+        said = last_build_words(root + _BUILDS) or "no build log"
+        raise ToolError(f"DKMS could not build {module} of {source.name} {source.version}: {said}")
+    return there
+
+
+def built(source: Source, module: str, kernel: str, root: str = "") -> Path | None:
+    """The file of a module that was built: `<kernel>/<architecture>/module/<name>.ko`, packed or not."""
+    wanted = module.replace("-", "_")
+    folder = Path(f"{root}{_BUILDS}/{source.name}/{source.version}/{kernel}")
+    files = sorted(folder.glob("*/module/*.ko*"))
+    return next((file for file in files if file.name.partition(".")[0].replace("-", "_") == wanted), None)
+
+
+def install(runner: Runner, source: Source, kernel: str) -> None:
+    """Put what was built into the kernel's folder. Raises ToolError.
+
+    Forced: DKMS leaves a driver alone whose version is not above the kernel's own, and what is declared is declared.
+    """
+    runner([*source.words("install", kernel), "--force"], timeout=_BUILD_LIMIT_S).expect()
 
 
 def last_build_words(builds: str = _BUILDS) -> str:

@@ -56,6 +56,52 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert all(each.module and each.state for each in states)
 
 
+def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
+    """Neither the package's name nor the module's is DKMS's."""
+    place = tmp_path / "usr/src/hba-lab-2.0/dkms.conf"
+    place.parent.mkdir(parents=True)
+    place.write_text('PACKAGE_NAME="hba-lab"\nPACKAGE_VERSION=2.0~rc1 # a comment\nBUILT_MODULE_NAME[0]="hba"\n')
+    listed = Call("dpkg-query -L hba-dkms", "/.\n/usr/src/hba-lab-2.0/hba.c\n/usr/src/hba-lab-2.0/dkms.conf\n")
+    source = dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
+    assert source == dkms.Source("hba-lab", "2.0~rc1")
+    assert source.words("build", "6.1") == ["dkms", "build", "-m", "hba-lab", "-v", "2.0~rc1", "-k", "6.1"]
+    place.write_text('PACKAGE_NAME="hba-$(arch)"\nPACKAGE_VERSION="1"\n')
+    with pytest.raises(ToolError, match="does not say PACKAGE_NAME and PACKAGE_VERSION in plain words"):
+        dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
+    with pytest.raises(ToolError, match="it is no DKMS package"):
+        dkms.source_of(Replay([Call("dpkg-query -L other", "/usr/share/doc\n")]), "other", str(tmp_path))
+
+
+def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path) -> None:
+    """DKMS may end well without one."""
+    source = dkms.Source("hba-lab", "2.0")
+    log = tmp_path / "var/lib/dkms/hba-lab/2.0/build/make.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("hba.c:3: error: no such member\n")
+    calls = [
+        Call("dkms status", "hba-lab/2.0: added\n"),
+        Call("dkms build -m hba-lab -v 2.0 -k 6.1", ""),
+    ]
+    with pytest.raises(ToolError, match=r"could not build hba of hba-lab 2\.0: .*no such member"):
+        dkms.build(Replay(calls), source, "hba", "6.1", str(tmp_path))
+
+
+def test_what_is_built_is_found_and_what_is_installed_is_taken_off_first(tmp_path: Path) -> None:
+    """Packed or plain; a module of another name in the same package is another one."""
+    folder = tmp_path / "var/lib/dkms/hba-lab/2.0/6.1/x86_64/module"
+    folder.mkdir(parents=True)
+    for name in ("other.ko", "hba-one.ko.xz"):
+        (folder / name).write_bytes(b"")
+    source = dkms.Source("hba-lab", "2.0")
+    calls = [
+        Call("dkms status", "hba-lab/2.0, 6.1, x86_64: installed\nhba-lab/1.0, 6.1, x86_64: built\n"),
+        Call("dkms uninstall -m hba-lab -v 2.0 -k 6.1", ""),
+    ]
+    replay = Replay(calls)
+    assert dkms.build(replay, source, "hba_one", "6.1", str(tmp_path)).name == "hba-one.ko.xz"
+    assert dkms.built(source, "hba_two", "6.1", str(tmp_path)) is None
+
+
 def test_a_line_in_another_language_is_refused() -> None:
     """Never passed over."""
     with pytest.raises(ToolError, match="not understood"):
