@@ -62,7 +62,8 @@ class Flash:
     """What a flash works with: the bench's lock, its boot, what is remembered of an owner, the guard, how to rebind.
 
     `hold` is the guard over everything that is touched, entered while an image is written; `rebind` has the kernel's
-    driver let go of an adapter and take it again.
+    driver let go of an adapter and take it again. `soak` reads what is behind a subject for a while and says what was
+    seen, empty when nothing was asked; it raises ToolError.
     """
 
     lock: BenchLock
@@ -70,6 +71,7 @@ class Flash:
     memory: Callable[[str], Mapping[str, Any]]
     hold: Callable[[], ContextManager[Any]]
     rebind: Callable[[str], None]
+    soak: Callable[[Subject], str]
     clock: Callable[[], float]
     sleep: Callable[[float], None]
 
@@ -212,7 +214,7 @@ def _read(plan: Plan) -> str:
 
 
 def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
-    """Read the version back, compare the settings, put back what can be, and forget the note."""
+    """Read the version back, compare the settings, put back what can be, soak, and forget the note."""
     owner, image = plan.subject.owner, plan.request.image
     version = _read(plan)
     record = _record(plan, version)
@@ -235,11 +237,16 @@ def _finish(plan: Plan, flash: Flash, outcome: Outcome) -> Provisioned:
         lines = [f"{owner}: {name} was {value} and is {now.get(name, 'gone')}" for name, value in altered.items()]
         told = f"{owner}: {image.version} runs, but not everything is as before\n" + "\n".join(lines)
         raise PartialError(told, steps=outcome.steps, settings=[record])
+    try:
+        soaked = flash.soak(plan.subject)
+    except ToolError as problem:
+        told = f"{owner}: {image.version} runs, and {problem}"
+        raise PartialError(told, steps=outcome.steps, settings=[record]) from problem
     clear(flash.lock, plan.key)
     outcome.changed = True
     count = len(entry.settings)
     proof = f"the version was read from it; {count} settings and links are as before"
-    return record.with_proof(proven=True, proof=proof)
+    return record.with_proof(proven=True, proof=f"{proof}; {soaked}" if soaked else proof)
 
 
 def _altered(subject: Subject, before: Mapping[str, Any], flash: Flash) -> dict[str, Any]:

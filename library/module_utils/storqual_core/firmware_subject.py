@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Mapping
 
+from .adapter_drives import behind
 from .capabilities import AdapterFacts, FirmwareImage, VolumeFacts, offers
 from .command import Runner
 from .drive_settings import DriveTarget, apply_plan, plan_drive, read_fields
 from .errors import ToolError
 from .firmware_health import obstacles
+from .machine import Machine
 from .settings import section_of
 
 __all__ = ["Subject"]
@@ -89,6 +91,13 @@ class Subject:
                 continue
             steps.append(f"{self.owner}: {qualified} put back to {value}")
         return steps
+
+    def blocks(self) -> list[str]:
+        """The kernel names of the block devices that it serves: those behind the adapter, or the drive itself."""
+        if self.target is not None:
+            return [self.target.node]
+        machine = Machine(self.sysfs[: -len("/sys")])
+        return [drive.name for drive in behind(machine, [self.pci])]
 
     def needs(self, image: FirmwareImage) -> str:
         """What the tool says that the image still needs; what the drop declares where the tool does not say."""

@@ -40,5 +40,6 @@ FIRMWARE: Spec = {
     "activation": {"type": "str", "choices": ["none", "reset", "reboot", "power cycle"], "default": "reset"},
     "consent": WORDS,
     "state": {"type": "str", "choices": ["present", "proven"], "default": "present"},
+    "soak_s": {"type": "float", "default": 30},
 }
 """For a module that flashes."""

@@ -7,10 +7,6 @@ Write cache: compare write latencies measured with the cache on and off; the mea
 
 from __future__ import annotations
 
-import mmap
-import os
-import random
-import threading
 import time
 from dataclasses import dataclass
 from statistics import median
@@ -19,10 +15,10 @@ from typing import Iterable, Mapping, Sequence
 from .drive_settings import DriveTarget
 from .errors import ToolError
 from .provisioned import Provisioned
+from .random_reads import random_reads
 
 __all__ = ["InFlight", "judge_queue_depth", "judge_write_cache", "observe_in_flight", "prove_queue_depths"]
 
-_READ = 4096
 _SAMPLE_S = 0.001
 _FEW = 20
 _EXTRA_READS = 32
@@ -43,37 +39,11 @@ def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sy
     The count is that of requests handed to the drive's driver; what waits in the scheduler is not in it.
     Raises ToolError when the drive cannot be read.
     """
-    stop = threading.Event()
-    failures: list[str] = []
-    try:
-        handle = os.open(f"{dev}/{node}", os.O_RDONLY | getattr(os, "O_DIRECT", 0))
-    except OSError as problem:
-        raise ToolError(f"{dev}/{node} cannot be read: {problem.strerror}") from problem
-    try:
-        blocks = os.lseek(handle, 0, os.SEEK_END) // _READ
-
-        def read_on() -> None:
-            # direct I/O wants aligned memory; an anonymous mapping is
-            try:
-                with mmap.mmap(-1, _READ) as memory:
-                    while not stop.is_set():
-                        os.preadv(handle, [memory], random.randrange(max(blocks, 1)) * _READ)  # noqa: S311 - offsets
-            except OSError as problem:
-                failures.append(problem.strerror or str(problem))
-
-        readers = [threading.Thread(target=read_on, daemon=True) for _ in range(offered)]
-        for reader in readers:
-            reader.start()
-        try:
-            highest, samples = _sample(f"{sysfs}/block/{node}/inflight", seconds)
-        finally:
-            stop.set()
-            for reader in readers:
-                reader.join()
-    finally:
-        os.close(handle)
-    if failures:
-        raise ToolError(f"reading {dev}/{node} failed while its queue was watched: {failures[0]}")
+    path = f"{dev}/{node}"
+    with random_reads([path], offered) as tally:
+        highest, samples = _sample(f"{sysfs}/block/{node}/inflight", seconds)
+    if tally.failures:
+        raise ToolError(f"reading {dev}/{node} failed while its queue was watched: {tally.failures[0]}")
     return InFlight(highest, samples, offered)
 
 

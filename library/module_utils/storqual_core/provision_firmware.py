@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Mapping, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 from .bench_lock import BenchLock, hold_lock
 from .bench_state import read_saved
@@ -24,6 +24,7 @@ from .firmware_step import Flash, carry_out, foreseen, prove
 from .firmware_tools import tool_for
 from .machine import Machine
 from .provision_drives import LOCK_WAIT_S
+from .soak import soak
 
 __all__ = ["Step", "flash_as_given", "flash_once", "provision_firmware", "read_request"]
 
@@ -37,19 +38,27 @@ def _rebind(pci: str) -> None:
     rebind(Machine(), pci, _RESET_S)
 
 
+def _soak(names: Sequence[str], seconds: float) -> str:
+    """Soak drives of this bench."""
+    return soak(Machine(), names, seconds, time.sleep)
+
+
 @dataclass(frozen=True)
 class Step:
     """How a module was called: bench state, run, check mode, and whether only the proof after a boot is wanted.
 
-    The rest is the outside world, which tests put another one in the place of.
+    `soak_s`: seconds of reads of everything behind what was flashed, before it counts as proven; none when 0. The
+    rest is the outside world, which tests put another one in the place of.
     """
 
     state_dir: str
     run: str
     check: bool = False
     proof: bool = False
+    soak_s: float = 0.0
     boot: Callable[[], str] = boot_id
     rebind: Callable[[str], None] = _rebind
+    soak: Callable[[Sequence[str], float], str] = _soak
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -100,7 +109,7 @@ def flash_as_given(
     state_dir, call = given["state_dir"], given["run"]
     request = read_request(given, check=check)
     access = Access(state_dir, call, tuple(given["consent"]), run, Machine())
-    step = Step(state_dir, call, check=check, proof=given["state"] == "proven")
+    step = Step(state_dir, call, check=check, proof=given["state"] == "proven", soak_s=given["soak_s"])
     return provision_firmware(request, owners(access), step)
 
 
@@ -128,6 +137,7 @@ def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: Bench
         memory=owners.memory,
         hold=lambda: owners.hold(_tool(request, owners), write=True),
         rebind=step.rebind,
+        soak=lambda subject: step.soak(subject.blocks(), step.soak_s) if step.soak_s else "",
         clock=step.clock,
         sleep=step.sleep,
     )

@@ -110,4 +110,10 @@ options:
     type: str
     choices: [present, proven]
     default: present
+  soak_s:
+    description:
+      - Seconds for which everything behind what was flashed is read, before it counts as proven. A read that fails,
+        an error counter that grows and trouble in the kernel's log are failures. None when 0.
+    type: float
+    default: 30
 """

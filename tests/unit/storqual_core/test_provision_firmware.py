@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from storqual_core.provision_firmware import provision_firmware, read_request
 from storqual_core.provisioned import PartialError
 from tests.unit.storqual_core.fake_flash import make_tool
 from tests.unit.storqual_core.flash_bench import WELL, Bench, Owners, make_bench
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @pytest.fixture
@@ -337,3 +340,38 @@ def test_only_a_tool_that_flashes_the_thing_is_taken() -> None:
     assert tool_for("nvme", drives=True).__name__.endswith("nvme_firmware")
     with pytest.raises(BadInputError, match="of an adapter: found tool 'nvme', expected one of arcconf"):
         tool_for("nvme", drives=False)
+
+
+# the soak
+
+
+def test_nothing_counts_as_proven_before_its_soak(bench: Bench) -> None:
+    """What was seen is part of the proof."""
+    asked: list[tuple[list[str], float]] = []
+
+    def soak(names: Sequence[str], seconds: float) -> str:
+        asked.append((list(names), seconds))
+        assert bench.notes
+        return "900 reads of 2 drives"
+
+    done = bench.flash(soak_s=12.0, soak=soak)
+    assert done["settings"][0]["proof"].endswith("are as before; 900 reads of 2 drives")
+    assert [seconds for _, seconds in asked] == [12.0]
+    assert not bench.flash(soak_s=12.0, soak=soak)["changed"]
+    assert len(asked) == 1
+
+
+def test_a_soak_that_fails_is_a_failure_and_the_next_run_soaks_again(bench: Bench) -> None:
+    """The image is in and is not written again."""
+
+    def soak(_names: Sequence[str], _seconds: float) -> str:
+        raise ToolError("the soak failed: sdb: iotmo_cnt grew by 2")
+
+    with pytest.raises(PartialError, match=r"2\.0 runs, and the soak failed: sdb: iotmo_cnt grew by 2"):
+        bench.flash(soak_s=12.0, soak=soak)
+    assert bench.notes
+    effects = list(bench.card.effects)
+    done = bench.flash(soak_s=12.0, soak=lambda _names, _seconds: "well")
+    assert bench.card.effects == effects
+    assert done["settings"][0]["proof"].endswith("; well")
+    assert not bench.notes

@@ -5,7 +5,8 @@ The port table, `-b`, `-i -s` and the dialogue that changes one word of a page a
 are `-a 9,TYPE,NUMBER,0,y,OFFSET,VALUE,,y,,0`. Interrupt coalescing is IO controller page 1, whose layout is
 that of the kernel's drivers/message/fusion/lsi/mpi_cnfg.h and drivers/scsi/mpt3sas/mpi/mpi2_cnfg.h. A word is
 written only after the page was read and the old word is the one that the settings show. The SATA queue depth
-lies in an extended page whose dialogue was never recorded: it is read and not written. An adapter's index is
+lies in an extended page whose dialogue was never recorded: it is read and not written. The same holds for its
+dialogue that downloads firmware: versions are read as recorded, and no download is offered. An adapter's index is
 the port number; `-b` prints PCI buses in decimal.
 """
 
