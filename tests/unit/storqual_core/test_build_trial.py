@@ -262,6 +262,17 @@ def test_a_kept_build_is_the_default_and_a_later_trial_leaves_it_so(bench: Trial
     assert [path.name for path in (bench.root / "boot").glob("initrd.storqual*")] == [image]
 
 
+def test_an_initramfs_of_ours_is_left_by_a_boot_even_when_its_build_is_the_former_one(bench: TrialBench) -> None:
+    """What boots must be what was found, not only what is loaded."""
+    try_it(bench, prebuilt(bench, "AAAA"))
+    assert bench.loaded == "AAAA"
+    assert build(bench, as_found=True, staged=True)["boots"]
+    assert put_back(bench)["reboot"]
+    bench.reboot()
+    assert put_back(bench)["restored"]
+    as_found(bench)
+
+
 def test_a_boot_partition_without_room_is_refused_before_the_image_is_written(
     bench: TrialBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
