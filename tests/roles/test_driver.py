@@ -176,12 +176,13 @@ def test_a_build_that_takes_a_boot_is_staged_booted_once_proven_and_put_on_disk(
     played = play(tmp_path, "driver", {**build(tmp_path), "driver_modules": ["hba"]}, answers, report="driver_report")
     assert played.code == 0, played.output
     assert played.order == [
-        *("kernel_boot", "driver_build", "kernel_boot:trial", "bench_reboot", "kernel_boot:verify", "driver_build")
+        *("kernel_boot", "driver_build", "kernel_boot:trial", "bench_reboot", "kernel_boot:verify", "driver_build"),
+        "kernel_boot",
     ]
     staged, present = played.asked("driver_build")
     assert (staged["module"], staged["staged"], staged["kernel"], staged["sha256"]) == ("hba", True, OLD, "ab")
     assert "staged" not in present
-    trial, verify = played.asked("kernel_boot")[1:]
+    trial, verify, _ = played.asked("kernel_boot")[1:]
     assert (trial["initramfs"], verify["initramfs"], verify["modules"]) == (IMAGE, IMAGE, ["hba"])
     assert played.facts["drift"] == STAGED["drift"]
     assert played.facts["settings"][-1] == {"name": "d"}
@@ -189,14 +190,16 @@ def test_a_build_that_takes_a_boot_is_staged_booted_once_proven_and_put_on_disk(
 
 def test_a_build_that_takes_no_boot_is_put_on_disk_alone(tmp_path: Path) -> None:
     """The bench stays up."""
+    loaded = {"hba": {"srcversion": "B", "version": "2"}}
     answers = {
-        "kernel_boot": [{"facts": facts(OLD)}],
+        "kernel_boot": [{"facts": facts(OLD)}, {"facts": facts(OLD, drivers=loaded)}],
         "driver_build": [{"boots": False, "initramfs": "", "drift": []}, {"changed": True, "drift": ["d"]}],
         **REBOOT,
     }
     played = play(tmp_path, "driver", build(tmp_path), answers, report="driver_report")
-    assert played.order == ["kernel_boot", "driver_build", "driver_build"]
+    assert played.order == ["kernel_boot", "driver_build", "driver_build", "kernel_boot"]
     assert (played.facts["booted"], played.facts["drift"]) == (False, ["d"])
+    assert played.facts["drivers"] == loaded
 
 
 def test_a_fresh_boot_of_a_build_that_runs_is_a_boot_with_its_initramfs(tmp_path: Path) -> None:
