@@ -303,8 +303,8 @@ virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics : the panic is in the console log
 virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
-driver.dkms dkms_package reload : a DKMS package, {package, module, version} : three srcversions
-driver.module module_file reload : a prebuilt module, {file, sha256} : three srcversions
+driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
+driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
 driver.options module_options reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
