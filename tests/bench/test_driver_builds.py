@@ -39,7 +39,7 @@ done
 ls /boot
 sha256sum /boot/initrd.img-$(uname -r)
 cat /boot/grub/custom.cfg
-grub-editenv /boot/grub/grubenv list
+grub-editenv /boot/grub/grubenv list | grep -v "^next_entry=$"
 find /lib/modules/*/updates -type f
 cat /var/lib/storqual/saved.json 2>/dev/null || echo no memory
 """
