@@ -15,9 +15,9 @@ from .driver_reload import adapters_of_module, reload_module
 from .durable import fsync_folder
 from .errors import ToolError
 from .provision_options import OptionsBench
-from .tools import dpkg, kmod
+from .tools import dkms, dpkg, kmod
 
-__all__ = ["builds_of_run", "is_former", "remember_build", "take_off", "uninstall"]
+__all__ = ["builds_of_run", "is_former", "remember_build", "set_aside", "take_off", "uninstall"]
 
 _KEY = "build.module@"
 
@@ -69,19 +69,27 @@ def is_former(bench: OptionsBench, module: str, memory: Mapping[str, Any]) -> bo
     return now is not None and (now.srcversion, now.version) == (memory["srcversion"], memory["version"])
 
 
+def set_aside(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
+    """Have the disk without a build that will be wanted again; what was done. Raises ToolError.
+
+    A package stays, and what DKMS has built of it: the next session of its arm need not compile it again.
+    """
+    package = str(memory["package"])
+    known = dpkg.installed(bench.runner, package) if package else None
+    if known is None or not known.complete:
+        return _remove_file(bench, memory)
+    source = dkms.source_of(bench.runner, package, bench.machine.root)
+    lay = dkms.uninstall(bench.runner, source, str(memory["kernel"]))
+    return [f"{source.name} {source.version} uninstalled"] if lay else []
+
+
 def take_off(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
     """Take a build off the disk, which loads nothing; what was done. Raises ToolError."""
-    steps: list[str] = []
-    place = str(memory["file"])
-    if place and bench.machine.exists(place):
-        path = Path(bench.machine.path(place))
-        path.unlink()
-        fsync_folder(path.parent)
-        bench.runner(["depmod", str(memory["kernel"])], timeout=300.0).expect()
-        steps.append(f"{place} removed")
+    steps = _remove_file(bench, memory)
     package, before = str(memory["package"]), str(memory["package_before"])
     known = dpkg.installed(bench.runner, package) if package else None
-    if known is not None and known.complete and known.version != before:
+    # one whose installation was cut short is there, too
+    if known is not None and (known.version != before or not known.complete):
         if before:
             raise ToolError(
                 f"{package} was {before} when the bench was found and is {known.version}: install {before}"
@@ -89,6 +97,17 @@ def take_off(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
         dpkg.remove(bench.runner, package)
         steps.append(f"{package} removed")
     return steps
+
+
+def _remove_file(bench: OptionsBench, memory: Mapping[str, Any]) -> list[str]:
+    place = str(memory["file"])
+    if not place or not bench.machine.exists(place):
+        return []
+    path = Path(bench.machine.path(place))
+    path.unlink()
+    fsync_folder(path.parent)
+    bench.runner(["depmod", str(memory["kernel"])], timeout=300.0).expect()
+    return [f"{place} removed"]
 
 
 def uninstall(bench: OptionsBench, module: str, memory: Mapping[str, Any], state_dir: str) -> list[str]:

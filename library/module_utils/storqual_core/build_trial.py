@@ -14,7 +14,7 @@ from typing import Any
 
 from .bench_lock import hold_lock
 from .bench_state import read_saved
-from .build_memory import builds_of_run, is_former, remember_build, take_off
+from .build_memory import builds_of_run, is_former, remember_build, set_aside
 from .build_plan import BuildRequest, Builds, Wanted, identifiers, is_there, records, result, takes_boot, words_of
 from .driver_file import ModuleFile, objections, place_of, read_module_file
 from .durable import copy_file, make_folder, replace_bytes
@@ -77,7 +77,7 @@ def stage_none(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
         boots = boots or not is_former(bench, owner.partition("/")[0], memory)
         if not request.check:
             with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S):
-                steps += take_off(bench, memory)
+                steps += set_aside(bench, memory)
     return {
         "changed": bool(steps),
         "settings": [],

@@ -116,10 +116,14 @@ def _check(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
 
 
 def _as_found(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
-    """Builds that the run installed go, and the former ones run; they stay remembered for the restore."""
+    """Builds that the run installed go, and the former ones run; they stay remembered for the restore.
+
+    Those that came with a boot went before the boot (`stage_none`).
+    """
     settings: list[Provisioned] = []
     steps: list[str] = []
-    for owner, was in builds_of_run(request.state_dir).items():
+    in_place = {owner: was for owner, was in builds_of_run(request.state_dir).items() if not was["boots"]}
+    for owner, was in in_place.items():
         module = owner.partition("/")[0]
         before = identifiers(bench, module)
         if request.check:

@@ -31,6 +31,7 @@ class BuildBench(AdapterBench):
         super().__init__(root, modules={"hba": {}})
         self.native = "AAAA"
         self.packages: dict[str, str] = {}
+        self.state = "ii "
         self.dkms_builds = ""
         self.tree.write(f"/lib/modules/{KERNEL}/build/Makefile", "")
         self.adapter(PCI, "hba")
@@ -63,7 +64,7 @@ class BuildBench(AdapterBench):
         elif argv[0] == "dpkg-deb":
             stdout = "hba-dkms\t2.0-1"
         elif argv[0] == "dpkg-query":
-            stdout, rc = (f"hba-dkms\t{self.packages['hba-dkms']}\tii \n", 0) if self.packages else ("", 1)
+            stdout, rc = (f"hba-dkms\t{self.packages['hba-dkms']}\t{self.state}\n", 0) if self.packages else ("", 1)
         elif argv[0] == "dpkg" and "-i" in argv:
             self.packages["hba-dkms"], self.dkms_builds = "2.0-1", "DDDD"
         elif argv[:2] == ["dpkg", "--purge"]:

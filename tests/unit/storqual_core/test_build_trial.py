@@ -212,6 +212,25 @@ def test_a_package_lies_nowhere_until_the_boot_has_shown_what_it_builds(
     assert bench.packages == {}
 
 
+def test_arms_that_alternate_compile_a_package_once(bench: TrialBench) -> None:
+    """The disk is without the build while the other arm runs, and DKMS keeps what it built."""
+    bench.script_builds = False
+    file = bench.root / "hba-dkms.deb"
+    file.write_text("")
+    for _ in range(2):
+        try_it(bench, str(file))
+        assert (bench.loaded, bench.on_disk) == ("DDDD", "DDDD")
+        assert build(bench, as_found=True, staged=True)["steps"] == ["hba-lab 2.0 uninstalled"]
+        assert bench.on_disk == "AAAA"
+        boot(bench, "trial", kernel=KERNEL, mark="m2")
+        bench.reboot()
+        assert not build(bench, as_found=True)["changed"]
+    assert bench.seen.count(f"dkms build -m hba-lab -v 2.0 -k {KERNEL}") == 1
+    restore_fully(bench)
+    as_found(bench)
+    assert bench.packages == {}
+
+
 @pytest.mark.parametrize(
     ("built", "words"),
     [

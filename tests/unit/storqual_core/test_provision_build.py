@@ -112,6 +112,22 @@ def test_a_package_is_built_on_the_bench_and_goes_again(bench: BuildBench) -> No
     assert bench.machine.text("/sys/module/hba/srcversion") == "AAAA"
 
 
+def test_a_package_whose_installation_was_cut_short_goes_too(bench: BuildBench) -> None:
+    """It is half configured, and the restore does not leave it so."""
+    file = bench.root / "hba-dkms.deb"
+    file.write_text("")
+    bench.broken = ("dkms status",)
+    with pytest.raises(ToolError):
+        provide(bench, str(file), version="2.0")
+    bench.broken = ("modprobe hba",)
+    with pytest.raises(PartialError):
+        provide(bench, str(file), version="2.0")
+    bench.broken, bench.state = (), "iF "
+    bench.load("hba")
+    assert put_back(bench)["restored"]
+    assert bench.packages == {}
+
+
 def test_a_package_that_builds_nothing_says_why(bench: BuildBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """DKMS itself ends well when a build fails."""
     file = bench.root / "hba-dkms.deb"

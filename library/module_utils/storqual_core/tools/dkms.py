@@ -21,6 +21,7 @@ __all__ = [
     "parse_status",
     "source_of",
     "status",
+    "uninstall",
 ]
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
@@ -104,9 +105,7 @@ def build(runner: Runner, source: Source, module: str, kernel: str, root: str = 
 
     What a package's own script installed already is taken off the kernel's folder again; the build stays with DKMS.
     """
-    known = [each for each in status(runner) if each.module == source.name]
-    if built_for(known, source.version, kernel):
-        runner(source.words("uninstall", kernel), timeout=_BUILD_LIMIT_S).expect()
+    uninstall(runner, source, kernel)
     there = built(source, module, kernel, root)
     if there is not None:
         return there
@@ -124,6 +123,15 @@ def built(source: Source, module: str, kernel: str, root: str = "") -> Path | No
     folder = Path(f"{root}{_BUILDS}/{source.name}/{source.version}/{kernel}")
     files = sorted(folder.glob("*/module/*.ko*"))
     return next((file for file in files if file.name.partition(".")[0].replace("-", "_") == wanted), None)
+
+
+def uninstall(runner: Runner, source: Source, kernel: str) -> bool:
+    """Take what was built off the kernel's folder, where it lies there; whether it did. Raises ToolError."""
+    known = [each for each in status(runner) if each.module == source.name]
+    lies = bool(built_for(known, source.version, kernel))
+    if lies:
+        runner(source.words("uninstall", kernel), timeout=_BUILD_LIMIT_S).expect()
+    return lies
 
 
 def install(runner: Runner, source: Source, kernel: str) -> None:
