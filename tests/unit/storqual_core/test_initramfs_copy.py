@@ -122,7 +122,7 @@ def test_depmod_sees_the_modules_and_nothing_else(tmp_path: Path) -> None:
     def runner(argv: Sequence[str], **_options: Any) -> Completed:
         root = Path(argv[2])
         modules = root / "lib/modules" / RELEASE
-        seen["argv"] = argv[:2] + argv[3:]
+        seen["argv"] = [*argv[:2], *argv[3:]]
         seen["files"] = sorted(str(path.relative_to(modules)) for path in modules.rglob("*") if path.is_file())
         seen["root"] = root
         (modules / "modules.dep").write_bytes(b"index")
