@@ -73,7 +73,8 @@ def _read_on(path: str, handle: int, blocks: int, stop: threading.Event, tally: 
     # direct I/O wants aligned memory; an anonymous mapping is
     try:
         with mmap.mmap(-1, READ_BYTES) as memory:
-            while not stop.is_set():
+            # one read at least, however late the thread comes to run
+            while done == 0 or not stop.is_set():
                 os.preadv(handle, [memory], random.randrange(max(blocks, 1)) * READ_BYTES)  # noqa: S311 - offsets
                 done += 1
     except OSError as problem:

@@ -38,7 +38,7 @@ def run(root: Path, during: Callable[[], object] = lambda: None) -> str:
         # the first, short sleep is before the evidence begins
         if seconds > 0.2:
             during()
-        time.sleep(0.05)
+        time.sleep(0.01)
 
     return soak(Machine(str(root)), ["sda", "sdb"], 9.0, sleep, str(root / "kmsg"))
 
