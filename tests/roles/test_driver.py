@@ -188,6 +188,19 @@ def test_a_build_that_takes_a_boot_is_staged_booted_once_proven_and_put_on_disk(
     assert played.facts["settings"][-1] == {"name": "d"}
 
 
+def test_a_build_is_kept_only_once_it_is_on_disk(tmp_path: Path) -> None:
+    """A default with its initramfs, and another build on disk, would be two drivers."""
+    running = facts(OLD, initramfs=IMAGE)
+    answers = {
+        "kernel_boot": [{"facts": running}],
+        "driver_build": [{"boots": False, "initramfs": IMAGE, "drift": []}, {"drift": [], "settings": []}],
+    }
+    played = play(tmp_path, "driver", {**build(tmp_path), "driver_keep": True}, answers)
+    assert played.code == 0, played.output
+    assert played.order == ["kernel_boot", "driver_build", "driver_build", "kernel_boot:keep"]
+    assert played.asked("kernel_boot")[1]["initramfs"] == IMAGE
+
+
 def test_a_build_that_takes_no_boot_is_put_on_disk_alone(tmp_path: Path) -> None:
     """The bench stays up."""
     loaded = {"hba": {"srcversion": "B", "version": "2"}}
