@@ -55,5 +55,6 @@ def soak(
     problems += [finding.sentence() for finding in findings]
     if problems:
         raise ToolError("the soak failed: " + "; ".join(problems))
-    told = f"{sum(tally.reads.values())} reads of {len(names)} drives in {seconds:g} s, no error counter grew"
+    drives = f"{len(names)} drive{'s' if len(names) > 1 else ''}"
+    told = f"{sum(tally.reads.values())} reads of {drives} in {seconds:g} s, no error counter grew"
     return f"{told}; {unread}" if unread else f"{told}, nothing in the kernel's log"
