@@ -19,16 +19,21 @@ def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
     finished = [event for event in run.events if event.kind == "block_finished" and event.bench == bench["name"]]
     if not finished:
         pytest.skip("no block was finished on this bench")
-    findings = [
+    trouble = [
         f"block {event.fields['block']}: {finding['lines'][0]}"
         for event in finished
         for finding in event.fields.get("findings") or ()
     ]
-    if findings:
-        pytest.fail("; ".join(findings[:3]), pytrace=False)
+    trouble += [
+        f"block {event.fields['block']} was {event.fields['outcome']}: {event.fields.get('message') or 'no reason'}"
+        for event in finished
+        if event.fields["outcome"] != "done"
+    ]
+    if trouble:
+        pytest.fail("; ".join(trouble[:3]), pytrace=False)
     return finished
 
 
 def test_the_kernel_log_is_clean(blocks: list[Event]) -> None:
     """No adapter reset, timeout, sense error, bus error or oops between the markers of any block."""
-    assert all(event.fields["outcome"] == "done" for event in blocks)
+    assert blocks

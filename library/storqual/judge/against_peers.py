@@ -12,7 +12,7 @@ from scipy import special
 
 from storqual.judge.decision import as_fraction, limits_for
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
-from storqual.judge.words import percent
+from storqual.judge.words import percent, plural
 from storqual.metrics import Metric
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 
@@ -59,8 +59,9 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(
         outcome,
-        f"{metric.label} is {percent(ends[0], signed=True)} from the mean of {', '.join(sorted(others))} "
-        f"({percent(ends[1], signed=True)} to {percent(ends[2], signed=True)}, {len(ratios)} {unit}s)",
+        f"{metric.label} is {percent(abs(ends[0]))} {'worse' if ends[0] < 0 else 'better'} than the mean of "
+        f"{', '.join(sorted(others))} ({percent(ends[1], signed=True)} to {percent(ends[2], signed=True)}, "
+        f"{plural(len(ratios), unit)})",
         candidate=mean,
         reference=level,
         shift=finite(ends[0]),

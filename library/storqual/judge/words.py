@@ -9,6 +9,9 @@ from storqual.metrics import Metric
 
 __all__ = ["amount", "percent", "plural"]
 
+_FAR = 10_000.0
+"""An interval of next to no data may reach to any power of ten, in percent."""
+
 
 def amount(value: float, metric: Metric) -> str:
     """`1234 IOPS`, `0 per TB`: four significant digits, no exponent for what people read."""
@@ -20,10 +23,12 @@ def amount(value: float, metric: Metric) -> str:
 
 
 def percent(fraction: float, *, signed: bool = False) -> str:
-    """`3 %`, `2.4 %`, `0.35 %`: enough digits to tell from nothing."""
+    """`3 %`, `2.4 %`, `0.35 %`: enough digits to tell from nothing; `beyond -10000 %` where digits tell nothing."""
     value = 100.0 * fraction
     if not math.isfinite(value):
         return "any %"
+    if abs(value) > _FAR:
+        return f"beyond {'-' if value < 0 else '+' if signed else ''}{_FAR:.0f} %"
     digits = 1 if abs(value) >= 1 or value == 0 else 2
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     if "." in text:
@@ -32,5 +37,6 @@ def percent(fraction: float, *, signed: bool = False) -> str:
 
 
 def plural(number: int, word: str) -> str:
-    """`1 pair`, `3 pairs`."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    """`1 pair`, `3 pairs`, `2 launches`."""
+    several = "es" if word.endswith("ch") else "s"
+    return f"{number} {word}{'' if number == 1 else several}"

@@ -58,7 +58,7 @@ EVENT_WORDS: dict[str, str] = {
     "note": "Note",
     "restored": "Bench restored",
     "powered_on": "Bench powered on",
-    "block_finished": "Block ended",
+    "block_finished": "Block not finished",
     "session_planned": "Session added",
 }
 SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")

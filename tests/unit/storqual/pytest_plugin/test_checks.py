@@ -13,7 +13,7 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.pytest_plugin import live, run_checks
-from storqual.store import read_run
+from storqual.store import append_event, read_run
 from tests.make_run import POINTS, make_run
 
 README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
@@ -80,6 +80,20 @@ def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
     assert found["test_breaks"] == ("ERROR", "KeyError: 'nothing'")
     assert found["test_cannot_start"] == ("ERROR", "OSError: the archive is not mounted")
     assert found["test_is_skipped"] == ("SKIPPED", "Skipped: no drive of that kind".removeprefix("Skipped: "))
+
+
+def test_a_block_that_was_stopped_leaves_the_kernel_log_unjudged(tmp_path: Path) -> None:
+    """It is no fault that was shown of the candidate; the reason is the bench's own words."""
+    run = make_run(tmp_path)
+    suite = README.parent / "test_kernel_log.py"
+    stopped = {"bench": "vbench", "session": "s01", "block": "s01-b09", "outcome": "stopped", "message": "drive gone"}
+    run_checks(run, [suite])
+    append_event(run, "block_finished", stopped)
+    run_checks(run, [suite])
+    before, after = ((check.outcome, check.reason) for check in read_run(run).checks)
+    assert before[0] == "PASS"
+    assert after[0] == "ERROR"
+    assert "block s01-b09 was stopped: drive gone" in after[1]
 
 
 def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_path: Path) -> None:
