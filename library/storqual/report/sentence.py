@@ -72,9 +72,15 @@ def _passed(required: Sequence[Row]) -> Phrase:
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
         return ("All ", total, " required criteria hold, ", close, " of them only just.")
-    if all(row.against == "baseline" for row in required):
-        return ("At all ", total, " required criteria the candidate was shown to be no worse than its margin allows.")
-    return ("All ", total, " required criteria hold.")
+    compared = sum(row.against == "baseline" for row in required)
+    if not compared:
+        return ("All ", total, " required criteria hold.")
+    shown = " required criteria the candidate was shown to be no worse than its margin allows"
+    if compared == len(required):
+        return ("At all ", total, shown, ".")
+    rest = len(required) - compared
+    told = (count(compared, "count:criteria:compared"), shown, "; ", count(rest, "count:criteria:others"))
+    return ("At ", *told, " other holds." if rest == 1 else " others hold.")
 
 
 def _holes(verdict: Mapping[str, Any]) -> Phrase:

@@ -179,3 +179,12 @@ def test_a_characterisation_counts_its_one_arm_and_speaks_of_no_candidate(tmp_pa
     assert "Measured" in heads
     assert "Candidate" not in heads
     assert not re.search(r"\b0 \+", criteria.text())
+
+
+def test_a_pass_says_what_was_compared_and_what_else_holds(tmp_path: Path) -> None:
+    """Twenty checks are no comparison: they do not stand in its number."""
+    checks = [{"id": f"check_{number}", "outcome": "PASS", "reason": "well"} for number in range(3)]
+    page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, checks=checks)))
+    assert page.root.all("p", "sentence")[0].text() == (
+        "At 4 required criteria the candidate was shown to be no worse than its margin allows; 3 others hold."
+    )

@@ -141,6 +141,8 @@ def test_counts_are_counted_again(report: tuple[Path, View]) -> None:
         "criteria:required": len(required),
         "criteria:WAIVED": len(waived),
         "criteria:held": len(required) - len(waived),
+        "criteria:compared": sum(row["against"] == "baseline" for row in required),
+        "criteria:others": sum(row["against"] != "baseline" for row in required),
         "skipped": sum(bool(one["reason"]) for one in skipped),
         "holes": sum(not one["reason"] for one in skipped),
         "informative": len(verdict["criteria"]) - len(required),
