@@ -7,109 +7,32 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gate_bench import GATE, command, drops, on_bench, playbook, powered, qualify
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tests.gate_bench import Finished
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-GATE = REPOSITORY / "tests" / "bench" / "gate"
-BIN = Path(sys.executable).parent
-STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
-SUITE = GATE / "gate.suite.yml"
 HOSTILE = "<b>{{ 7*7 }}</b>"
-
-
-@dataclass(frozen=True)
-class Finished:
-    """One run of the main job: its exit code, what it printed, its run directory."""
-
-    code: int
-    output: str
-    run: Path | None
-
-    @property
-    def verdict(self) -> dict[str, Any]:
-        """verdict.json."""
-        assert self.run is not None, self.output
-        return dict(json.loads((self.run / "verdict.json").read_text(encoding="utf-8")))
-
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        """The run's events of one kind."""
-        assert self.run is not None, self.output
-        lines = (self.run / "events.jsonl").read_text(encoding="utf-8").splitlines()
-        return [event for event in map(json.loads, lines) if event["kind"] == kind]
-
-
-def playbook(name: str, *words: str) -> int:
-    """Run a playbook on the gate bench, its output to a file: an SSH master that stays behind would hold a pipe."""
-    with (STATE.parent / "gate-playbook.log").open("ab") as log:
-        return subprocess.run(
-            [BIN / "ansible-playbook", "-i", GATE, REPOSITORY / "playbooks" / name, *words],
-            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
-        ).returncode
-
-
-def command(runs: Path, *words: str) -> list[str]:
-    """The main job's command line."""
-    return [str(BIN / "storqual"), "qualify", "-i", str(GATE), "--runs", str(runs), *words]
-
-
-def drops(baseline: str, candidate: str) -> list[str]:
-    """Arguments for two drops of the gate bench."""
-    return ["--baseline", baseline, "--candidate", candidate, "--suite", str(SUITE), "--seed", "1"]
-
-
-def qualify(runs: Path, *words: str) -> Finished:
-    """Run the main job to its end."""
-    runs.mkdir(parents=True, exist_ok=True)
-    log = runs / "output.log"
-    with log.open("wb") as stream:
-        code = subprocess.run(
-            command(runs, *words), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, check=False
-        ).returncode
-    return finished(code, runs)
-
-
-def finished(code: int, runs: Path) -> Finished:
-    """The newest run in `runs`."""
-    made = sorted(path.parent for path in runs.glob("*/run.json"))
-    return Finished(
-        code, (runs / "output.log").read_text(encoding="utf-8", errors="replace"), made[-1] if made else None
-    )
-
-
-def on_bench(line: str) -> str:
-    """What a command line prints on the gate bench."""
-    return subprocess.run(
-        ["ssh", "-F", STATE / "ssh_config", "gatebench", line],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout.strip()
+LIVE = GATE / "live.suite.yml"
+CAMPAIGNS = range(int(os.environ.get("STORQUAL_LIVE_CAMPAIGNS", "3")))
+"""How many unchanged and how many slower candidates go through the whole pipeline; the seed is the number."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def gate_bench() -> Iterator[None]:
-    """The gate bench, powered on for this module; a run that finds it on leaves it on."""
-    STATE.mkdir(parents=True, exist_ok=True)
-    assert playbook("bench_up.yml") == 0, (STATE.parent / "gate-playbook.log").read_text(errors="replace")[-3000:]
-    yield
-    assert playbook("bench_down.yml") == 0
+    """The gate bench, powered on for this module."""
+    with powered():
+        yield
 
 
 def test_a_drop_that_is_as_fast_passes(tmp_path: Path) -> None:
@@ -171,6 +94,37 @@ def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert playbook("bench_down.yml") == 0
     assert playbook("bench_up.yml") == 0
     assert on_bench("ls /dev/disk/by-id/wwn-0x5000c50067b10000")
+
+
+@pytest.mark.parametrize("seed", CAMPAIGNS, ids="seed{:02d}".format)
+def test_an_unchanged_drop_never_fails(
+    tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    """The same drop in both arms, 1000 IOPS, measured until decided: whatever the noise, no FAIL."""
+    done = qualify(tmp_path, *drops("even", "same", suite=LIVE, seed=seed), "--adapters", "vscsi")
+    _tell(done, record_property)
+    assert done.verdict["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), done.output[-3000:]
+    assert done.code != 1
+
+
+@pytest.mark.parametrize("seed", CAMPAIGNS, ids="seed{:02d}".format)
+def test_a_drop_that_lost_five_percent_never_passes(
+    tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    """950 IOPS against 1000, margin 3 %: FAIL, or undecided where the machine was too noisy; never a pass."""
+    done = qualify(tmp_path, *drops("even", "five_percent", suite=LIVE, seed=seed), "--adapters", "vscsi")
+    _tell(done, record_property)
+    assert done.verdict["outcome"] in ("FAIL", "INCONCLUSIVE"), done.output[-3000:]
+    assert done.code in (1, 2)
+    limited = [set(event["limits"].values()) for event in done.events("limited")]
+    assert {950} in [limits & {950, 1000} for limits in limited]
+
+
+def _tell(done: Finished, record_property: Callable[[str, object], None]) -> None:
+    """The decision and its numbers into the test's own log."""
+    (entry,) = (one for one in done.verdict["criteria"] if one["metric"] == "iops")
+    for name in ("outcome", "shift_percent", "ci95_percent", "samples"):
+        record_property(name, entry[name])
 
 
 def test_no_matching_host_is_never_a_pass(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class ActionModule(ActionBase):
                 line.show(describe(bench, collector.arm_of(progress), progress, collector.seconds_left(progress)))
 
         try:
+            self._limit(run, bench, block, str(arguments.get("virtual_state", "")))
             state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
             paths = self._upload(run / "blocks" / f"{block}.json", collector, state_dir, python)
             end = follow(
@@ -140,6 +141,15 @@ class ActionModule(ActionBase):
         rc, out, err = self._shell(command)
         if rc != 0:
             raise StorqualError(f"`{command}` on the bench ended with {rc}: {(err or out).strip()}")
+
+    @staticmethod
+    def _limit(run: Path, bench: str, block: str, virtual_state: str) -> None:
+        """On a virtual bench, grant the drives what the block's arm says, where arms alternate block by block."""
+        if not virtual_state:
+            return
+        from storqual.arm_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
+
+        limit_drives(run, bench, block, virtual_state)
 
     @staticmethod
     def _disturbance(run: Path, bench: str, disturb: Any, virtual_state: str) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import count, cycle, groupby, islice
+from typing import Any
 
 from storqual.campaign.allocate import Want, allocate, funded
 from storqual.campaign.effort import Effort, bench_seconds, effort_of
@@ -64,6 +65,8 @@ class _Campaign:
         self._bench = bench
         self._effort = effort
         self._history = read_history(run.events, bench)
+        designs = run.plan.fields.get("designs") or {}
+        self._by_block = bool((designs.get(bench) or {}).get("by_block"))
         self._left_s = float("inf")
         if effort.budget_s is not None:
             self._left_s = effort.budget_s - bench_seconds(run.events, bench)
@@ -105,17 +108,20 @@ class _Campaign:
         )
         if not given:
             return None
-        turns = _pairs(given, self._counts())
+        turns = _pairs(given, self._counts(), by_block=self._by_block)
+        parts = [turns]
+        if self._by_block:
+            parts = [list(part) for _, part in groupby(turns, key=lambda turn: turn[1])]
         reason = f"{plural(sum(given.values()), 'pair')} for {plural(len(given), 'undecided point')}"
         if lane.purpose:
             reason = f"{plural(len(given), 'failed point')} measured afresh"
         if live:
-            name = f"{live}-b{self._stored(live) + 1:02d}"
-            return Further(reason, (further_block(pattern, name, live, turns),))
+            return Further(reason, _blocks(pattern, live, parts, self._stored(live)))
         like = next(s for s in self._run.plan.sessions if s.bench == self._bench)
         session = self._new(like, 0, lane.purpose)
-        block = further_block(pattern, session.blocks[0], session.id, turns)
-        return Further(reason, (block,), (replace(session, boot="if_needed"),))
+        blocks = _blocks(pattern, session.id, parts)
+        names = tuple(str(block["block"]) for block in blocks)
+        return Further(reason, blocks, (replace(session, boot="if_needed", blocks=names),))
 
     def _sessions(self, lane: _Lane, pattern: Pattern) -> Further | None:
         """One more session of each arm for the points of a lane that are measured under the same slow settings."""
@@ -204,12 +210,30 @@ def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
     return _Lane(PURPOSE if what == PURPOSE else "", wants)
 
 
-def _pairs(given: Mapping[PointKey, int], counts: Mapping[tuple[PointKey, str], int]) -> list[Turn]:
-    """Round by round over the points, A B and then B A: the order of a point goes on where it stopped."""
+def _blocks(
+    pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], stored: int = 0
+) -> tuple[dict[str, Any], ...]:
+    """Each part as a block of the session, which has so many already."""
+    names = (f"{session}-b{number:02d}" for number in count(stored + 1))
+    return tuple(further_block(pattern, name, session, part) for name, part in zip(names, parts, strict=False))
+
+
+def _pairs(
+    given: Mapping[PointKey, int], counts: Mapping[tuple[PointKey, str], int], *, by_block: bool
+) -> list[Turn]:
+    """Round by round over the points, A B and then B A: the order of a point goes on where it stopped.
+
+    `by_block`: a round has all of one arm, then all of the other, in the order in which its first point goes on.
+    """
     turns: list[Turn] = []
     for number in range(max(given.values())):
+        round_: list[Turn] = []
         for key in (key for key, pairs in given.items() if pairs > number):
             so_far = max(counts.get((key, arm), 0) for arm in _ARMS) + number
             arms = _ARMS if so_far % 2 == 0 else tuple(reversed(_ARMS))
-            turns += [(key, arm, so_far + 1) for arm in arms]
+            round_ += [(key, arm, so_far + 1) for arm in arms]
+        if by_block:
+            first = round_[0][1]
+            round_.sort(key=lambda turn: turn[1] != first)
+        turns += round_
     return turns

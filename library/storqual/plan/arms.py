@@ -10,7 +10,15 @@ from typing import Any
 from storqual.plan.resolve import Resolved
 from storqual_core.settings import COSTS, SETTINGS
 
-__all__ = ["Difference", "change_cost", "differences", "interleavable", "switch_steps", "undeclared"]
+__all__ = [
+    "Difference",
+    "change_cost",
+    "differences",
+    "interleavable",
+    "switch_steps",
+    "switched_between_blocks",
+    "undeclared",
+]
 
 _SYSFS = {
     # drive.* settings that are one attribute of the kernel's block device; {name} is its kernel name
@@ -51,6 +59,14 @@ class Difference:
             return False
         return self.name in _SYSFS or (SETTINGS[f"drive.{self.name}"].field is not None and _is_scsi(self.owner))
 
+    @property
+    def between_blocks(self) -> bool:
+        """Whether the control node can change it both ways between two blocks: what QEMU grants to drives.
+
+        An arm that does not declare it has what the inventory says, so there is always something to change back to.
+        """
+        return (self.section, self.name) == ("virtual", "iops_limit")
+
 
 def differences(first: Resolved, second: Resolved) -> list[Difference]:
     """Everything that two configurations of one bench declare differently, in a fixed order."""
@@ -65,8 +81,13 @@ def change_cost(found: Iterable[Difference]) -> str:
 
 
 def interleavable(found: Sequence[Difference]) -> bool:
-    """Whether arms can alternate launch by launch: they are equal, or differ in what a bench switches by itself."""
-    return all(difference.switchable for difference in found)
+    """Whether arms can alternate inside a session: they are equal, or differ in what is switched in an instant."""
+    return all(difference.switchable or difference.between_blocks for difference in found)
+
+
+def switched_between_blocks(found: Iterable[Difference]) -> bool:
+    """Whether arms that interleave do so block by block: a bench cannot reach what the control node switches."""
+    return any(difference.between_blocks for difference in found)
 
 
 def switch_steps(before: Resolved, after: Resolved, drives: Iterable[str]) -> list[dict[str, Any]]:

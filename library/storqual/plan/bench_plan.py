@@ -190,10 +190,13 @@ def plan_bench(
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
-        launches = order_launches(session, choice.placed, part, seed=seed, done=done, quick=instant)
+        launches = order_launches(
+            session, choice.placed, part, seed=seed, done=done, quick=instant, by_block=design.by_block
+        )
+        peers = list(dict.fromkeys(launch.configuration for launch in launches))
         for arm in session.arms:
             launched[f"{arm}/{session.slow}"] += part.pairs if len(session.arms) > 1 else part.launches
-        parts = list(cut(launches, profile, costs.launch))
+        parts = list(cut(launches, profile, costs.launch, by_block=design.by_block))
         names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
         made = [
             block_file(
@@ -203,6 +206,7 @@ def plan_bench(
                 bench,
                 launched_here,
                 profile,
+                peers=peers,
                 configurations=configurations,
                 layouts=layouts,
             )
@@ -229,6 +233,8 @@ def plan_bench(
             file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
             for launched_here in parts
         )
+        if design.by_block:
+            took += len(parts) * costs.change["instant"]
         seconds += took
         measuring += sum(steps) * (profile.ramp + profile.runtime)
     # what is planned here is the first part of what it will take

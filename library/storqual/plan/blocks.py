@@ -53,19 +53,21 @@ def order_launches(
     seed: int,
     done: Mapping[str, int],
     quick: Sequence[Varied],
+    by_block: bool = False,
 ) -> list[Launch]:
     """All launches of a session. The order of the points is drawn from `seed` and the session's id.
 
     One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
     the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. Points on one file system
-    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `done`
-    counts earlier launches of an arm, per arm.
+    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `by_block`:
+    a round has all of A, then all of B, in the same order. `done` counts earlier launches of an arm, per arm.
     """
     source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
     both = len(session.arms) > 1
     rounds = profile.pairs if both else profile.launches
     launches: list[Launch] = []
     for number in range(rounds):
+        first = len(launches)
         arms = session.arms if number % 2 == 0 else tuple(reversed(session.arms))
         combinations = list(quick)
         source.shuffle(combinations)
@@ -81,6 +83,8 @@ def order_launches(
                     Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
                     for arm in arms
                 ]
+        if by_block:
+            launches[first:] = sorted(launches[first:], key=lambda launch: arms.index(launch.arm))
     return launches
 
 
@@ -90,12 +94,21 @@ def _file_system(placed: Placed) -> str:
     return target if target in KINDS else ""
 
 
-def cut(launches: Sequence[Launch], profile: Profile, launch_cost: float) -> Iterator[list[Launch]]:
-    """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each."""
+def cut(
+    launches: Sequence[Launch], profile: Profile, launch_cost: float, *, by_block: bool = False
+) -> Iterator[list[Launch]]:
+    """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each.
+
+    `by_block`: each block has one arm, and there a pair is always two blocks' matter.
+    """
     block: list[Launch] = []
     for launch in launches:
         full = seconds_of(sum(one.steps for one in [*block, launch]), profile, launch_cost) > profile.block
-        if block and full and launch.group != block[-1].group:
+        if by_block:
+            ends = block and (full or launch.arm != block[-1].arm)
+        else:
+            ends = block and full and launch.group != block[-1].group
+        if ends:
             yield block
             block = []
         block.append(launch)
@@ -116,18 +129,18 @@ def block_file(
     launches: Sequence[Launch],
     profile: Profile,
     *,
+    peers: Sequence[str],
     configurations: Mapping[str, Configuration],
     layouts: Mapping[str, Layout],
 ) -> dict[str, Any]:
     """The block file: claims of every target, every launch, and the switches between configurations.
 
     A block takes nothing for granted of the block before: the first launch on a drive sets everything in which the
-    configurations of this session differ, later ones what the drive's last launch left otherwise.
+    configurations of its session, `peers`, differ, later ones what the drive's last launch left otherwise.
     """
     state: dict[str, str] = {}
     targets: dict[str, dict[str, Any]] = {}
     listed = []
-    peers = list(dict.fromkeys(launch.configuration for launch in launches))
     for index, launch in enumerate(launches):
         volumes = _volumes(launch, configurations)
         drives = _drives(launch, bench, volumes, layouts)

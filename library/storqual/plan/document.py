@@ -78,6 +78,7 @@ def run_document(
             "designs": {
                 plan.bench.name: {
                     "kind": plan.design.kind,
+                    "by_block": plan.design.by_block,
                     "change": plan.design.change,
                     "identical": plan.design.identical,
                     "differences": [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.plan.arms import Difference, change_cost, differences, interleavable
+from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_blocks
 from storqual.plan.resolve import Resolved
 from storqual_core.settings import COSTS, SETTINGS
 
@@ -41,7 +41,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Design:
-    """How the arms of a bench alternate: `sessions` (each has its own), `interleaved` (launch by launch).
+    """How the arms of a bench alternate: `sessions` (each has its own), `interleaved` (inside a session).
 
     `single`: there is one arm, the candidate; nothing is compared with a baseline.
     """
@@ -54,6 +54,11 @@ class Design:
     def identical(self) -> bool:
         """Nothing is declared differently: the campaign compares a drop with itself."""
         return self.kind != "single" and not self.differences
+
+    @property
+    def by_block(self) -> bool:
+        """Interleaved arms alternate block by block, not launch by launch: the control node switches them."""
+        return self.kind == "interleaved" and switched_between_blocks(self.differences)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "session_lost": ("bench", "session", "reason"),
     "session_planned": ("bench", "session", "plan"),
     "block_planned": ("bench", "session", "block"),
+    "limited": ("bench", "block", "limits"),
     "block_started": ("bench", "session", "block"),
     "block_finished": ("bench", "session", "block", "outcome"),
     "provision_failed": ("bench", "session", "reason"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from storqual.arm_limits import limits_of_block
 from storqual.campaign import Stop
 from storqual.campaign.effort import Effort, bench_seconds
 from storqual.commands.plan import check_resume
@@ -32,6 +33,7 @@ KERNELS = {
     "baseline": {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}},
     "candidate": {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}},
 }
+LIMITS = {arm: {"virtual": {"iops_limit": {"all": limit}}} for arm, limit in (("baseline", 1000), ("candidate", 950))}
 ONE_ADAPTER = lab_hosts({"sym": 2})
 
 
@@ -90,6 +92,26 @@ def test_arms_alternate_and_launches_are_numbered_through(tmp_path: Path) -> Non
         seen[sample.point, sample.arm, sample.n] += 1
     assert max(seen.values()) == 1
     assert {number % 2: arm for (_, number), arm in first.items()} == {1: "baseline", 0: "candidate"}
+
+
+def test_arms_that_the_control_node_switches_have_blocks_of_their_own(tmp_path: Path) -> None:
+    """The limits of a virtual bench: A, B B, A A ... until decided; the launches of a pair are in neighbours."""
+    path, _, stop = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02, "16k": 0.06}), **LIMITS)
+    assert stop.complete
+    assert outcomes(path) == {"4k": "PASS", "16k": "FAIL", "64k": outcomes(path)["64k"]}
+    run = read_run(path)
+    blocks: dict[str, list[Any]] = {}
+    for sample in run.samples:
+        blocks.setdefault(sample.block, []).append(sample)
+    assert {len({sample.arm for sample in samples}) for samples in blocks.values()} == {1}
+    assert len(blocks) > 8
+    for name, samples in blocks.items():
+        limits = limits_of_block(path, "b1", name)
+        assert limits is not None
+        assert set(limits.values()) == {1000 if samples[0].arm == "baseline" else 950}
+    place = {(sample.point, sample.arm, sample.n): list(blocks).index(sample.block) for sample in run.samples}
+    apart = {abs(at - place[point, "candidate", n]) for (point, arm, n), at in place.items() if arm == "baseline"}
+    assert apart == {1}
 
 
 def test_sessions_are_added_in_the_order_a_b_b_a(tmp_path: Path) -> None:
@@ -151,7 +173,7 @@ def test_a_session_costs_more_than_its_launches() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("arms", [{}, KERNELS], ids=["interleaved", "sessions"])
+@pytest.mark.parametrize("arms", [{}, LIMITS, KERNELS], ids=["interleaved", "by_block", "sessions"])
 def test_interrupted_anywhere_the_decision_is_the_same(tmp_path: Path, seed: int, arms: dict[str, Any]) -> None:
     """Kills and resets at any moment: no finished sample is lost or repeated, the verdict is that of peace."""
     rates = Rates(noise=0.006, losses={"16k": 0.06})

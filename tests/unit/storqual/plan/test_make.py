@@ -92,12 +92,24 @@ def test_equal_arms_can_be_kept_in_sessions(tmp_path: Path) -> None:
     assert {boot for _, _, boot in sessions(campaign)[1:]} == {"always"}
 
 
-def test_limits_of_the_emulator_need_no_boot(tmp_path: Path) -> None:
-    """The bench cannot set them by itself, so each arm has its sessions."""
-    limit = {"virtual": {"iops_limit": {"all": 1000}}}
-    campaign = make_plan(make_lab(tmp_path, baseline=limit, candidate={"virtual": {"iops_limit": {"all": 900}}}))
-    assert {change for _, change, _ in sessions(campaign)} == {"instant"}
-    assert [arms for arms, _, _ in sessions(campaign)] == ["baseline", "candidate", "candidate", "baseline"]
+LIMITED = {"virtual": {"iops_limit": {"all": 1000}}, "drive": {"WCE": 1}}
+SLOWER = {"virtual": {"iops_limit": {"all": 900}}, "drive": {"WCE": 0}}
+
+
+def test_limits_of_the_emulator_alternate_block_by_block(tmp_path: Path) -> None:
+    """One session; each block has one arm, and both arms go over the points in the same order: A, B, B, A."""
+    campaign = make_plan(make_lab(tmp_path, baseline=LIMITED, candidate=SLOWER))
+    assert sessions(campaign) == [("baseline+candidate", "instant", "if_needed")]
+    assert campaign.document["plan"]["designs"]["b1"]["by_block"]
+    arms = [{launch["arm"] for launch in block["launches"]} for block in campaign.blocks]
+    assert arms == [{"baseline"}, {"candidate"}, {"baseline"}]
+    first, both, last = (
+        [(launch["n"], launch["point"], launch["adapter"]) for launch in block["launches"]]
+        for block in campaign.blocks
+    )
+    assert first + last == both
+    # what the bench switches by itself is set in each block, which cannot know what the one before left
+    assert all(len(wanted_state(block)) == len(block["targets"]) for block in campaign.blocks)
     spec = campaign.document["provision"]["b1"]["candidate"]
     assert set(spec["virtual"]["iops_limit"].values()) == {900}
     assert len(spec["virtual"]["iops_limit"]) == 8
@@ -120,6 +132,11 @@ def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: 
     specs = campaign.document["provision"]["b1"]
     assert set(specs["candidate"]["drive"]) == set(specs["baseline"]["as_found"]["drive"])
     assert specs["candidate"]["as_found"] == {}
+
+
+def wanted_state(block: dict[str, Any]) -> list[str]:
+    """What the switches of a block set."""
+    return [step["expect"] for launch in block["launches"] for step in launch["switch"]]
 
 
 def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, dict[str, str]]]]:
