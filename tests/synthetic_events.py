@@ -86,5 +86,6 @@ def events_of(
     events.append(
         {"time": time_at(3100), "kind": "environment", "bench": shape.bench, "when": "after", "facts": facts}
     )
-    events.append({"time": time_at(3200), "kind": "restored", "bench": shape.bench})
+    if not any(event["kind"] == "restore_failed" for event in shape.events):
+        events.append({"time": time_at(3200), "kind": "restored", "bench": shape.bench})
     return events

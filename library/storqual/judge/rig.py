@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from storqual.last_words import telling_line
 from storqual.store import Event, Run, guard_ledger
 
-__all__ = ["log_findings", "rig_problems", "sectors_outside", "unfinished_blocks"]
+__all__ = ["log_findings", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
 
 
 def sectors_outside(run: Run) -> int:
@@ -24,11 +24,40 @@ def rig_problems(run: Run) -> list[str]:
     outside = sectors_outside(run)
     if outside:
         problems.append(f"{outside} sectors were written to disks that no claim covers")
-    for event in run.events:
+    problems += [told for told, why in _spoiling(run) if not why]
+    return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
+
+
+def overcome_problems(run: Run) -> list[str]:
+    """What went wrong while the campaign was under way and was put right when it was resumed: worth a warning."""
+    return [f"{told}; {why}" for told, why in _spoiling(run) if why]
+
+
+def _spoiling(run: Run) -> Iterator[tuple[str, str]]:
+    """What each event says against the rig, and why it no longer does; empty where it still does."""
+    for number, event in enumerate(run.events):
         sentence = _spoils(event)
         if sentence:
-            problems.append(f"{event.bench}: {sentence}" if event.bench else sentence)
-    return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
+            told = f"{event.bench}: {sentence}" if event.bench else sentence
+            yield told, _overcome(event, run.events[number + 1 :])
+
+
+def _overcome(event: Event, later: Sequence[Event]) -> str:
+    """How a campaign that was resumed got over a failure; empty when it did not.
+
+    What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
+    tried again: a resumed campaign repeats it, and what fails again is on record again.
+    """
+    same = [other for other in later if other.bench in (event.bench, None)]
+    for other in same:
+        if event.kind == "provision_failed" and other.kind == "session_started":
+            if other.fields.get("session") == event.fields.get("session"):
+                return "the session started later"
+        elif event.kind == "restore_failed" and other.kind == "restored":
+            return "it was later"
+        elif event.kind == "failed" and other.kind == "resumed":
+            return "the campaign was resumed and went on"
+    return ""
 
 
 def _changed_inputs(run: Run) -> list[str]:

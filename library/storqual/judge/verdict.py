@@ -23,7 +23,13 @@ from storqual.judge.outcome import EXIT_CODES, run_outcome
 from storqual.judge.place import kept_waivers, write_verdict
 from storqual.judge.point import answer
 from storqual.judge.question import Question
-from storqual.judge.rig import log_findings, rig_problems, sectors_outside, unfinished_blocks
+from storqual.judge.rig import (
+    log_findings,
+    overcome_problems,
+    rig_problems,
+    sectors_outside,
+    unfinished_blocks,
+)
 from storqual.judge.samples import stream
 from storqual.judge.steadiness import unsteady_benches, with_steadiness
 from storqual.judge.time_needed import with_time_needed
@@ -144,6 +150,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
             *out_of_control(run, files.get("history")),
             *short_ramps(asked.places),
             *rig,
+            *overcome_problems(run),
             *unfinished_blocks(run),
             *warnings,
             *_same_build(run),

@@ -166,6 +166,29 @@ def test_one_sample_without_a_primitive_is_an_error_at_its_point(tmp_path: Path,
     assert verdict["exit_code"] == 2
 
 
+HERE = {"bench": "vbench"}
+NO_SESSION = {**HERE, "kind": "provision_failed", "session": "s01", "reason": "the bench was reset"}
+STARTED = {**HERE, "kind": "session_started", "session": "s01", "boot_id": "boot-9"}
+UNTIDY = {**HERE, "kind": "restore_failed", "reason": "the bench was reset"}
+BROKE = {**HERE, "kind": "failed", "message": "the bench was reset", "task": "Look before anything is touched"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "remedy"),
+    [(NO_SESSION, STARTED), (UNTIDY, {**HERE, "kind": "restored"}), (BROKE, {"kind": "resumed"})],
+    ids=lambda event: event["kind"],
+)
+def test_what_a_resumed_campaign_got_over_is_a_warning(
+    tmp_path: Path, trouble: dict[str, Any], remedy: dict[str, Any]
+) -> None:
+    """Not before: the same in the other order is an error, and so is what nobody tried again."""
+    over = judged(tmp_path / "over", events=[trouble, remedy])
+    assert (over["outcome"], over["exit_code"]) == ("PASS", 0)
+    assert any("the bench was reset" in warning for warning in over["warnings"])
+    for name, events in (("again", [trouble, remedy, trouble]), ("not", [trouble])):
+        assert judged(tmp_path / name, events=events)["outcome"] == "ERROR"
+
+
 def test_the_panic_text_is_quoted_and_the_drive_named(tmp_path: Path) -> None:
     """A reader of the verdict knows what happened without opening a log."""
     panic = {"kind": "kernel_panic", "bench": "vbench", "text": "[1.0] x\nKernel panic - not syncing: VFS: no root"}
