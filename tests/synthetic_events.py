@@ -59,7 +59,12 @@ def events_of(
                 "write_sectors_before": 0,
                 "write_sectors_after": 800,
             },
-            "sdb": {**disk, "write_sectors_before": 0, "write_sectors_after": 4096},
+            "sdb": {
+                **disk,
+                "write_sectors_before": 0,
+                "write_sectors_after": 4096,
+                **({"errors": dict(shape.errors)} if shape.errors and number == 0 else {}),
+            },
             "sdc": {
                 **other,
                 "write_sectors_before": 0,

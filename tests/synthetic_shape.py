@@ -100,6 +100,8 @@ class Shape:
     """More of what the bench said of itself, before and after."""
     checks: Sequence[Mapping[str, Any]] = ()
     sectors_outside: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """What error counters of the first drive of the first adapter did in the first session."""
     settings: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """arm -> the `settings` of its provisioning record."""
     kernels: Mapping[str, str] = field(

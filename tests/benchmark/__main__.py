@@ -13,6 +13,7 @@ import time
 
 from storqual.judge import History
 from tests.benchmark.large_run import judging_cost
+from tests.benchmark.other_noise import OTHERS, OtherBench
 from tests.benchmark.simulator import NOISES, Bench
 from tests.benchmark.trials import Cell, run_pairs, run_sessions
 
@@ -73,6 +74,13 @@ def _dips(trials: int, seed: int) -> None:
         _row(f"mixed, {factor:.0f} x dips", 0.0, run_pairs(Bench(NOISES["mixed"], dips=factor), trials, seed))
 
 
+def _others(trials: int, seed: int) -> None:
+    _head("noise of other kinds than the gate was designed on; pairs of 5 s, at most 48")
+    for name in OTHERS:
+        for effect in (0.0, -0.03, -0.05):
+            _row(name, effect, run_pairs(OtherBench(effect=effect, other=name), trials, seed))
+
+
 def _sessions(trials: int, seed: int) -> None:
     _head("each arm in boot sessions of its own, session effect 1 %, middle noise; boots not counted in seconds")
     for sessions, launches in DESIGNS:
@@ -84,7 +92,7 @@ def _sessions(trials: int, seed: int) -> None:
 
 
 def _matrix(trials: int, seed: int) -> None:
-    count = max(1, trials // 50)
+    count = max(1, trials // 5)
     print(f"\nmatrices of 200 points, mixed noise, fails confirmed on fresh data; {count} matrices")
     cells = [run_pairs(Bench(NOISES["mixed"]), 200, seed + number) for number in range(count)]
     print(f"  with any FAIL, all unchanged: {sum(cell.fail > 0 for cell in cells)} of {count}")
@@ -119,6 +127,7 @@ PARTS = {
     "history": _history,
     "short": _short,
     "dips": _dips,
+    "others": _others,
     "sessions": _sessions,
     "matrix": _matrix,
     "cost": _cost,

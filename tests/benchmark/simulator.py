@@ -66,6 +66,10 @@ class Bench:
         """Launches per arm."""
         return self.pairs * max(self.sessions, 1)
 
+    def simulate(self, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of both arms; axes (trial, launch, second)."""
+        return simulate(self, trials, rng)
+
 
 def simulate(bench: Bench, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of both arms; axes (trial, launch, second)."""

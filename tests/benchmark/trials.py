@@ -10,7 +10,7 @@ import numpy as np
 from storqual.judge.decision import History, analyse, limits_for
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import analyse_pairs
-from tests.benchmark.simulator import LAUNCH_COST, Bench, simulate
+from tests.benchmark.simulator import LAUNCH_COST, Bench
 
 __all__ = ["Cell", "run_pairs", "run_sessions"]
 
@@ -73,7 +73,7 @@ def _decide(bench: Bench, trials: int, rng: np.random.Generator, history: Histor
     wanted = np.zeros(trials, dtype=int)
     if not trials:
         return _Outcomes(outcome, pairs, wanted)
-    baseline, candidate = simulate(bench, trials, rng)
+    baseline, candidate = bench.simulate(trials, rng)
     limits = limits_for(0.03, 0.01, 0.05, "higher")
     prior: Prior | None = history.pair() if history else None
     left = np.arange(trials)
@@ -118,7 +118,7 @@ def _decide_sessions(bench: Bench, trials: int, rng: np.random.Generator) -> _Ou
     wanted = np.zeros(trials, dtype=int)
     if not trials:
         return _Outcomes(outcome, sessions, wanted)
-    baseline, candidate = simulate(bench, trials, rng)
+    baseline, candidate = bench.simulate(trials, rng)
     ids = [[f"{arm}{number // bench.pairs}" for number in range(bench.launches)] for arm in "ab"]
     for index in range(trials):
         analysis = analyse(

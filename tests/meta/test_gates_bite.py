@@ -43,6 +43,9 @@ def test_an_unchanged_run_passes(tmp_path: Path) -> None:
         ("a lost sample", {"statuses": {f"sym/{POINT}": "lost"}}, "ERROR", 2),
         ("no sample of the candidate", {"missing": [f"mpt/{POINT}"]}, "ERROR", 2),
         ("an adapter reset in a block", {"findings": [FINDING]}, "ERROR", 2),
+        ("a command that ended with an error", {"errors": {"ioerr_cnt": 1}}, "ERROR", 2),
+        ("a command that timed out", {"errors": {"iotmo_cnt": 1}}, "ERROR", 2),
+        ("errors on the link of a drive", {"errors": {"invalid_dword_count": 12}}, "ERROR", 2),
         ("a sector written outside the claims", {"sectors_outside": 1}, "ERROR", 2),
         ("a candidate that is 20 % slower", {"effect": -0.2}, "FAIL", 1),
         ("one slower point among good ones", {"effect": {f"sym/{POINT}": -0.15}}, "FAIL", 1),
@@ -111,6 +114,15 @@ def test_it_does_not_pass(tmp_path: Path, what: str, shape: dict[str, Any], outc
     """The run ends with the outcome and the code that this trouble must have."""
     verdict = verdict_of(tmp_path, **shape)
     assert (verdict["outcome"], verdict["exit_code"]) == (outcome, code), what
+
+
+def test_error_counters_speak_of_the_points_on_their_drive(tmp_path: Path) -> None:
+    """Those of the other adapter pass; a counter that stood still says nothing."""
+    verdict = verdict_of(tmp_path, errors={"ioerr_cnt": 3, "iotmo_cnt": 0})
+    assert {entry["adapter"] for entry in verdict["criteria"] if entry["outcome"] == "ERROR"} == {"sym"}
+    assert {entry["outcome"] for entry in verdict["criteria"] if entry["adapter"] == "mpt"} == {"PASS"}
+    (told,) = {line for entry in verdict["criteria"] for line in entry["evidence"]}
+    assert told.endswith("3 commands that ended with an error (ioerr_cnt) in block s01-b01")
 
 
 def test_the_failing_points_are_the_ones_that_lost(tmp_path: Path) -> None:

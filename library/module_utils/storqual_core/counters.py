@@ -38,6 +38,7 @@ CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _CPU = re.compile(r"cpu\d+\Z")
 _KICK_AT_MOST = 256
+_CLOCKS_AT_MOST = 64
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Snapshot:
     cpuidle_ns: int | None
     adapter_interrupts: int | None
     disks: Mapping[str, DiskCounters] = field(default_factory=dict)
+    thermal_throttles: int | None = None
+    cpu_khz: int | None = None
     own_cpu_ns: int = 0
     members: Mapping[str, DiskCounters] = field(default_factory=dict)
     """Drives behind the volumes among `disks`."""
@@ -141,6 +144,9 @@ def differences(before: Snapshot, after: Snapshot, prefix: str = "") -> dict[str
         "adapter_interrupts": _less(after.adapter_interrupts, before.adapter_interrupts),
         "context_switches": _less(after.context_switches, before.context_switches),
         "own_cpu_ns": _less(after.own_cpu_ns, before.own_cpu_ns),
+        "thermal_throttles": _less(after.thermal_throttles, before.thermal_throttles),
+        "cpu_khz_before": before.cpu_khz,
+        "cpu_khz_after": after.cpu_khz,
     }
     for name in CLASSES:
         found[f"stat_{name}_ticks"] = _less(after.ticks.get(name), before.ticks.get(name))
@@ -164,7 +170,7 @@ def _summed(
 
 def idle_window(before: Snapshot, after: Snapshot) -> dict[str, int]:
     """What the idle bench does by itself, as `idle_*` primitives."""
-    constant = ("idle_cpu_count", "idle_tick_ns")
+    constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
     return {name: value for name, value in differences(before, after, "idle_").items() if name not in constant}
 
 
@@ -199,7 +205,11 @@ class Meter:
         self._members: dict[str, str] = {}
         self._stat = str(root / "proc/stat")
         self._interrupts = str(root / "proc/interrupts")
-        self._idle = sorted(map(str, root.glob("sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/time")))
+        cpus = root / "sys/devices/system/cpu"
+        self._idle = sorted(map(str, cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*/time")))
+        # x86 counts here how often a processor slowed down because it was hot
+        self._hot = sorted(map(str, cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")))
+        self._clocks = sorted(map(str, cpus.glob("cpu[0-9]*/cpufreq/scaling_cur_freq")))[:_CLOCKS_AT_MOST]
 
     def aim(
         self, disks: Mapping[str, Path], vectors: Sequence[str], members: Mapping[str, Path] | None = None
@@ -220,7 +230,9 @@ class Meter:
         self._wake_idle_processors()
         now = time.monotonic_ns()
         cpus, ticks, context_switches, interrupts = parse_proc_stat(self._read(self._stat))
-        idle = [self._read(path).strip() for path in self._idle]
+        idle = self._numbers(self._idle)
+        hot = self._numbers(self._hot)
+        clocks = self._numbers(self._clocks)
         vectors = parse_interrupts(self._read(self._interrupts), self._vectors) if self._vectors else None
         return Snapshot(
             time_ns=now,
@@ -228,12 +240,19 @@ class Meter:
             ticks=ticks,
             context_switches=context_switches,
             interrupts=interrupts,
-            cpuidle_ns=sum(map(int, idle)) * 1000 if idle and all(text.isdigit() for text in idle) else None,
+            cpuidle_ns=sum(idle) * 1000 if idle else None,
             adapter_interrupts=vectors,
             disks=self.disks(),
             own_cpu_ns=time.process_time_ns(),
             members=self._counted(self._members),
+            thermal_throttles=sum(hot) if hot else None,
+            cpu_khz=sum(clocks) // len(clocks) if clocks else None,
         )
+
+    def _numbers(self, paths: Sequence[str]) -> list[int]:
+        """One number of each file; none of them when any is unreadable."""
+        texts = [self._read(path).strip() for path in paths]
+        return [int(text) for text in texts] if all(text.isdigit() for text in texts) else []
 
     def disks(self) -> dict[str, DiskCounters]:
         """The counters of each disk that is still there."""

@@ -7,10 +7,12 @@ the others count events on the adapter's or expander's phys (SAS transport). Cou
 
 from __future__ import annotations
 
+from typing import Mapping
+
 from .drive_link import read_phys
 from .machine import Machine
 
-__all__ = ["hexadecimal", "read_error_counters"]
+__all__ = ["WORDS", "hexadecimal", "read_error_counters"]
 
 _SCSI = ("ioerr_cnt", "iotmo_cnt")
 _PHY = (
@@ -19,6 +21,15 @@ _PHY = (
     "loss_of_dword_sync_count",
     "phy_reset_problem_count",
 )
+WORDS: Mapping[str, str] = {
+    "ioerr_cnt": "commands that ended with an error",
+    "iotmo_cnt": "commands that timed out",
+    "invalid_dword_count": "invalid dwords on the link",
+    "running_disparity_error_count": "running disparity errors on the link",
+    "loss_of_dword_sync_count": "losses of dword synchronisation",
+    "phy_reset_problem_count": "failed resets of the phy",
+}
+"""What each counter counts, in words."""
 
 
 def hexadecimal(text: str) -> int | None:

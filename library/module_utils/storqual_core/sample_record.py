@@ -9,6 +9,7 @@ import hashlib
 from typing import Any, Mapping, Sequence
 
 from .block_file import Block, Launch
+from .environment_doubts import environment_doubts
 from .launch_run import Launched
 
 __all__ = ["SCHEMA", "evidence", "lost_sample", "make_sample"]
@@ -64,6 +65,9 @@ def make_sample(
     """
     result = launched.result
     doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
+    if status == "ok" and launch.load is None:
+        counted = {**result.primitives, **launched.counted}
+        doubts += environment_doubts(launch.fio, len(launch.drives), counted)
     artifacts: dict[str, str] = {}
     raw = []
     ending = "json" if result.version else "txt"

@@ -16,6 +16,7 @@ from storqual.judge.confirmation import confirm, confirming_sessions
 from storqual.judge.control import out_of_control
 from storqual.judge.curves import curves_of
 from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
+from storqual.judge.error_counters import counted_errors, errors_of
 from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.history import read_histories
@@ -114,8 +115,8 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     unsteady = unsteady_benches(run)
     judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
-    findings = log_findings(run)
-    said = [said_of(question, findings) for question in questions]
+    findings, counted = log_findings(run), counted_errors(run)
+    said = [[*said_of(question, findings), *errors_of(question, counted)] for question in questions]
     days = policy.baseline_max_age_days
     for index, question in enumerate(questions):
         stale = stale_baseline(question.place.of("baseline"), moment, days) if days is not None else ""

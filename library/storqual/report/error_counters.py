@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING
 from storqual.report.figures import Figure, count
 from storqual.report.material import ARMS
 from storqual.report.view import ChartTable, ErrorCounters
+from storqual_core.error_counters import WORDS
 
 if TYPE_CHECKING:
     from storqual.report.material import Material
 
 __all__ = ["error_counters_of"]
 
-_WORDS = {
-    "ioerr_cnt": "commands that ended with an error",
-    "iotmo_cnt": "commands that timed out",
-    "invalid_dword_count": "invalid dwords on the link",
-    "running_disparity_error_count": "running disparity errors on the link",
-    "loss_of_dword_sync_count": "losses of dword synchronisation",
-    "phy_reset_problem_count": "failed resets of the phy",
-}
 _BOTH = "both"
 
 
@@ -56,7 +49,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
             name,
             bench,
             role,
-            _WORDS.get(counter, counter),
+            WORDS.get(counter, counter),
             *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
         )
         for (bench, name, role, counter), found in sums.items()
