@@ -17,7 +17,7 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
 from tests.gate_bench import STATE, command, drops, on_bench, powered
 
@@ -49,20 +49,20 @@ def gate_bench() -> Iterator[None]:
         yield
 
 
-def monitor(request: str, arguments: dict[str, object]) -> None:
-    """Ask QEMU for something."""
+def link(*, up: bool) -> None:
+    """The bench's network cable."""
     state = power_state(BenchPlaces.of(STATE))
     assert state is not None
-    converse(Path(state.monitor), lambda open_monitor: open_monitor.ask(request, arguments))
+    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
 
 
 def disconnect(seconds: float) -> None:
-    """Pull the bench's network cable for some time."""
-    monitor("set_link", {"name": "network", "up": False})
+    """Pull the cable for some time."""
+    link(up=False)
     try:
         time.sleep(seconds)  # the time without a cable is the trouble itself
     finally:
-        monitor("set_link", {"name": "network", "up": True})
+        link(up=True)
 
 
 def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
@@ -72,7 +72,8 @@ def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) ->
     elif trouble == "disconnect":
         disconnect(chance.uniform(1.0, 40.0))
     else:
-        monitor("system_reset", {})
+        # until it answers again: whoever resumes a campaign looks whether the bench is there
+        reset(BenchPlaces.of(STATE))
 
 
 def stored(run: Path) -> list[str]:
@@ -109,7 +110,7 @@ def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> tup
             while troubles and child.poll() is None:
                 try:
                     # not an event that is awaited but a moment that is drawn
-                    child.wait(timeout=chance.uniform(15.0, 75.0))
+                    child.wait(timeout=chance.uniform(5.0, 40.0))
                 except subprocess.TimeoutExpired:
                     make(troubles.pop(), child, chance)
             code = child.wait(timeout=PATIENCE_S)
