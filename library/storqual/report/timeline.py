@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Moment", "findings_of", "moments_of", "timeline_of"]
 
-_ROUTINE = ("planned", "environment", "session_started", "block_started", "run_finished", "judged")
+_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
 _METRIC = "iops"
 _REACH = 1.0
 _MOST_MARKS = 300
