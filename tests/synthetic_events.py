@@ -18,9 +18,18 @@ def events_of(
     """All events of a run in order, without the chain."""
     facts = {"cpu": {"model": "QEMU Virtual CPU", "count": CPUS}, "memory_bytes": 1 << 30, "accelerator": "tcg"}
     facts.update(shape.environment)
+    drive = drive_id(shape.adapters[0], 0)
+    records: list[dict[str, Any]] = [{"smart": {drive: dict(look)}} if look else {} for look in shape.smart]
     events: list[dict[str, Any]] = [
         {"time": time_at(-60), "kind": "planned", "run": shape.run},
-        {"time": time_at(-50), "kind": "environment", "bench": shape.bench, "when": "before", "facts": facts},
+        {
+            "time": time_at(-50),
+            "kind": "environment",
+            "bench": shape.bench,
+            "when": "before",
+            "facts": facts,
+            **records[0],
+        },
     ]
     told = not shape.findings
     for number, session in enumerate(plan):
@@ -89,7 +98,14 @@ def events_of(
         )
     events += [{"time": time_at(3000), **event} for event in shape.events]
     events.append(
-        {"time": time_at(3100), "kind": "environment", "bench": shape.bench, "when": "after", "facts": facts}
+        {
+            "time": time_at(3100),
+            "kind": "environment",
+            "bench": shape.bench,
+            "when": "after",
+            "facts": facts,
+            **records[1],
+        }
     )
     if not any(event["kind"] == "restore_failed" for event in shape.events):
         events.append({"time": time_at(3200), "kind": "restored", "bench": shape.bench})

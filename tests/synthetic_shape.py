@@ -102,6 +102,8 @@ class Shape:
     sectors_outside: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
     """What error counters of the first drive of the first adapter did in the first session."""
+    smart: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
+    """Errors that that drive had on record before and after."""
     settings: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """arm -> the `settings` of its provisioning record."""
     kernels: Mapping[str, str] = field(

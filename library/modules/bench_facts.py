@@ -29,6 +29,10 @@ options:
     description: Ask tools as well. What they cannot read is a sentence in C(facts.unread).
     type: bool
     default: false
+  smart:
+    description: Ask the claimed drives of O(adapters) for errors that they have on record (smartctl).
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -82,6 +86,11 @@ environment:
   returned: always
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
+smart:
+  description: Errors on record, by drive and counter; empty without O(smart).
+  returned: always
+  type: dict
+  sample: {"0x5000c50015ea0000": {grown_defects: 0}}
 """
 
 from typing import Any
@@ -90,6 +99,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.bench_facts import environment_of, read_facts
 from ansible.module_utils.storqual_core.module_arguments import STATE_DIR
 from ansible.module_utils.storqual_core.module_result import finish
+from ansible.module_utils.storqual_core.smart_errors import read_smart_errors
 
 
 def main() -> None:
@@ -99,13 +109,16 @@ def main() -> None:
             **STATE_DIR,
             "adapters": {"type": "dict", "default": {}},
             "deep": {"type": "bool", "default": False},
+            "smart": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
 
     def look() -> dict[str, Any]:
         facts = read_facts(state_dir=module.params["state_dir"], deep=module.params["deep"])
-        return {"changed": False, "facts": facts, "environment": environment_of(facts, module.params["adapters"])}
+        adapters = module.params["adapters"]
+        smart = read_smart_errors(facts, adapters) if module.params["smart"] else {}
+        return {"changed": False, "facts": facts, "environment": environment_of(facts, adapters), "smart": smart}
 
     finish(module, look)
 

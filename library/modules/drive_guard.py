@@ -88,6 +88,11 @@ environment:
   returned: success
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
+smart:
+  description: Errors that claimed drives of a hardware bench have on record of themselves, by drive and counter.
+  returned: success
+  type: dict
+  sample: {"0x5000c50015ea0000": {grown_defects: 0}}
 facts:
   description: The fact set of M(bench_facts).
   returned: success and I(with_facts)
@@ -115,6 +120,7 @@ def result_of(found: Result, *, with_facts: bool) -> dict[str, Any]:
         # a person reads this on a terminal; pages of facts would bury the sentence
         return result
     result["environment"] = found.environment
+    result["smart"] = found.smart
     return {**result, "facts": found.facts} if with_facts else result
 
 

@@ -46,6 +46,7 @@ def test_an_unchanged_run_passes(tmp_path: Path) -> None:
         ("a command that ended with an error", {"errors": {"ioerr_cnt": 1}}, "ERROR", 2),
         ("a command that timed out", {"errors": {"iotmo_cnt": 1}}, "ERROR", 2),
         ("errors on the link of a drive", {"errors": {"invalid_dword_count": 12}}, "ERROR", 2),
+        ("a defect that grew", {"smart": ({"grown_defects": 2}, {"grown_defects": 3})}, "ERROR", 2),
         ("a sector written outside the claims", {"sectors_outside": 1}, "ERROR", 2),
         ("a candidate that is 20 % slower", {"effect": -0.2}, "FAIL", 1),
         ("one slower point among good ones", {"effect": {f"sym/{POINT}": -0.15}}, "FAIL", 1),
@@ -123,6 +124,12 @@ def test_error_counters_speak_of_the_points_on_their_drive(tmp_path: Path) -> No
     assert {entry["outcome"] for entry in verdict["criteria"] if entry["adapter"] == "mpt"} == {"PASS"}
     (told,) = {line for entry in verdict["criteria"] for line in entry["evidence"]}
     assert told.endswith("3 commands that ended with an error (ioerr_cnt) in block s01-b01")
+
+
+def test_defects_that_were_there_before_are_no_trouble(tmp_path: Path) -> None:
+    """Nor is a count that nobody saw before the campaign."""
+    old = ({"grown_defects": 7}, {"grown_defects": 7, "read.total_uncorrected_errors": 1})
+    assert verdict_of(tmp_path, smart=old)["outcome"] == "PASS"
 
 
 def test_the_failing_points_are_the_ones_that_lost(tmp_path: Path) -> None:

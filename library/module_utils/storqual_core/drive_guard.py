@@ -17,6 +17,7 @@ from .guard_files import look_at_file, make_file
 from .identity_check import compare
 from .machine import Machine
 from .own_volumes import own_volumes
+from .smart_errors import read_smart_errors
 
 __all__ = ["Request", "Result", "examine"]
 
@@ -37,13 +38,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made."""
+    """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
+
+    `smart` are errors that drives of metal have on record; emulated ones keep none.
+    """
 
     facts: Mapping[str, Any]
     environment: Mapping[str, Any]
     problems: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     stamped: list[str] = field(default_factory=list)
+    smart: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -80,7 +85,8 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     if request.stamp and request.purpose == "write" and not problems and not refusals:
         bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
         stamped = made + _stamp(bare, request, machine, runner)
-    return Result(facts, environment, problems, refusals, stamped)
+    smart = read_smart_errors(facts, request.adapters, runner=runner) if request.kind == "hardware" else {}
+    return Result(facts, environment, problems, refusals, stamped, smart)
 
 
 def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:

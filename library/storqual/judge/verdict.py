@@ -32,6 +32,7 @@ from storqual.judge.rig import (
     unfinished_blocks,
 )
 from storqual.judge.samples import stream
+from storqual.judge.smart_errors import grown_errors, recorded_errors_of
 from storqual.judge.steadiness import unsteady_benches, with_steadiness
 from storqual.judge.time_needed import with_time_needed
 from storqual.judge.transients import short_ramps
@@ -115,8 +116,11 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     unsteady = unsteady_benches(run)
     judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
-    findings, counted = log_findings(run), counted_errors(run)
-    said = [[*said_of(question, findings), *errors_of(question, counted)] for question in questions]
+    findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
+    said = [
+        [*said_of(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
+        for question in questions
+    ]
     days = policy.baseline_max_age_days
     for index, question in enumerate(questions):
         stale = stale_baseline(question.place.of("baseline"), moment, days) if days is not None else ""
