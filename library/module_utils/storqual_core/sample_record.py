@@ -65,7 +65,7 @@ def make_sample(
     """
     result = launched.result
     doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
-    if status == "ok" and launch.load is None:
+    if status == "ok" and launch.load is None and launch.file_system is None:
         counted = {**result.primitives, **launched.counted}
         doubts += environment_doubts(launch.fio, len(launch.drives), counted)
     artifacts: dict[str, str] = {}
