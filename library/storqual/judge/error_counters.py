@@ -31,7 +31,7 @@ def counted_errors(run: Run) -> Counted:
             for counter, number in (disk.get("errors") or {}).items():
                 if number:
                     what = WORDS.get(counter, counter)
-                    told = f"error counters, drive {drive}: {number} {what} ({counter}) in block {block}"
+                    told = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {block}"
                     found[str(event.bench), f"{block}/{drive}"].append(told)
     return found
 
