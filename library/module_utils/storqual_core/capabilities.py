@@ -190,6 +190,19 @@ class VolumeRequest:
     uuid: str = ""
     device: str = ""
 
+    def asks(self, *parts: str) -> list[str]:
+        """Of `policies`, `strip`, `name`, `spares`, `initialisation` what is not left to the tool, in words."""
+        words = {
+            "policies": list(self.policies),
+            "strip": [] if self.strip is None else ["a strip"],
+            "name": ["name"] if self.name else [],
+            "spares": ["hot spares"] if self.spares else [],
+            "initialisation": [f"the initialisation {self.initialisation}"]
+            if self.initialisation not in ("", "none")
+            else [],
+        }
+        return [word for part in parts for word in words[part]]
+
 
 @dataclass(frozen=True)
 class Event:
@@ -268,7 +281,7 @@ class Raid(Protocol):
         """Start writing the volume: `fast` (its ends) or `full` (all of it). Destroys what is on it."""
 
     def progress(self, runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
-        """Percent done by task of what is under way on a volume; empty when nothing is."""
+        """Percent done by task of what is under way on a volume, for tools whose `read_volumes` does not tell it."""
 
 
 class Events(Protocol):

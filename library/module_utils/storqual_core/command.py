@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Sequence
 
 from .errors import MissingToolError, ToolError
+from .machine import visible
 
 __all__ = ["VENDOR_FOLDERS", "Completed", "Runner", "run", "run_first"]
 
@@ -46,9 +47,18 @@ class Completed:
     def expect(self, *codes: int) -> Completed:
         """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError."""
         if self.rc not in (codes or (0,)):
-            said = (self.stderr.strip() or self.stdout.strip() or "no message").splitlines()[-1]
-            raise ToolError(f"`{self.line}` ended with status {self.rc}: {said}")
+            raise ToolError(f"`{self.line}` ended with status {self.rc}: {self.last_words()}")
         return self
+
+    def last_words(self, *, of: str = "stderr") -> str:
+        """The last line of what it said, made visible: of `stderr` or `stdout` as `of` says, else of the other."""
+        other = "stdout" if of == "stderr" else "stderr"
+        said = getattr(self, of).strip() or getattr(self, other).strip() or "no message"
+        return visible(said.splitlines()[-1].strip())[:200]
+
+    def failure(self, what: str, *, of: str = "stderr") -> ToolError:
+        """The error that says `what` is not so, with the tool's last words, its status and the command."""
+        return ToolError(f"{what}: {self.last_words(of=of)} (status {self.rc}); command: {self.line}")
 
 
 Runner = Callable[..., Completed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-__all__ = ["BadInputError", "GuardRefusalError", "MissingToolError", "StorqualError", "ToolError"]
+__all__ = ["BadInputError", "GuardRefusalError", "MissingToolError", "StorqualError", "ToolError", "refuse_for"]
 
 
 class StorqualError(Exception):
@@ -36,6 +36,12 @@ class GuardRefusalError(StorqualError):
 
 class ToolError(StorqualError):
     """A tool on the bench failed, timed out, or said something that is not understood."""
+
+
+def refuse_for(reasons: Sequence[str]) -> None:
+    """Raise ToolError with all `reasons`, when there are any."""
+    if reasons:
+        raise ToolError("; ".join(reasons))
 
 
 class MissingToolError(ToolError):

@@ -91,5 +91,4 @@ def _signature_problems(runner: Runner, image: Image) -> list[str]:
     ended = runner(argv, timeout=120.0)
     if ended.rc == 0 and any(line.startswith(good) for line in ended.stdout.splitlines()):
         return []
-    said = (ended.stderr.strip() or ended.stdout.strip() or "nothing").splitlines()[-1][:200]
-    return [f"{image.path}: its signature {image.signature} is not good by {image.key}: {said}"]
+    return [f"{image.path}: its signature {image.signature} is not good by {image.key}: {ended.last_words()}"]

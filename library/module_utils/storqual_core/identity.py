@@ -15,6 +15,7 @@ __all__ = [
     "DriveIdentity",
     "designators",
     "normalise_wwn",
+    "printed_wwn",
     "same_text",
     "unit_serial",
     "wwn_of_page",
@@ -98,8 +99,11 @@ def _hexadecimal(digits: str, text: str) -> str:
 
 def wwn_of_wwid(text: str) -> str:
     """The normalised name in a sysfs `wwid` (SCSI or NVMe); `` for a text that the kernel made up from the serial."""
-    if not text or text.lower().startswith("nvme."):
-        return ""
+    return "" if text.lower().startswith("nvme.") else printed_wwn(text)
+
+
+def printed_wwn(text: str) -> str:
+    """The normalised name in what a tool prints; `` for a text that is none: masked, not available, all zeros."""
     try:
         name = normalise_wwn(text)
     except ValueError:

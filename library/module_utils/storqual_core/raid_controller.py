@@ -197,11 +197,15 @@ class ControllerVolumes:
         return []
 
     def progress(self, volume: Existing) -> Mapping[str, float]:
-        """Percent by task of what is under way; none where the tool cannot tell."""
-        if not hasattr(self.tool, "progress"):
-            return {}
-        found: Mapping[str, float] = self.tool.progress(self.runner, volume.adapter, volume.facts)
-        return found
+        """Percent by task of what is under way. Raises ToolError, also for a volume that is gone."""
+        if hasattr(self.tool, "progress"):
+            found: Mapping[str, float] = self.tool.progress(self.runner, volume.adapter, volume.facts)
+            return found
+        listed: Sequence[VolumeFacts] = self.tool.read_volumes(self.runner, volume.adapter)
+        for each in listed:
+            if each.id == volume.facts.id:
+                return each.progress
+        raise ToolError(f"{self.name} shows no volume {volume.facts.id} of adapter {volume.adapter} any more")
 
     @staticmethod
     def _request(wish: Wish, positions: Mapping[str, str]) -> VolumeRequest:

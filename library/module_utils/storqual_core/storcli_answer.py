@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
 from .command import Completed
 from .errors import ToolError
-from .identity import normalise_wwn
+from .identity import printed_wwn
 from .json_text import as_int, as_list, as_mapping, as_text, the_object
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "flat",
     "percent_of",
     "size_of",
-    "wwn_of",
 ]
 
 _NOTHING = re.compile(r"No Controller found|Controller \S+ not found|No (?:VD|PD|JBOD|drive)s?\b", re.IGNORECASE)
@@ -198,21 +197,13 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
         firmware={name: value for name, value in versions.items() if value and value.strip("0.") != ""},
         health=first(settings, "Controller Status", "Controller status"),
         settings=settings,
-        ports=tuple(PortFacts("host", wwn=wwn) for wwn in [wwn_of(first(settings, "SAS Address"))] if wwn),
+        ports=tuple(PortFacts("host", wwn=wwn) for wwn in [printed_wwn(first(settings, "SAS Address"))] if wwn),
         enclosures=tuple(
             EnclosureFacts(as_text(row.get("EID")), "", as_text(row.get("ProdID")), as_int(row.get("Slots")), state)
             for row in enclosures
             for state in [as_text(row.get("State"))]
         ),
     )
-
-
-def wwn_of(text: str) -> str:
-    """A WWN in its one spelling; empty for what is none (masked, not available)."""
-    try:
-        return normalise_wwn(text)
-    except ValueError:
-        return ""
 
 
 def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
@@ -268,7 +259,7 @@ def _drive(
     }
     return DriveFacts(
         position=position,
-        wwn=wwn_of(first(said, "WWN")),
+        wwn=printed_wwn(first(said, "WWN")),
         serial=first(said, "SN", "Serial Number"),
         vendor=first(said, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
         model=first(said, "Model Number") or as_text(row.get("Model")).strip(),

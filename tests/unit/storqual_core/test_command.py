@@ -50,3 +50,13 @@ def test_the_first_name_that_is_installed_is_run() -> None:
     assert seen == ["storcli64", "storcli"]
     with pytest.raises(MissingToolError, match="none of a, b is installed"):
         run_first(runner, ("a", "b"), ["show"])
+
+
+def test_the_last_words_of_a_tool_are_for_a_sentence() -> None:
+    """The last line of one output, else of the other; nothing in it can act on a terminal."""
+    ended = Completed(("t", "a b"), 7, "first\nlast\x1b[2J\n\n", "", 0.0)
+    assert ended.last_words() == r"last\x1b[2J"
+    both = Completed(("t",), 7, "output\n", "error\n", 0.0)
+    assert (both.last_words(), both.last_words(of="stdout")) == ("error", "output")
+    assert Completed(("t",), 0, " \n", "", 0.0).last_words() == "no message"
+    assert str(ended.failure("it did not stop")) == r"it did not stop: last\x1b[2J (status 7); command: t 'a b'"

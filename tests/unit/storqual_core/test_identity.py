@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storqual_core.identity import designators, normalise_wwn, same_text, unit_serial, wwn_of_page, wwn_of_wwid
+from storqual_core.identity import (
+    designators,
+    normalise_wwn,
+    printed_wwn,
+    same_text,
+    unit_serial,
+    wwn_of_page,
+    wwn_of_wwid,
+)
 from tests.bench_tree import designator, vpd_page
 
 NAA = bytes.fromhex("5000c50015ea71a0")
@@ -80,6 +88,13 @@ def test_each_kind_of_designator(entry: bytes, expected: str) -> None:
 def test_a_name_that_the_kernel_made_up_is_no_wwn(text: str) -> None:
     """It would only repeat the serial, and zeros name every drive."""
     assert wwn_of_wwid(text) == ""
+
+
+@pytest.mark.parametrize("text", ["N/A", "0000000000000000", "****************", "", "5000C500", "0x00"])
+def test_what_a_tool_prints_for_no_name_is_none(text: str) -> None:
+    """Masked, not available, all zeros, too short."""
+    assert printed_wwn(text) == ""
+    assert printed_wwn("5000C500-15EA71A0") == "0x5000c50015ea71a0"
 
 
 def test_a_serial_keeps_its_bytes_and_loses_only_what_trails() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from storqual_core.provisioned import PartialError
 from storqual_core.raid_backends import Chooser, volumes_of
 from storqual_core.raid_controller import ControllerVolumes
 from storqual_core.raid_layout import RaidRequest, provision_volumes
-from storqual_core.raid_plan import read_wishes
+from storqual_core.raid_plan import Existing, read_wishes
 from storqual_core.raid_restore import restore_volume
 from storqual_core.tools import storcli
 from tests.bench_tree import STATE, BenchTree
@@ -203,6 +204,17 @@ def test_policies_that_cannot_be_said_at_the_creation_are_set_after_it(tool: Fak
     tool.under_way = {}
     assert provision(tool, tree, volume)["changed"] is False
     assert provision(tool, tree, {**volume, "rebuild_rate": 20})["steps"][0].endswith("rebuild_rate set to 20")
+
+
+def test_progress_is_read_from_the_volumes_where_the_tool_has_no_question_for_it() -> None:
+    """A volume that is gone is an error: what is under way on it is not nothing."""
+    volume = VolumeFacts("1", progress={"rebuild": 32.0})
+    tool = SimpleNamespace(read_volumes=lambda _runner, index: (volume,) if index == "3" else ())
+    backend = ControllerVolumes("ssacli", tool, (), STATE)
+    there = Existing(volume, (), (), own=False, adapter="3")
+    assert backend.progress(there) == {"rebuild": 32.0}
+    with pytest.raises(ToolError, match="ssacli shows no volume 9 of adapter 3 any more"):
+        backend.progress(replace(there, facts=replace(volume, id="9")))
 
 
 def test_a_failure_of_the_tool_says_what_was_begun(tool: FakeTool, tree: BenchTree) -> None:

@@ -14,8 +14,8 @@ from typing import Mapping
 
 from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, ToolFacts, Value, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner, run_first
-from ..errors import ToolError
-from ..identity import normalise_wwn
+from ..errors import ToolError, refuse_for
+from ..identity import printed_wwn
 from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
@@ -171,13 +171,9 @@ def _position(fields: Mapping[str, str]) -> str:
 
 def _drive(section: _Section) -> DriveFacts:
     fields = section.fields
-    try:
-        wwn = normalise_wwn(fields.get("World-wide name", ""))
-    except ValueError:
-        wwn = ""
     return DriveFacts(
         position=_position(fields),
-        wwn=wwn,
+        wwn=printed_wwn(fields.get("World-wide name", "")),
         serial=fields.get("Serial number", ""),
         vendor=fields.get("Vendor", ""),
         model=fields.get("Model", ""),
@@ -302,18 +298,14 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What CREATE is not known to take."""
-    unknown = [*request.policies, *(["hot spares"] if request.spares else [])]
-    if request.initialisation not in ("", "none"):
-        unknown.append(f"the initialisation {request.initialisation}")
+    unknown = request.asks("policies", "spares", "initialisation")
     told = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
     return (told,) if unknown else ()
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a volume over members given as `channel device`. Raises ToolError, for what `objections` says too."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     words = ["NAME", request.name] if request.name else []
     words += ["STRIPESIZE", str(request.strip // 1024)] if request.strip is not None else []
     places = [word for member in request.members for word in member.split(" ")]

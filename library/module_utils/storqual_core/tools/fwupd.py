@@ -148,7 +148,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     ended = _ask(runner, "install", image.path, index, *words, timeout=_FLASH_TIMEOUT)
     problem = parse_error(ended.stdout)
     if ended.rc != 0 or problem:
-        said = problem or (ended.stderr.strip() or ended.stdout.strip() or "nothing").splitlines()[-1][:200]
+        said = problem or ended.last_words()
         raise ToolError(f"fwupd did not install {image.path} (status {ended.rc}): {said}; command: {ended.line}")
 
 

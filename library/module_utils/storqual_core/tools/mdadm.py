@@ -13,7 +13,7 @@ from typing import Mapping
 
 from ..capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner
-from ..errors import ToolError
+from ..errors import ToolError, refuse_for
 from ..quantities import parse_size
 
 __all__ = [
@@ -208,9 +208,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
 
     Raises ToolError: for what `objections` says, and when mdadm fails.
     """
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     argv = ["mdadm", "--create", request.device, "--run", "--metadata=1.2", f"--level={request.level}"]
     argv += [f"--raid-devices={len(request.members)}"]
     if request.spares:

@@ -14,7 +14,7 @@ from typing import Mapping
 
 from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner
-from ..errors import MissingToolError, ToolError
+from ..errors import MissingToolError, ToolError, refuse_for
 from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "parse_cards",
     "parse_records",
     "parse_volumes",
-    "progress",
     "read_facts",
     "read_versions",
     "read_volumes",
@@ -163,8 +162,7 @@ def _ask(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> 
 def _info(runner: Runner, index: str, what: str) -> str:
     ended = _ask(runner, index, "info", "-o", what)
     if ended.rc != 0 and not parse_records(ended.stdout)[0]:
-        said = (ended.stderr.strip() or ended.stdout.strip() or "nothing").splitlines()[-1]
-        raise ToolError(f"{index} could not be asked for {what}: {said[:200]}; command: {ended.line}")
+        raise ended.failure(f"{index} could not be asked for {what}")
     return ended.stdout
 
 
@@ -213,8 +211,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Flash an NVMe RAID card. Raises ToolError."""
     ended = _ask(runner, index, "flash", "-o", "hba", "-t", "raw", "-f", image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED not in ended.stdout:
-        said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]
-        raise ToolError(f"{index} did not take {image.path}: {said[:200]}; command: {ended.line}")
+        raise ended.failure(f"{index} did not take {image.path}", of="stdout")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments
@@ -229,18 +226,15 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What the tool cannot be told; it makes RAID 0 and 1."""
-    unknown = [*request.policies, *(["hot spares"] if request.spares else [])]
-    unknown += [f"RAID {request.level}"] if request.level not in ("0", "1") else []
-    unknown += [f"the initialisation {request.initialisation}"] if request.initialisation not in ("", "none") else []
+    unknown = [f"RAID {request.level}"] if request.level not in ("0", "1") else []
+    unknown += request.asks("policies", "spares", "initialisation")
     told = f"mvcli cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
     return (told,) if unknown else ()
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a RAID 0 or 1. Raises ToolError, for what `objections` says too."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     words = ["-n", request.name] if request.name else []
     words += ["-b", str(request.strip // 1024)] if request.strip is not None else []
     _change(runner, index, "create", "-o", "vd", "-r", request.level, "-d", ",".join(request.members), *words)
@@ -257,15 +251,5 @@ def _change(runner: Runner, index: str, *words: str) -> None:
     ended = _ask(runner, index, *words)
     complaint = [line for line in ended.stdout.splitlines() if _ERROR.search(line) and "SG device" not in line]
     if ended.rc != 0 or complaint:
-        said = (complaint or ended.stderr.strip().splitlines() or ended.stdout.strip().splitlines() or ["nothing"])[
-            -1
-        ]
-        raise ToolError(f"{index} refused: {said.strip()[:200]}; command: {ended.line}")
-
-
-def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
-    """Percent by task of what is under way on a volume. Raises ToolError when it is gone."""
-    for found in read_volumes(runner, index):
-        if found.id == volume.id:
-            return found.progress
-    raise ToolError(f"{index} has no volume {volume.id} any more")
+        said = complaint[-1].strip()[:200] if complaint else ended.last_words()
+        raise ToolError(f"{index} refused: {said}; command: {ended.line}")

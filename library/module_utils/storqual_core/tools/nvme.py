@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping
 
-from ..command import Completed, Runner
+from ..command import Runner
 from ..errors import ToolError
 from ..json_text import as_int, as_list, as_mapping, as_text, the_object
 
@@ -124,7 +124,7 @@ def read_namespaces(runner: Runner) -> tuple[Namespace, ...]:
     """Every namespace of the machine. Raises ToolError."""
     ended = runner(["nvme", "list", "--verbose", "--output-format=json"], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, "NVMe namespaces cannot be listed")
+        raise ended.failure("NVMe namespaces cannot be listed")
     # releases up to 1.x say nothing where there is nothing
     return parse_list(ended.stdout) if ended.stdout.strip() else ()
 
@@ -133,7 +133,7 @@ def read_smart_log(runner: Runner, device: str) -> SmartLog:
     """The health information of a controller. Raises ToolError."""
     ended = runner(["nvme", "smart-log", device, "--output-format=json"], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"the health information of {device} cannot be read")
+        raise ended.failure(f"the health information of {device} cannot be read")
     return parse_smart_log(ended.stdout)
 
 
@@ -147,16 +147,11 @@ def parse_feature(text: str, feature: int) -> int:
     raise ToolError(f"nvme printed no value of feature {feature}: {said[:200]}")
 
 
-def _failure(ended: Completed, what: str) -> ToolError:
-    said = (ended.stderr.strip() or ended.stdout.strip() or "no message").splitlines()[-1].strip()
-    return ToolError(f"{what}: {said[:200]} (status {ended.rc}); command: {ended.line}")
-
-
 def read_write_cache(runner: Runner, device: str) -> int:
     """1 when the controller's volatile write cache is on, else 0. Raises ToolError when it has none."""
     ended = runner(["nvme", "get-feature", device, f"--feature-id={_WRITE_CACHE}"], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"{device} has no volatile write cache that can be read")
+        raise ended.failure(f"{device} has no volatile write cache that can be read")
     return parse_feature(ended.stdout, _WRITE_CACHE) & 1
 
 
@@ -165,4 +160,4 @@ def write_write_cache(runner: Runner, device: str, value: int, *, save: bool = F
     argv = ["nvme", "set-feature", device, f"--feature-id={_WRITE_CACHE}", f"--value={value}"]
     ended = runner([*argv, "--save"] if save else argv, timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"the volatile write cache of {device} could not be changed")
+        raise ended.failure(f"the volatile write cache of {device} could not be changed")

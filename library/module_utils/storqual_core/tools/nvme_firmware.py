@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping
 
 from ..capabilities import FirmwareImage
-from ..command import Completed, Runner
+from ..command import Runner
 from ..errors import ToolError
 from ..json_text import as_int, as_mapping, as_text, the_object
 
@@ -91,15 +91,10 @@ def parse_slots(text: str) -> Slots:
     )
 
 
-def _failure(ended: Completed, what: str) -> ToolError:
-    said = (ended.stderr.strip() or ended.stdout.strip() or "no message").splitlines()[-1].strip()
-    return ToolError(f"{what}: {said[:200]} (status {ended.rc}); command: {ended.line}")
-
-
 def _ask(runner: Runner, command: str, index: str, what: str) -> str:
     ended = runner(["nvme", command, index, "--output-format=json"], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"{what} of {index} could not be read")
+        raise ended.failure(f"{what} of {index} could not be read")
     return ended.stdout
 
 
@@ -138,11 +133,11 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     slot = _slot_for(index, _controller(runner, index), slots)
     ended = runner(["nvme", "fw-download", index, f"--fw={image.path}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"{index} did not take {image.path}")
+        raise ended.failure(f"{index} did not take {image.path}")
     action = _ACTIVATE_NOW if image.activation == "none" else _ACTIVATE_AT_RESET
     ended = runner(["nvme", "fw-commit", index, f"--slot={slot}", f"--action={action}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0 or not _COMMITTED.search(ended.stdout):
-        raise _failure(ended, f"{index} did not commit {image.path} to slot {slot}")
+        raise ended.failure(f"{index} did not commit {image.path} to slot {slot}")
     said = next(line.strip() for line in ended.stdout.splitlines() if _COMMITTED.search(line))
     return (f"{index}: image transferred and committed to slot {slot} ({said[:200]})",)
 
@@ -171,4 +166,4 @@ def activate(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Reset the controller; its namespaces stay. Raises ToolError."""
     ended = runner(["nvme", "reset", index], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"{index} could not be reset to start {image.version}")
+        raise ended.failure(f"{index} could not be reset to start {image.version}")

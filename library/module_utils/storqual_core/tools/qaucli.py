@@ -162,10 +162,8 @@ def read_facts(runner: Runner) -> ToolFacts:
     """All instances. Raises ToolError when the tool fails; a machine without such adapters has none."""
     ended = _run(runner, "-i", "all")
     facts = parse_instances(ended.stdout)
-    if not facts.adapters and ended.rc != 0:
-        said = (ended.stderr.strip() or ended.stdout.strip() or "no message").splitlines()[-1]
-        if not re.search(r"\bno\b.*\b(?:hba|adapter)", said, re.IGNORECASE):
-            raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(said)[:200]}")
+    if not facts.adapters and not re.search(r"\bno\b.*\b(?:hba|adapter)", ended.last_words(), re.IGNORECASE):
+        ended.expect()
     return facts
 
 
@@ -243,10 +241,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """
     ended = _run(runner, "-b", index, "-rg", "all", image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED not in ended.stdout:
-        said = (ended.stdout.strip() or ended.stderr.strip() or "nothing").splitlines()[-1]
-        raise ToolError(
-            f"HBA instance {index} did not take {image.path}: {visible(said)[:200]}; command: {ended.line}"
-        )
+        raise ended.failure(f"HBA instance {index} did not take {image.path}", of="stdout")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:

@@ -21,8 +21,8 @@ from ..capabilities import (
     VolumeRequest,
 )
 from ..command import Completed, Runner
-from ..errors import MissingToolError, ToolError
-from ..identity import normalise_wwn
+from ..errors import MissingToolError, ToolError, refuse_for
+from ..identity import printed_wwn
 from ..labelled_text import read_line
 
 __all__ = [
@@ -179,13 +179,9 @@ def _code(text: str) -> str:
 def _drive(fields: Mapping[str, str]) -> DriveFacts:
     size = _MEGABYTES.match(fields.get("Size (in MB)/(in sectors)", ""))
     sectors = size.group("sectors") if size else None
-    try:
-        wwn = normalise_wwn(fields.get("GUID", "").replace("N/A", ""))
-    except ValueError:
-        wwn = ""
     return DriveFacts(
         position=f"{fields.get('Enclosure #', '')}:{fields.get('Slot #', '')}",
-        wwn=wwn,
+        wwn=printed_wwn(fields.get("GUID", "")),
         serial=fields.get("Unit Serial No(VPD)", fields.get("Serial No", "")),
         vendor=fields.get("Manufacturer", ""),
         model=fields.get("Model Number", ""),
@@ -199,15 +195,11 @@ def _drive(fields: Mapping[str, str]) -> DriveFacts:
 def _volume(fields: Mapping[str, str]) -> VolumeFacts:
     state = _code(fields.get("Status of volume", ""))
     size = _MEGABYTES.match(fields.get("Size (in MB)", ""))
-    try:
-        wwn = normalise_wwn(fields.get("Volume wwid", ""))
-    except ValueError:
-        wwn = ""
     members = [value for label, value in fields.items() if re.match(r"PHY\[\d+\] Enclosure#/Slot#$", label)]
     return VolumeFacts(
         id=fields.get("Volume ID", fields["number"]),
         name=fields.get("Volume Name", ""),
-        wwn=wwn,
+        wwn=printed_wwn(fields.get("Volume wwid", "")),
         level=fields.get("RAID level", "").replace("RAID", "").strip(),
         state=state,
         size=int(size.group("size")) << 20 if size else None,
@@ -276,19 +268,14 @@ def _do(runner: Runner, what: str, index: str, *words: str) -> None:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What the tool cannot be told; the controller chooses the strip."""
-    unknown = [*request.policies, *(["a strip"] if request.strip is not None else [])]
-    unknown += ["hot spares"] if request.spares else []
-    if request.initialisation not in ("", "none"):
-        unknown.append(f"the initialisation {request.initialisation}")
+    unknown = request.asks("policies", "strip", "spares", "initialisation")
     told = f"integrated RAID cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
     return (told,) if unknown else ()
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a volume. Raises ToolError, for what `objections` says too."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     name = [request.name] if request.name else []
     level = f"RAID{request.level}"
     _do(

@@ -14,7 +14,7 @@ from typing import Any, Iterator, Mapping
 
 from ..command import Runner
 from ..errors import ToolError
-from ..identity import normalise_wwn
+from ..identity import printed_wwn
 from ..json_text import as_int, as_list, as_mapping, as_text, the_object
 
 __all__ = ["Device", "Health", "parse_health", "parse_scan", "read_health", "read_scan", "status_sentences"]
@@ -133,10 +133,7 @@ def _wwn(body: Mapping[str, Any]) -> str:
     naa, oui, number = parts
     if naa is not None and oui is not None and number is not None:
         whole = whole or f"0x{naa:x}{oui:06x}{number:09x}"
-    try:
-        return normalise_wwn(whole)
-    except ValueError:
-        return ""
+    return printed_wwn(whole)
 
 
 def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -24,8 +24,8 @@ from ..capabilities import (
     VolumeRequest,
 )
 from ..command import Completed, Runner, run_first
-from ..errors import ToolError
-from ..identity import normalise_wwn
+from ..errors import ToolError, refuse_for
+from ..identity import printed_wwn
 from ..labelled_text import Line, printed_size, read_line
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "firmware_objections",
     "objections",
     "parse_controllers",
-    "progress",
     "read_facts",
     "read_versions",
     "read_volumes",
@@ -56,6 +55,7 @@ _ARRAY = re.compile(r"^array (?P<name>\w+)\b", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"^(?P<model>Enclosure SEP|SEP|Expander|.*(?= at Port ))(?P<rest>.*)$")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
 _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "reshape"), ("transform", "reshape"))
+_BEGINS = {"Logical Drive": "volume", "Port Name": "port", "Sensor ID": "sensor"}
 _PLAIN = ("Unassigned", "unassigned", "Physical Drives", "None attached", "HBA Drives")
 _NONE = "No controllers detected"
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
@@ -99,10 +99,14 @@ class _Controller:
         """The drive at a position: it is listed in short first and in full later."""
         found = next((part for part in self.of("drive") if part.name == position), None)
         if found is None:
-            found = _Part("drive", position, indent)
-            self.parts.append(found)
+            return self.begin("drive", position, indent)
         found.indent = indent
         return found
+
+    def begin(self, kind: str, name: str, indent: int) -> _Part:
+        """A new part, in the array that is being read."""
+        self.parts.append(_Part(kind, name, indent, array=self.array))
+        return self.parts[-1]
 
 
 def parse_controllers(text: str) -> ToolFacts:
@@ -154,32 +158,22 @@ def _take(controller: _Controller, part: _Part | None, line: Line, notes: list[s
 def _begin(controller: _Controller, part: _Part | None, line: Line) -> _Part | None:
     """The part that a line begins; None when it begins none."""
     drive, volume, array = _DRIVE.match(line.text), _VOLUME.match(line.text), _ARRAY.match(line.text)
-    found: _Part | None = None
     if drive is not None:
-        found = _drive_line(controller, part, line, drive.group("position"), drive.group("summary"))
-    elif volume is not None:
-        found = _Part("volume", volume.group("id"), line.indent, array=controller.array)
-        found.fields = {
-            "Size": volume.group("size"),
-            "Fault Tolerance": volume.group("level"),
-            "Status": volume.group("state"),
-        }
-        controller.parts.append(found)
-    elif line.label == "Logical Drive":
-        found = _Part("volume", line.value, line.indent, array=controller.array)
-        controller.parts.append(found)
-    elif line.label == "Array" or (array is not None and not line.labelled):
+        return _drive_line(controller, part, line, drive.group("position"), drive.group("summary"))
+    if volume is not None:
+        found = controller.begin("volume", volume.group("id"), line.indent)
+        size, level, state = volume.group("size", "level", "state")
+        found.fields = {"Size": size, "Fault Tolerance": level, "Status": state}
+        return found
+    if line.label in _BEGINS:
+        return controller.begin(_BEGINS[line.label], line.value, line.indent)
+    if line.label == "Array" or (array is not None and not line.labelled):
         controller.array = line.value or (array.group("name") if array else "")
-        found = _Part("array", controller.array, line.indent)
-        controller.parts.append(found)
-    elif line.label in ("Port Name", "Sensor ID"):
-        found = _Part("port" if line.label == "Port Name" else "sensor", line.value, line.indent)
-        controller.parts.append(found)
-    elif not line.labelled and _ENCLOSURE.match(line.text):
-        found = _Part("enclosure", line.text, line.indent)
-        controller.parts.append(found)
+        return controller.begin("array", controller.array, line.indent)
+    if not line.labelled and _ENCLOSURE.match(line.text):
         controller.array = ""
-    return found
+        return controller.begin("enclosure", line.text, line.indent)
+    return None
 
 
 def _drive_line(controller: _Controller, part: _Part | None, line: Line, position: str, summary: str | None) -> _Part:
@@ -214,14 +208,14 @@ def _adapter(controller: _Controller) -> AdapterFacts:
         settings=dict(settings),
         drives=tuple(_drive(part) for part in controller.of("drive")),
         volumes=tuple(_volume(part, controller) for part in controller.of("volume")),
-        ports=tuple(
-            PortFacts(
-                part.name, wwn=_wwn(part.fields.get("SAS Address", "")), link=part.fields.get("Port Location", "")
-            )
-            for part in controller.of("port")
-        ),
+        ports=tuple(_port(part) for part in controller.of("port")),
         enclosures=tuple(dict.fromkeys(_enclosure(part) for part in controller.of("enclosure"))),
     )
+
+
+def _port(part: _Part) -> PortFacts:
+    wwn = printed_wwn(part.fields.get("SAS Address", ""))
+    return PortFacts(part.name, wwn=wwn, link=part.fields.get("Port Location", ""))
 
 
 def _drive(part: _Part) -> DriveFacts:
@@ -229,7 +223,7 @@ def _drive(part: _Part) -> DriveFacts:
     vendor, _, model = fields.get("Model", "").partition(" ")
     return DriveFacts(
         position=part.name,
-        wwn=_wwn(fields.get("WWID", "")),
+        wwn=printed_wwn(fields.get("WWID", "")),
         serial=fields.get("Serial Number", ""),
         vendor=vendor,
         model=model.strip(),
@@ -250,7 +244,7 @@ def _volume(part: _Part, controller: _Controller) -> VolumeFacts:
     return VolumeFacts(
         id=part.name,
         name=fields.get("Logical Drive Label", ""),
-        wwn=_wwn(fields.get("Unique Identifier", "")),
+        wwn=printed_wwn(fields.get("Unique Identifier", "")),
         level=_level(fields.get("Fault Tolerance", "")),
         state=state,
         size=printed_size(fields.get("Size", ""), base=1024),
@@ -310,16 +304,6 @@ def _enclosure(part: _Part) -> EnclosureFacts:
     )
 
 
-def _wwn(text: str) -> str:
-    """A normalised WWN; nothing for a port that has none (all zeros) or a text that is no name."""
-    if not text.strip("0 "):
-        return ""
-    try:
-        return normalise_wwn(text)
-    except ValueError:
-        return ""
-
-
 def _ask(runner: Runner, *words: str, timeout: float = _LOOK_TIMEOUT) -> Completed:
     return run_first(runner, PROGRAMS, words, timeout=timeout)
 
@@ -362,10 +346,7 @@ def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tup
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:  # noqa: ARG001 - it knows no slot
-    """Run a Smart Component (a self-extracting program, `CP…scexe`): the tool itself flashes nothing.
-
-    Raises ToolError.
-    """
+    """Run a Smart Component (self-extracting, `CP…scexe`): the tool itself flashes nothing. Raises ToolError."""
     ended = runner(["sh", image.path, "-s", "-f"], timeout=_FLASH_TIMEOUT)
     if ended.rc not in (0, 1):
         reason = _COMPONENT.get(ended.rc, "its manual does not explain that status")
@@ -384,41 +365,28 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """A policy, a name or an initialisation: how they are set is not verified."""
-    unknown = [*request.policies, *(["name"] if request.name else [])]
-    if request.initialisation not in ("", "none"):
-        unknown.append(f"the initialisation {request.initialisation}")
+    unknown = request.asks("policies", "name", "initialisation")
     told = f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
     return (told,) if unknown else ()
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a volume. Raises ToolError, for what `objections` says too."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     level = {"10": "1+0"}.get(request.level, request.level)
     words = [f"drives={','.join(request.members)}", f"raid={level}"]
     extra = [f"ss={request.strip // 1024}"] if request.strip is not None else []
     extra += [f"spares={','.join(request.spares)}"] if request.spares else []
-    if extra:
-        help_text = _ask(runner, "help", "create").stdout
-        missing = [word.split("=")[0] for word in extra if word.split("=")[0] + "=" not in help_text]
-        if missing:
-            raise ToolError(f"`ssacli help create` does not know {', '.join(missing)}; leave it out of the drop")
+    known = _ask(runner, "help", "create").stdout if extra else ""
+    missing = [word.split("=")[0] for word in extra if word.split("=")[0] + "=" not in known]
+    if missing:
+        raise ToolError(f"`ssacli help create` does not know {', '.join(missing)}; leave it out of the drop")
     _do(runner, "ctrl", f"slot={index}", "create", "type=ld", *words, *extra, "forced")
 
 
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Delete a volume. Raises ToolError."""
     _do(runner, "ctrl", f"slot={index}", "ld", volume.id, "delete", "forced")
-
-
-def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
-    """Percent by task of what is under way on a volume. Raises ToolError when it is gone."""
-    for found in read_volumes(runner, index):
-        if found.id == volume.id:
-            return found.progress
-    raise ToolError(f"the controller in slot {index} has no logical drive {volume.id} any more")
 
 
 def resolve(runner: Runner, node: str) -> tuple[str, ...]:

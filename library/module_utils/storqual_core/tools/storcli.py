@@ -14,7 +14,8 @@ from typing import Any, Mapping
 
 from ..capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner, run_first
-from ..errors import ToolError
+from ..errors import ToolError, refuse_for
+from ..identity import printed_wwn
 from ..json_text import as_list, as_mapping, as_text
 from ..storcli_answer import (
     adapter_of,
@@ -27,7 +28,6 @@ from ..storcli_answer import (
     flat,
     percent_of,
     size_of,
-    wwn_of,
 )
 
 __all__ = [
@@ -194,7 +194,7 @@ def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     disk_cache = _DISK_CACHE.get(words.get("Disk Cache Policy", "").lower(), "")
     return replace(
         volume,
-        wwn=wwn_of(words.get("SCSI NAA Id", "")),
+        wwn=printed_wwn(words.get("SCSI NAA Id", "")),
         size=int(blocks) * 512 if blocks.isdecimal() and blocks.isascii() else None,
         strip=size_of(words.get("Strip Size", "")),
         members=tuple(
@@ -240,9 +240,7 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a volume, then give it its spares; the order of the words matters to the tool. Raises ToolError."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     words = [f"/c{index}", "add", "vd", f"type=raid{request.level}", "size=all"]
     words += [f"name={request.name}"] if request.name else []
     words.append(f"drives={','.join(request.members)}")

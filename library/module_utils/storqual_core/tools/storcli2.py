@@ -14,7 +14,8 @@ from typing import Any, Mapping
 
 from ..capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from ..command import Completed, Runner, run_first
-from ..errors import ToolError
+from ..errors import ToolError, refuse_for
+from ..identity import printed_wwn
 from ..json_text import as_list, as_mapping, as_text
 from ..storcli_answer import (
     adapter_of,
@@ -25,7 +26,6 @@ from ..storcli_answer import (
     first,
     flat,
     size_of,
-    wwn_of,
 )
 
 __all__ = [
@@ -156,7 +156,7 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Current Disk Cache Policy").lower(), "")
     return replace(
         volume,
-        wwn=wwn_of(first(words, "SCSI NAA Id")),
+        wwn=printed_wwn(first(words, "SCSI NAA Id")),
         size=int(blocks) * 512 if blocks.isdecimal() and blocks.isascii() else None,
         strip=size_of(first(words, "Strip Size")),
         members=tuple(as_text(as_mapping(drive).get("EID:Slt")).strip() for drive in as_list(entry.get("PDs"))),
@@ -187,9 +187,7 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     """Make a volume. Raises ToolError."""
-    wrong = objections(request)
-    if wrong:
-        raise ToolError("; ".join(wrong))
+    refuse_for(objections(request))
     words = [f"/c{index}", "add", "vd", f"r{request.level}", f"drives={','.join(request.members)}"]
     words += [str(request.policies[name]) for name in ("write_policy", "read_policy") if name in request.policies]
     carried_out(_ask(runner, " ".join(words)), _TOOL, f"a volume on controller {index} could not be made")

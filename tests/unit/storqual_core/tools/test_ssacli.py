@@ -99,14 +99,6 @@ def test_a_refusal_is_seen_in_text_or_status(stdout: str, rc: int) -> None:
         ssacli.delete(Replay([Call("ssacli ctrl slot=3 ld 1 delete forced", stdout, rc=rc)]), "3", volume)
 
 
-def test_progress_of_a_volume_that_is_gone_is_an_error() -> None:
-    """It was deleted meanwhile."""
-    volume = ssacli.parse_controllers(TREE).adapters[0].volumes[0]
-    assert ssacli.progress(Replay([Call(ONE, TREE)]), "3", volume) == {"rebuild": 32.0}
-    with pytest.raises(ToolError, match="has no logical drive 9"):
-        ssacli.progress(Replay([Call(ONE, TREE)]), "3", replace(volume, id="9"))
-
-
 def test_a_component_flashes_the_only_controller() -> None:
     """It cannot be told which one; its return codes are those of its manual."""
     image = FirmwareImage("/x/CP1.scexe", "00", "4.20-0")
