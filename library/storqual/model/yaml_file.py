@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +165,8 @@ def read_yaml(path: Path, *, name: str | None = None, foreign_tags: bool = False
 
 def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     """The same from text."""
-    yaml = YAML(typ="safe", pure=True)
     try:
-        nodes = list(yaml.compose_all(text))
+        nodes = _nodes(text)
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}" if mark is not None else name
@@ -182,6 +182,12 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     builder = _Builder(name, foreign_tags)
     data = builder.build(nodes[0], ())
     return Document(name, data, builder.lines, tuple(builder.problems))
+
+
+@lru_cache(maxsize=16)
+def _nodes(text: str) -> tuple[Node, ...]:
+    """The composed documents, which nobody changes: a plan asks for places in the same few files again and again."""
+    return tuple(YAML(typ="safe", pure=True).compose_all(text))
 
 
 def _line(node: Node) -> int:

@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 
 from storqual.cli import main, storqual
 from storqual.judge.verdict import judge_run
+from storqual.model import lab
 from storqual.store import write_json
 from storqual_core.bench_facts import read_facts
 from tests.bench_tree import STATE, BenchTree
@@ -55,6 +56,23 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1])
     judge_run(run)
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_inventory_is_asked_once() -> Iterator[None]:
+    """Ansible takes a second to list one, and those of the project stay as they are."""
+    listed: dict[tuple[tuple[Path, ...], str | None], str] = {}
+    ask = lab._ask_ansible
+
+    def once(sources: Sequence[Path], limit: str | None) -> str:
+        key = (tuple(source.resolve() for source in sources), limit)
+        if key not in listed:
+            listed[key] = ask(sources, limit)
+        return listed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab, "_ask_ansible", once)
+        yield
 
 
 @pytest.fixture
