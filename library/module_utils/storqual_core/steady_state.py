@@ -17,7 +17,6 @@ __all__ = [
     "FEWEST_SECONDS",
     "SNIA_EXCURSION",
     "SNIA_RANGE",
-    "SNIA_ROUNDS",
     "SNIA_WINDOW",
     "Drift",
     "Snia",
@@ -28,10 +27,9 @@ __all__ = [
 ]
 
 SNIA_WINDOW = 5
-SNIA_ROUNDS = 25
 SNIA_RANGE = 0.20
 SNIA_EXCURSION = 0.10
-"""SNIA SSS-PTS: the last five rounds, at most 25; range at most 20 %, excursion of the fitted line at most 10 %."""
+"""SNIA SSS-PTS: the last five rounds; range at most 20 %, excursion of the fitted line at most 10 %."""
 FEWEST_SECONDS = 300
 """The drift is tested on at least so much: in a shorter window the end of a slow decay looks level."""
 DRIFT_LIMIT = 0.05

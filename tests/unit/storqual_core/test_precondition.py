@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from storqual_core.block_file import parse_block
 from storqual_core.block_targets import Place
 from storqual_core.command import Completed
 from storqual_core.errors import BadInputError, GuardRefusalError, ToolError
-from storqual_core.fio_job import FioTarget
+from storqual_core.fio_job import FioTarget, read_ask
+from storqual_core.launch_run import StopRequestedError
+from storqual_core.precondition import fill, steady
+from storqual_core.precondition_ask import FillAsk, SteadyAsk
 from storqual_core.purge import discard, format_drive
-from tests.unit.storqual_core.fake_fio import block_text, job, launch, result
+from tests.unit.storqual_core.fake_fio import block_text, fake_fio, job, launch, result
 from tests.unit.storqual_core.test_block_run import Bench
 
 STEADY = {
@@ -76,6 +81,155 @@ def test_stages_that_were_done_are_not_repeated(bench: Bench) -> None:
     assert stages(block.spool) == ["purge", "fill", "steady"]
     assert done[:2] == ["purge", "fill"]
     assert not any("--loops" in call for call in bench.fio_calls[calls:])
+
+
+@pytest.mark.parametrize(
+    ("ask", "stage"),
+    [({"purge": "discard"}, "purge"), ({"fill": ASK["fill"]}, "fill"), ({"steady": STEADY}, "steady")],
+)
+def test_what_is_not_asked_for_is_not_done_and_what_is_done_is_not_repeated(
+    bench: Bench, ask: dict[str, Any], stage: str
+) -> None:
+    """One stage alone; a block that was stopped after it goes on with its launch."""
+    block = bench.block(launch(0), precondition=ask)
+    assert bench.run(block, stopping=lambda: stages(block.spool) == [stage]).outcome == "stopped"
+    calls = len(bench.fio_calls)
+    assert bench.run(block).outcome == "done"
+    assert stages(block.spool) == [stage]
+    assert len(bench.fio_calls) == calls + 1
+
+
+def test_rounds_fall_back_as_launches_do(bench: Bench) -> None:
+    """An engine that is not there is tried once a round, and the round is that of the next one."""
+    bench.program = fake_fio(
+        bench.folder,
+        f'echo "$@" >> {bench.calls}\n'
+        'case "$*" in *ioengine=io_uring*) echo "fio: engine io_uring not loadable"; exit 1;; esac\n'
+        f"cat {bench.folder}/out",
+    )
+    load = {**STEADY["fio"], "ioengine": "io_uring", "fallback": [{"ioengine": "libaio", "direct": 1}]}
+    block = bench.block(launch(0), precondition={"steady": {**STEADY, "fio": load}})
+    assert bench.run(block).outcome == "done"
+    assert reports(block.spool)["steady"]["rounds"] == 3
+    engines = [word for call in bench.fio_calls for word in call.split() if word.startswith("--ioengine=")]
+    assert engines == ["--ioengine=io_uring", "--ioengine=libaio"] * 3 + ["--ioengine=libaio"]
+
+
+def test_drives_are_formatted_once_and_are_scratch_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the guard's hold, before the targets are held for the launches."""
+    stamped: list[str] = []
+
+    class Held(dict[str, str]):
+        def stamp(self, drive: str) -> None:
+            stamped.append(drive)
+
+    @contextmanager
+    def hold(_block: object) -> Iterator[Held]:
+        yield Held({"0x5": "/dev/sdz"})
+
+    monkeypatch.setattr("storqual_core.precondition_run.hold_for_format", hold)
+    block = bench.block(launch(0), precondition={"purge": "format", "consent": ["ea71a0"]})
+    for _ in range(2):
+        bench.run(block)
+    assert stages(block.spool) == ["purge"]
+    assert stamped == ["0x5"]
+    assert [words for words in bench.commands if words[0] == "sg_format"] == [
+        ["sg_format", "--format", "--quick", "/dev/sdz"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("is_file", "words"),
+    [(True, "--ioengine=psync --direct=0"), (False, "--ioengine=libaio --direct=1 --iodepth=32")],
+)
+def test_a_drive_is_filled_past_the_page_cache(bench: Bench, is_file: bool, words: str) -> None:
+    """A file may lie where that cannot be."""
+    target = FioTarget("d0", str(bench.folder / "x"), 0, 1 << 20, is_file)
+    done = fill(FillAsk(131072, 2), {"d0": target}, bench.folder, stopping=lambda: False, program=bench.program)
+    assert words in bench.fio_calls[0]
+    assert (done["times"], done["bytes"]) == (2, 5000 * 4096)
+
+
+class Endless:
+    """A fio that never ends, as a drive that hangs makes it."""
+
+    def __init__(self, *_words: object) -> None:
+        self.waits = 0
+
+    def __enter__(self) -> Endless:
+        ENDLESS.append(self)
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        pass
+
+    def wait(self, seconds: float) -> bool:
+        """Not yet."""
+        self.waits += round(seconds)
+        return False
+
+
+ENDLESS: list[Endless] = []
+
+
+def test_a_fill_is_given_up_when_it_takes_far_too_long_and_when_it_is_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten minutes, and twice the 2 MB at 2 MB/s: 602 seconds. A stop is heard within a second."""
+    monkeypatch.setattr("storqual_core.precondition.FioProcess", Endless)
+    targets = {"d0": FioTarget("d0", "/dev/sdz", 0, 2_000_000)}
+    with pytest.raises(ToolError, match="the fill did not end within 602 s"):
+        fill(FillAsk(131072, 2), targets, tmp_path, stopping=lambda: False)
+    with pytest.raises(StopRequestedError):
+        fill(FillAsk(131072, 2), targets, tmp_path, stopping=lambda: True)
+    assert [each.waits for each in ENDLESS] == [603, 1]
+
+
+def rounds(*each: tuple[str, int, Sequence[float]]) -> Callable[[object], Any]:
+    """Rounds that end so, with so many bytes written, at these rates by the second."""
+    left = iter(each)
+
+    def run(_ask: object) -> Any:
+        status, written, series = next(left)
+        primitives = {"write_bytes": written, "runtime_ns": 2_000_000_000}
+        found = SimpleNamespace(status=status, reason="it broke", primitives=primitives, jobs_ios=(1000, 500))
+        return SimpleNamespace(result=found, series=series)
+
+    return run
+
+
+LEVEL = [100.0, 101.0] * 150
+FALLING = [1000.0 - second for second in range(300)]
+LOAD = read_ask(STEADY["fio"], "fio", [])
+TARGETS = {"a": FioTarget("a", "/dev/sda", 0, 600), "b": FioTarget("b", "/dev/sdb", 0, 400)}
+
+
+@pytest.mark.parametrize(
+    ("volume", "series", "took", "steady_in_the_end"),
+    [
+        (0.0, LEVEL, 1, True),
+        (2.0, LEVEL, 2, True),
+        (2.1, LEVEL, 3, True),
+        (9.0, LEVEL, 5, False),
+        (0.0, FALLING, 5, False),
+    ],
+)
+def test_rounds_end_when_enough_was_written_and_the_load_is_level(
+    volume: float, series: list[float], took: int, steady_in_the_end: bool
+) -> None:
+    """Each round writes both drives once; neither a level load before the volume nor the volume alone is steady."""
+    told: list[int] = []
+    ask = SteadyAsk(LOAD, volume, 5)
+    found = steady(ask, TARGETS, rounds(*[("ok", 1000, series)] * 5), told.append)
+    assert (found["rounds"], found["steady"], told) == (took, steady_in_the_end, list(range(1, took + 1)))
+    assert (found["iops"], found["bytes"], found["capacities"]) == ([750.0] * took, 1000 * took, float(took))
+
+
+def test_a_round_that_fails_is_no_state_to_measure_in() -> None:
+    """It says which."""
+    ask = SteadyAsk(LOAD, 9.0, 5)
+    with pytest.raises(ToolError, match=r"^round 2 ended io_error: it broke$"):
+        steady(ask, TARGETS, rounds(("ok", 1000, LEVEL), ("io_error", 0, [])), lambda _number: None)
 
 
 def test_a_fill_that_fails_stops_the_block(bench: Bench) -> None:

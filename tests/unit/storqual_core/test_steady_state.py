@@ -9,8 +9,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import linregress
 
-from storqual_core.steady_state import FEWEST_SECONDS, drift_of, is_settled, settled_from, snia_of
+from storqual_core.steady_state import FEWEST_SECONDS, Drift, drift_of, is_settled, settled_from, snia_of
 
 
 def noisy(levels: list[float], seed: int, spread: float = 0.03, correlation: float = 0.6) -> list[float]:
@@ -32,10 +33,72 @@ def test_snia_names_its_two_numbers() -> None:
     assert level.steady
 
 
+@pytest.mark.parametrize(
+    ("rounds", "steady"),
+    [
+        ([90.0, 110.0, 100.0, 100.0, 100.0], True),
+        ([89.0, 111.0, 100.0, 100.0, 100.0], False),
+        ([95.0, 97.5, 100.0, 102.5, 105.0], True),
+        ([94.0, 97.0, 100.0, 103.0, 106.0], False),
+    ],
+)
+def test_snias_limits_belong_to_what_is_steady(rounds: list[float], steady: bool) -> None:
+    """20 % of range and 10 % of excursion are in, more of either is out."""
+    found = snia_of(rounds)
+    assert found is not None
+    assert found.steady is steady
+
+
+def test_a_drift_is_level_up_to_five_percent_either_way() -> None:
+    """The whole interval counts."""
+    assert Drift(0.0, -0.05, 0.05, 300).level
+    assert not Drift(0.0, -0.051, 0.05, 300).level
+    assert not Drift(0.0, -0.05, 0.051, 300).level
+
+
+def test_the_change_is_that_of_the_line_from_its_first_second_to_its_last() -> None:
+    """100 to 109 in ten seconds is 9 of 104.5; nine seconds are too few, and no rate has no change."""
+    found = drift_of([100.0 + second for second in range(10)])
+    assert found is not None
+    assert (found.change, found.seconds) == (pytest.approx(9 / 104.5), 10)
+    assert drift_of([100.0] * 9) is None
+    assert drift_of([0.0] * 20) is None
+
+
+def test_neighbours_that_are_alike_are_worth_fewer_seconds() -> None:
+    """The same values up and down in turn, and in runs of ten: the second interval is three times as wide."""
+    turns = [1000.0 + (10 if second % 2 else -10) for second in range(400)]
+    runs = [1000.0 + (10 if second // 10 % 2 else -10) for second in range(400)]
+    narrow, wide = drift_of(turns), drift_of(runs)
+    assert narrow is not None
+    assert wide is not None
+    assert wide.high - wide.low == pytest.approx(3 * (narrow.high - narrow.low), rel=0.05)
+
+
 @pytest.mark.parametrize("rounds", [[], [1.0] * 4, [0.0] * 5])
 def test_snia_says_nothing_of_too_few_rounds_or_of_a_drive_that_stands_still(rounds: list[float]) -> None:
     """Missing is never steady."""
     assert snia_of(rounds) is None
+
+
+def test_the_interval_is_that_of_the_least_squares_line() -> None:
+    """Where neighbours are not alike; scipy is the oracle, and 1.645 the normal law's 95 %."""
+    values = [1000.0 + second + (10 if second % 2 else -10) for second in range(50)]
+    line = linregress(range(50), values)
+    across = 49 / (sum(values) / 50)
+    found = drift_of(values)
+    assert found is not None
+    assert found.change == pytest.approx(line.slope * across)
+    assert found.low == pytest.approx((line.slope - 1.6449 * line.stderr) * across, rel=1e-4)
+    assert found.high == pytest.approx((line.slope + 1.6449 * line.stderr) * across, rel=1e-4)
+
+
+@pytest.mark.parametrize(("seconds", "window"), [(299, None), (300, 300), (600, 300), (700, 350)])
+def test_drift_is_asked_of_the_last_half_and_at_least_of_five_minutes(seconds: int, window: int | None) -> None:
+    """What came before may have been anything."""
+    found = is_settled([9999.0] * (seconds - 350) + [100.0] * min(seconds, 350))
+    assert (None if found is None else found.seconds) == window
+    assert found is None or found.change == 0.0
 
 
 def test_a_settled_series_is_called_level_soon() -> None:
