@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,13 +75,15 @@ def disks_under(name: str, layering: Layering) -> set[str]:
 
 @settings(max_examples=150, deadline=None)
 @given(layerings())
-def test_a_drive_is_accepted_exactly_when_nothing_in_its_stack_is_used(layering: Layering) -> None:
+def test_a_drive_is_accepted_exactly_when_nothing_in_its_stack_is_used(
+    tmp_path_factory: pytest.TempPathFactory, layering: Layering
+) -> None:
     """The guard agrees with the description: a drive in use is refused, a free one is not."""
     busy = {disk for name, _ in layering.stacks for disk in disks_under(name, layering)}
     for name, use in layering.uses:
         if use not in ("held", "data") or name in DRIVES:
             busy |= disks_under(name, layering)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
         tree = BenchTree(Path(folder))
         build(tree, layering)
         for place, drive in enumerate(DRIVES):
@@ -91,9 +94,11 @@ def test_a_drive_is_accepted_exactly_when_nothing_in_its_stack_is_used(layering:
 
 @settings(max_examples=75, deadline=None)
 @given(layerings())
-def test_every_path_leads_to_the_drives_it_would_change(layering: Layering) -> None:
+def test_every_path_leads_to_the_drives_it_would_change(
+    tmp_path_factory: pytest.TempPathFactory, layering: Layering
+) -> None:
     """By number, through any depth of layers."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
         tree = BenchTree(Path(folder))
         build(tree, layering)
         for name, _ in layering.stacks:
