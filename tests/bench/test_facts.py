@@ -41,10 +41,10 @@ def facts(bench: Bench) -> dict[str, Any]:
 def test_every_drive_of_the_inventory_tells_its_pages_and_its_place(facts: dict[str, Any]) -> None:
     """An NVMe drive tells its health."""
     (declared,) = load_inventory([INVENTORY]).benches.values()
-    by_wwn = {drive["wwn"]: drive for drive in facts["drives"]}
+    by_id = {drive["id"]: drive for drive in facts["drives"]}
     for adapter in declared.adapters.values():
         for drive in adapter.drives:
-            found = by_wwn[drive.wwn]
+            found = by_id[drive.id]
             if found["transport"] == "scsi":
                 assert found["mode_pages"]["WCE"]["value"] in (0, 1)
             if found["transport"] == "nvme":
