@@ -126,7 +126,7 @@ class Bench:
         with self._playing("provision.yml", *self._drop(drop), *once, *words) as child:
             self.ask(await_event, limit_s=1000)
             assert child.poll() is None, self._log.read_text(encoding="utf-8", errors="replace")
-            reset(BenchPlaces.of(self.state))
+            reset(BenchPlaces.of(self.state), limit_s=600)
             code = child.wait(timeout=300)
         return Played(code, self._log.read_text(encoding="utf-8", errors="replace"))
 
