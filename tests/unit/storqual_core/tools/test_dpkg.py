@@ -65,6 +65,16 @@ def test_a_package_without_exactly_one_kernel_is_refused(calls: list[Call]) -> N
         dpkg.kernel_of(Replay(calls), "linux-image-x")
 
 
+def test_what_was_installed_is_on_the_disk_before_anybody_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the files are there, and once; dpkg may have been told to leave it to the kernel."""
+    line = "dpkg --force-confold --force-confdef -i a.deb"
+    replay = Replay([Call(line)])
+    before_sync: list[list[str]] = []
+    monkeypatch.setattr("os.sync", lambda: before_sync.append(list(replay.seen)))
+    dpkg.install(replay, ["a.deb"])
+    assert before_sync == [[line]]
+
+
 def test_files_are_installed_in_one_transaction() -> None:
     """An image and its dependencies come together."""
     line = "dpkg --force-confold --force-confdef -i a.deb b.deb"
