@@ -49,12 +49,12 @@ class FixtureMachine(Machine):
         return path
 
     def node(self, path: str) -> Node | None:
-        """As the table says; other files lie on the fixture's root disk."""
+        """As the table says; everything else lies on the fixture's root disk, wherever the fixture itself is."""
         place = self._follow(path)
         if place in self.nodes:
             return self.nodes[place]
         found = super().node(place)
-        return found if found is None or found.kind != "file" else self.file_device
+        return None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor)
 
     def busy(self, path: str) -> str:
         """As the table says."""

@@ -18,6 +18,7 @@ import pytest
 from storqual.cli import main
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.verify import verify_run
+from storqual_core.errors import BadInputError
 from tests.signing import NOW, Person, make_person, sign, write_keys
 
 LATER = NOW + timedelta(hours=2)
@@ -219,6 +220,32 @@ def test_a_key_that_is_trusted_no_more_does_not_count(
     assert "the key of Rene expired on 2027-12-31; if it was known to be signed before, verify with --as-of" in late
     early = "\n".join(verify_run(signed, keys, as_of=NOW - timedelta(days=1)).problems)
     assert "which is not before" in early
+
+
+def test_what_scripts_read_says_whether_the_sign_off_is_valid(signed: Path, run: Path, keys: Path) -> None:
+    """Valid with two names, or not, with what is missing; a folder that is not there is wrong use."""
+    good = verify_run(signed, keys, as_of=LATER).to_json()
+    assert (good["valid"], good["problems"], good["missing"]) == (True, [], [])
+    assert {one["name"] for one in good["signatures"]} == {"Pat", "Rene"}
+    bad = verify_run(run, keys, as_of=LATER).to_json()
+    assert (bad["valid"], bad["missing"]) == (False, ["technician", "release-manager"])
+    with pytest.raises(BadInputError, match="found no folder"):
+        verify_run(run / "nowhere", keys)
+
+
+def test_two_signatures_of_one_person_are_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:
+    """Signing refuses that; two copies of the run, put together by hand, are found by who verifies."""
+    other = make_person(tmp_path, "other", "release-manager")
+    again = Person("Pat", other.key, other.public, other.role, other.expires)
+    keys = write_keys(tmp_path, people[0], again)
+    copy = Path(shutil.copytree(run, tmp_path / "copy" / run.name))
+    sign(run, people[0], keys)
+    sign(copy, again, keys)
+    for made in copy.glob("signoff.*"):
+        shutil.copy(made, run / made.name)
+    said = verify_run(run, keys, as_of=LATER)
+    assert [one.problem for one in said.signatures] == ["", ""]
+    assert "Pat signed as release-manager and as technician, expected two people" in "\n".join(said.problems)
 
 
 def test_people_can_check_an_ssh_signature_by_hand(
