@@ -68,7 +68,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             **quiet,
             effect={"sym": -0.1},
             findings=[FINDING],
-            skipped={f"mpt/{QUICK[5]}": "the drive is reserved until Monday"},
+            skipped={f"mpt/{QUICK[5]}": "the drive is reserved until Monday for the acceptance of another bench"},
             settings=SETTINGS,
             checks=[{"id": "link_rate", "outcome": "FAIL", "reason": "3 Gb/s, expected 6 Gb/s", "adapter": "mpt"}],
         ),
