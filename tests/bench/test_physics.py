@@ -33,7 +33,9 @@ PLATEAU = SERVED * 1e9 / SERVICE_NS
 TOLERANCE = 0.05
 """Of the emulator: what it adds to a service time of 40 ms."""
 PAIRS = 21
-SPIN_US = 2000
+SPIN_US = 4000
+THINK_US = 24_000
+"""Longer than the spin by more than a processor is ever taken away: fio 3.33 sleeps on and on after a longer spin."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -185,9 +187,10 @@ def test_a_search_for_a_latency_cap_returns_the_analytic_load() -> None:
 
 @pytest.mark.parametrize("background", [0.0, 0.15], ids=["idle", "background"])
 def test_service_demand_of_a_load_of_known_cost(background: float) -> None:
-    """Fio spins for 2 ms after each I/O: the demand is higher by that; what something else uses is subtracted."""
-    spin = {"options": {"thinktime": str(SPIN_US), "thinktime_spin": str(SPIN_US)}}
-    rest = {"options": {"thinktime": str(SPIN_US)}}
+    """Fio spins for 4 ms after each I/O: the demand is higher by that; what something else uses is subtracted."""
+    # without a ramp: with a think time fio 3.33 counts the I/Os of the ramp as well
+    spin = {"ramp_s": 0.0, "options": {"thinktime": str(THINK_US), "thinktime_spin": str(SPIN_US)}}
+    rest = {"ramp_s": 0.0, "options": {"thinktime": str(THINK_US)}}
     kinds = [spin, rest, rest, spin] * 3
     launches = [launch(index, 1, seconds=5.0, fio=kind) for index, kind in enumerate(kinds)]
     found = measure(launches, delay_ns=8_000_000, idle_s=10.0, background=background)

@@ -13,12 +13,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from storqual_core.block_file import Block, parse_block
 from storqual_core.block_run import BlockRunner
+from storqual_core.block_targets import HeldTargets
 from storqual_core.fio_job import FioTarget
 
 BARE = Path("/root/trial/bare")
@@ -35,18 +36,26 @@ while True:
 """
 
 
+def attached() -> str:
+    """The kernel's name of the drive, as soon as it has looked at it: that takes some commands, each of them slow."""
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        for path in Path("/sys/block").glob("sd*/device/model"):
+            name = path.parts[3]
+            if path.read_text(encoding="ascii").strip() == "scsi_debug" and Path(f"/dev/{name}").exists():
+                subprocess.run(["udevadm", "settle"], check=True)
+                return name
+        time.sleep(0.1)  # the module is loaded before its drive is there, and says nothing then
+    raise AssertionError("no drive of scsi_debug appeared")
+
+
 @contextmanager
 def drive(delay_ns: int, queue: int) -> Iterator[str]:
     """The node of a scsi_debug drive; the module is unloaded in the end."""
     options = (f"ndelay={delay_ns}", f"max_queue={queue}", "dev_size_mb=64", "no_lun_0=0")
     subprocess.run(["modprobe", "scsi_debug", *options], check=True)
     try:
-        subprocess.run(["udevadm", "settle"], check=True)
-        (name,) = (
-            path.parts[3]
-            for path in Path("/sys/block").glob("sd*/device/model")
-            if path.read_text(encoding="ascii").strip() == "scsi_debug"
-        )
+        name = attached()
         (Path("/sys/block") / name / "queue" / "scheduler").write_text("none", encoding="ascii")
         (Path("/sys/block") / name / "device" / "queue_depth").write_text(str(queue), encoding="ascii")
         yield f"/dev/{name}"
@@ -78,9 +87,9 @@ def main() -> None:
     with drive(asked["delay_ns"], asked["queue"]) as node, background(asked["background"]):
 
         @contextmanager
-        def resolve(_: Block) -> Iterator[Mapping[str, FioTarget]]:
+        def resolve(_: Block) -> Iterator[HeldTargets]:
             # nobody claims a drive of scsi_debug; the guard has tests of its own
-            yield {"d0": FioTarget("d0", node)}
+            yield HeldTargets({"d0": FioTarget("d0", node)})
 
         end = BlockRunner(block, resolve=resolve).run()
     for line in block.spool.read_text(encoding="utf-8").splitlines():
