@@ -7,7 +7,6 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,25 +23,7 @@ settings.register_profile("storqual", deadline=None, suppress_health_check=[Heal
 settings.load_profile("storqual")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-_MEMORY = Path("/dev/shm")
-_ROOM = 1 << 30
 _SHIPPED = "ansible.module_utils.storqual_core"
-
-
-def _keep_test_folders_in_memory() -> None:
-    """Most tests make small trees of files, which some file systems take longer over than the tests themselves.
-
-    Not where the caller chose a place, where little memory is free, or where programs cannot be run from there. Only
-    `tmp_path` lies there: what a test starts, such as the build of a bench's image, has the usual place.
-    """
-    if {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys() or not os.access(_MEMORY, os.W_OK | os.X_OK):
-        return
-    there = os.statvfs(_MEMORY)
-    if there.f_bavail * there.f_frsize >= _ROOM and not there.f_flag & os.ST_NOEXEC:
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
-
-
-_keep_test_folders_in_memory()
 
 
 class _OneCore(importlib.abc.MetaPathFinder, importlib.abc.Loader):
