@@ -15,7 +15,7 @@ from storqual.model.shape import raise_all
 from storqual.model.suite import Profile
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, sized, within
-from storqual.plan.checks import criterion_problems
+from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.inputs import cross_problems, read_all
 from storqual.plan.known_noise import known_noise
@@ -72,6 +72,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     measured = set(cells(suite))
     left_out = [cell for cell in cells(whole) if cell not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
+    problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:

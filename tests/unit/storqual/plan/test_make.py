@@ -281,6 +281,15 @@ def test_what_a_drop_names_and_no_bench_has_is_an_error(tmp_path: Path) -> None:
     assert "found no drive 'NOSUCH' on any bench" in said
 
 
+def test_a_think_time_wants_no_ramp(tmp_path: Path) -> None:
+    """Fio would count what it did in the ramp; without one there is nothing to say."""
+    thinking = SMALL_SUITE.replace("rw: read, ", "rw: read, options: {thinktime: 2000}, ")
+    assert thinking != SMALL_SUITE
+    said = problems(make_lab(tmp_path, suite=thinking))
+    assert "workload seq_read: found thinktime and a ramp of 0.5 s, expected `ramp: 0s` in profile quick" in said
+    make_plan(make_lab(tmp_path, suite=thinking.replace("ramp: 500ms", "ramp: 0s")))
+
+
 def test_a_virtual_section_is_for_virtual_benches(tmp_path: Path) -> None:
     """Nobody limits a real drive by mistake."""
     hosts = lab_hosts({"sym": 4, "mpt": 4}, kind="hardware")
