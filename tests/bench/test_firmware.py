@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.live_bench import INVENTORY, Bench, powered_bench
+from tests.live_bench import Bench, powered_bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +30,6 @@ sg_inq /dev/$disk | grep revision
 sg_modes -R --page=0x8,0x0 /dev/$disk
 ls /var/lib/storqual 2>/dev/null | grep -v -e lock -e firmware || true
 cat /var/lib/storqual/firmware.json 2>/dev/null || true
-"""
-DRIVE = """
-disk=$(basename $(grep -l scsi_debug /sys/block/sd*/device/model | cut -d/ -f1-4))
-cat /sys/block/$disk/device/wwid /sys/block/$disk/size
-dd if=/sys/block/$disk/device/vpd_pg80 bs=1 skip=4 status=none
 """
 # the drive's own part: when the image begins to come in, it runs it
 PLAY = """
@@ -53,28 +47,8 @@ setsid sh -c '
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of our own with a scsi_debug drive of revision 0190 that its inventory claims."""
     with powered_bench("firmware", tmp_path_factory.mktemp("firmware")) as found:
-        found.ask("modprobe scsi_debug dev_size_mb=32 inq_rev=0190 && udevadm settle")
-        wwid, sectors, serial = found.ask(DRIVE).split()
-        drive = {
-            "wwn": "0x" + wwid.removeprefix("naa."),
-            "serial": serial,
-            "vendor": "Linux",
-            "model": "scsi_debug",
-            "size": int(sectors) * 512,
-            "claim": True,
-        }
-        _with_drive(found.drops, drive)
+        (found.drops / "drive").write_text(found.add_debug_drive("inq_rev=0190"))
         yield found
-
-
-def _with_drive(folder: Path, drive: dict[str, Any]) -> None:
-    """The inventory of the virtual bench, and in front of everything else one adapter more."""
-    text = (INVENTORY / "hosts.yml").read_text(encoding="utf-8")
-    head, key, rest = text.partition("      storqual_adapters:\n")
-    assert key
-    entry = json.dumps({"model": "scsi_debug", "drives": [drive]})
-    (folder / "hosts.yml").write_text(f"{head}{key}        debug: {entry}\n{rest}", encoding="utf-8")
-    (folder / "drive").write_text(drive["wwn"])
 
 
 def image(bench: Bench, version: str) -> str:
@@ -96,10 +70,9 @@ def drop(bench: Bench, version: str, back: str, more: str = "activation: none", 
 
 
 def provision(bench: Bench, manifest: str, *words: str, consent: bool = True) -> Any:
-    """Play it with the inventory that has the drive."""
-    tail = (bench.drops / "drive").read_text()[-8:]
-    allowed = ["-e", f"consent={tail}"] if consent else []
-    return bench.provision(manifest, "-i", str(bench.drops / "hosts.yml"), "-v", *allowed, *words)
+    """Play it, with consent for the drive."""
+    allowed = ["-e", f"consent={(bench.drops / 'drive').read_text()[-8:]}"] if consent else []
+    return bench.provision(manifest, "-v", *allowed, *words)
 
 
 def play_the_drive(bench: Bench, revision: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
+from tests.live_bench import discard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +91,7 @@ def adapters() -> dict[str, Any]:
 @pytest.fixture(scope="module", autouse=True)
 def bench() -> Iterator[None]:
     """The guard bench, powered on for this module, with the core and the guest's scripts on it."""
-    STATE.mkdir(parents=True, exist_ok=True)
+    discard(STATE)
     code, said = playbook("bench_up.yml")
     assert code == 0, said[-3000:]
     packed = io.BytesIO()
