@@ -20,32 +20,18 @@ pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
 KERNEL = "linux-image-6.12-amd64"
 
-# one line per thing that provisioning could change, from the bench's own tools
-LOOK = """
-for disk in /sys/block/sd*; do
-    name=${disk##*/}; wwn=$(cat $disk/device/wwid)
-    echo "$wwn page $(sg_modes -R --page=0x8,0x0 /dev/$name | tr -d '\\n')"
-    echo "$wwn kernel $(cat $disk/device/scsi_disk/*/cache_type)"
-    for file in device/queue_depth queue/scheduler queue/nr_requests; do echo "$wwn $file $(cat $disk/$file)"; done
-done
-echo "nvme $(nvme get-feature /dev/nvme0 --feature-id=6)"
-echo "grubenv $(grub-editenv /boot/grub/grubenv list | tr '\\n' ' ')"
-echo "custom $(cat /boot/grub/custom.cfg)"
-echo "memory $(cat /var/lib/storqual/saved.json 2>/dev/null)"
-echo "kernel $(uname -r)"
-"""
-
-
-def look(bench: Bench) -> list[str]:
-    """Everything that provisioning could change, line by line."""
-    return bench.ask(LOOK).splitlines()
-
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of our own, powered on for these tests and off again."""
     with powered_bench("provision", tmp_path_factory.mktemp("provision")) as found:
         yield found
+
+
+def caches(lines: list[str]) -> list[int]:
+    """WCE of each drive behind a SCSI driver, from its caching page."""
+    pages = [line.split(" page ")[1] for line in lines if " page 08" in line]
+    return [int(bool(int(page[4:6], 16) & 4)) for page in pages]
 
 
 SETTINGS = """
@@ -59,27 +45,23 @@ drive:
 
 def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench) -> None:
     """Exit code 1 for drift; the bench is as before, not even a lock file is new."""
-    before = look(bench)
-    state = bench.ask("ls -A /var/lib/storqual 2>/dev/null || true")
+    before = bench.touched()
     played = bench.provision(SETTINGS, "--check", "--diff")
     assert played.code == 1, played.output
     assert re.search(r"drive\.WCE: 1, declared 0", played.output)
     assert re.search(r"drive\.queue_depth: \d+, declared 4", played.output)
-    assert look(bench) == before
-    assert bench.ask("ls -A /var/lib/storqual 2>/dev/null || true") == state
+    assert bench.touched() == before
 
 
 def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> None:
     """WCE behind six drivers, queue depth and scheduler behind three; the second time nothing changes."""
-    before = look(bench)
+    before = bench.look()
     first = bench.provision(SETTINGS, "-e", "prove_s=0.5", "-v")
     assert first.code == 0, first.output
     assert first.changed == 2
     assert first.output.count("the depth of 4 was reached and not exceeded") >= 16
-    now = look(bench)
-    pages = [line.split(" page ")[1] for line in now if " page " in line]
-    assert len(pages) == 22
-    assert all(int(page[4:6], 16) & 4 == 0 for page in pages), pages
+    now = bench.look()
+    assert caches(now) == [0] * 22
     assert all(line.endswith("write through") for line in now if " kernel " in line)
     assert sum(line.endswith("device/queue_depth 4") for line in now) == 16
     assert sum("queue/scheduler [none]" in line for line in now) == 16
@@ -87,13 +69,39 @@ def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> N
 
     second = bench.provision(SETTINGS)
     assert (second.code, second.changed) == (0, 0), second.output
-    assert look(bench) == now
+    assert bench.look() == now
 
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
-    assert look(bench) == before
+    assert bench.look() == before
     again = bench.play("restore.yml")
     assert (again.code, again.changed) == (0, 0), again.output
+
+
+def test_a_write_cache_that_was_off_is_set_on_and_off_again(bench: Bench) -> None:
+    """What a restore puts back is what was found, not a default."""
+    switch = """
+    for disk in /sys/block/sd*; do
+        sdparm --quiet --{}=WCE /dev/${{disk##*/}}
+        echo 1 >$disk/device/rescan
+    done
+    udevadm settle; nvme set-feature /dev/nvme0 --feature-id=6 --value={}
+    """
+    bench.ask(switch.format("clear", 0))
+    try:
+        before = bench.look()
+        assert caches(before) == [0] * 22
+        drop = "drive: {WCE: 1}\n"
+        first = bench.provision(drop)
+        assert first.code == 0, first.output
+        assert caches(bench.look()) == [1] * 22
+        second = bench.provision(drop)
+        assert (second.code, second.changed) == (0, 0), second.output
+        restored = bench.play("restore.yml")
+        assert restored.code == 0, restored.output
+        assert bench.look() == before
+    finally:
+        bench.ask(switch.format("set", 1))
 
 
 @pytest.mark.parametrize(
@@ -108,14 +116,14 @@ def test_settings_of_all_adapters_are_set_proven_and_put_back(bench: Bench) -> N
 )
 def test_what_cannot_be_is_refused_before_any_write(bench: Bench, drop: str, code: int, words: str) -> None:
     """The sentence says why, and no drive of the step was written."""
-    before = look(bench)
+    before = bench.look()
     played = bench.provision(drop)
     assert played.code == code, played.output
     assert words in played.output
     if "WCE" in drop and "queue" in drop:
         # the step before the refused one stood on its own
         assert bench.play("restore.yml").code == 0
-    assert look(bench) == before
+    assert bench.look() == before
 
 
 def test_a_drive_in_use_is_refused_by_the_guard(bench: Bench) -> None:
@@ -123,20 +131,25 @@ def test_a_drive_in_use_is_refused_by_the_guard(bench: Bench) -> None:
     disk = bench.ask("basename $(grep -l FUS0000001 /sys/block/sd*/device/vpd_pg80 | cut -d/ -f1-4)").strip()
     bench.ask(f"mkswap -q /dev/{disk} && swapon /dev/{disk}")
     try:
-        before = look(bench)
+        before = bench.look()
         played = bench.provision(SETTINGS)
         assert played.code == 4, played.output
         assert "0x5000c5001f2a0000" in played.output
-        assert look(bench) == before
+        assert bench.look() == before
     finally:
         bench.ask(f"swapoff /dev/{disk}; dd if=/dev/zero of=/dev/{disk} bs=64k count=1 status=none")
 
 
 def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench: Bench) -> None:
     """One installation, and each of the ways a trial can go; the settings of the drop come along."""
-    before = look(bench)
+    before = bench.look()
     old = bench.ask("uname -r").strip()
     drop = f"driver:\n  kernel: {{package: {KERNEL}}}\ndrive: {{WCE: 0}}\n"
+    files = bench.touched()
+    shown = bench.provision(drop, "--check", "--diff")
+    assert shown.code == 1, shown.output
+    assert f"declared {KERNEL}" in shown.output
+    assert bench.touched() == files
 
     panic = bench.provision(drop + "virtual: {panic_at_boot: true}\n")
     assert panic.code == 2, panic.output
@@ -158,7 +171,7 @@ def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench:
 
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
-    now = [line for line in look(bench) if not line.startswith("grubenv")]
+    now = [line for line in bench.look() if not line.startswith("grubenv")]
     assert now == [line for line in before if not line.startswith("grubenv")]
     # a newer kernel stays installed, so the former one is named as the default
     assert old in bench.ask("grub-editenv /boot/grub/grubenv list")
