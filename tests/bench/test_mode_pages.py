@@ -29,14 +29,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def values(bench: Bench, *names: str) -> list[int]:
     """The current value of each field of the debug drive, from its pages."""
-    lines = [line.split(" page ") for line in bench.look() if " page " in line]
-    pages = {page[:2]: int(page[4:6], 16) for drive, page in lines if drive == debug_drive(bench)}
-    return [int(bool(pages[page] & bit)) for page, bit in map(PLACES.__getitem__, names)]
-
-
-def debug_drive(bench: Bench) -> str:
-    """How the kernel names it."""
-    return bench.ask("cat $(grep -l scsi_debug /sys/block/sd*/device/model | sed s/model/wwid/)").strip()
+    drive = bench.ask("cat $(grep -l scsi_debug /sys/block/sd*/device/model | sed s/model/wwid/)").strip()
+    start = f"{drive} page "
+    pages = [line.removeprefix(start) for line in bench.look() if line.startswith(start)]
+    second = {page[:2]: int(page[4:6], 16) for page in pages}
+    return [int(bool(second[page] & bit)) for page, bit in (PLACES[name] for name in names)]
 
 
 @pytest.mark.parametrize(
