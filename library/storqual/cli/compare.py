@@ -49,7 +49,8 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
         return
     click.echo(f"compared: {terminal_text(', '.join(found.subjects))}")
     for contest in (contest for contest in found.contests if contest.sentences):
-        title = f"{contest.title}: {METRICS[contest.metric].label}, {METRICS[contest.metric].unit}"
+        metric = METRICS[contest.metric]
+        title = f"{contest.title}: " + ", ".join(dict.fromkeys((metric.label, metric.unit)))
         click.echo("" if on_terminal() else f"\n{terminal_text(title)}")
         if on_terminal():
             _show_levels(contest, title)

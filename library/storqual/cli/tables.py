@@ -55,16 +55,14 @@ def _print_table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=Text(title) if title else None,
-        title_justify="left",
-        title_style="bold",
-    )
+    console = Console(highlight=False)
+    if title:
+        # a line of its own: the title of a rich table is broken to the table's width
+        console.print(Text(title, style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
         table.add_column(head, overflow="fold", justify="right" if head in numbers else "left")
     for row in cells:
         # Text, not str: a drive called "[bold]" must stay that
         table.add_row(*(Text(cell, style=OUTCOME_COLOURS.get(cell, "")) for cell in row))
-    Console(highlight=False).print(table)
+    console.print(table)
