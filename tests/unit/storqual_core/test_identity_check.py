@@ -96,6 +96,16 @@ def test_all_differences_are_told_at_once(tree: BenchTree) -> None:
     assert len(problems(tree, wrong)) == 3
 
 
+def test_an_adapter_without_an_address_is_the_only_one_of_its_driver(tree: BenchTree) -> None:
+    """Others do not matter; none, two, or no driver to go by do."""
+    tree.adapter("0000:00:06.0", driver="mptsas")
+    assert problems(tree, inventory(pci="")) == []
+    assert "gives no PCI address, and 0 adapters have its driver" in problems(tree, inventory(pci="", driver="x"))[0]
+    assert "gives no PCI address" in problems(tree, inventory(pci="", driver=""))[0]
+    tree.adapter("0000:00:07.0")
+    assert "and 2 adapters have its driver" in problems(tree, inventory(pci=""))[0]
+
+
 def test_a_drive_on_another_adapter_is_told(tree: BenchTree) -> None:
     """Somebody moved a cable."""
     tree.adapter("0000:00:06.0", driver="mptsas").scsi(
