@@ -78,7 +78,7 @@ def test_more_cells_than_there_are_is_the_whole_matrix() -> None:
 
 
 def test_quick_of_the_adapter_suite_is_balanced() -> None:
-    """Each factor's levels on each adapter, each pair of factors' levels, and no level much more often than another."""
+    """Each factor's levels on each adapter, most pairs of levels, and no level much more often than another."""
     suite = load_suite(find_suite("adapter"))
     quick = suite.profiles["quick"]
     assert quick.cells is not None
@@ -87,8 +87,11 @@ def test_quick_of_the_adapter_suite_is_balanced() -> None:
     chosen = balanced_fraction(candidates, quick.cells, "adapter/quick")
     assert unseen_levels(candidates, chosen) == []
     # three cells an adapter cannot show it four workloads
-    on_adapters = {(p.adapter, level) for p in chosen for level in p.cell.levels if level[0] != "workload"}
-    assert on_adapters == {(p.adapter, level) for p in candidates for level in p.cell.levels if level[0] != "workload"}
+    on_adapters, wanted = (
+        {(p.adapter, level) for p in cells_on_adapters for level in p.cell.levels if level[0] != "workload"}
+        for cells_on_adapters in (chosen, candidates)
+    )
+    assert on_adapters == wanted
     pairs = {pair for p in chosen for pair in itertools.combinations(p.cell.levels, 2)}
     every = {pair for p in candidates for pair in itertools.combinations(p.cell.levels, 2)}
     assert len(pairs) >= 0.8 * len(every), (len(pairs), len(every))
