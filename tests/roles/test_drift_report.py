@@ -33,6 +33,7 @@ _FACTS = {
     "found_default": "6.1.0",
     "default": {"release": "6.1.0", "entry": "0"},
     "added": [],
+    "initramfs": "",
     "modules": {},
     "drivers": {},
 }

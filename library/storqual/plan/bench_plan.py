@@ -134,7 +134,7 @@ def choose_cells(
     unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
     reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
-    count = _cell_count(profile, len(under_test))
+    count = _cell_count(profile, len(under_test), len(suite.workloads))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
@@ -308,11 +308,14 @@ def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str
     return found
 
 
-def _cell_count(profile: Profile, adapters: int) -> int | None:
-    """How many cells a bench gets: the number is for as many adapters as the profile names; fewer get a share."""
+def _cell_count(profile: Profile, adapters: int, workloads: int) -> int | None:
+    """How many cells a bench gets: the number is for as many adapters as the profile names; fewer get a share.
+
+    No share is too small for one cell of each workload.
+    """
     if profile.cells is None or profile.adapters is None or adapters >= profile.adapters:
         return profile.cells
-    return math.ceil(profile.cells * adapters / profile.adapters)
+    return max(workloads, math.ceil(profile.cells * adapters / profile.adapters))
 
 
 def _levels(suite: Suite) -> dict[str, list[Any]]:

@@ -37,7 +37,8 @@ def test_the_declared_build_runs_after_the_next_run(tmp_path: Path, loses_memory
 
     def work(bench: BuildBench, mains: Mains) -> None:
         request = BuildRequest("hba", files=[prebuilt(bench)], state_dir=str(bench.root / "state"), run="r1")
-        provision_build(request, OptionsBench(mains.runner(bench), bench.machine))
+        runner = mains.runner(bench)
+        provision_build(request, OptionsBench(runner, bench.machine), System(runner))
 
     cuts = 0
     for bench in every_cut(tmp_path, BuildBench, work):

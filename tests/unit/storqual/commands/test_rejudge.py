@@ -62,7 +62,7 @@ def test_a_run_that_cannot_be_judged_stops_no_other(runs: Path, stricter: Path) 
 def test_the_table_names_the_drops(runs: Path, stricter: Path) -> None:
     """A line for each run, and those that would now fail at the end."""
     result = CliRunner().invoke(storqual, ["judge", str(runs), "--suite", str(stricter)], standalone_mode=False)
-    assert "PASS -> FAIL" in result.stdout
+    assert "PASS  ->  FAIL" in result.stdout
     assert result.stdout.rstrip().rpartition("\n")[2].startswith("would now fail: ")
 
 
