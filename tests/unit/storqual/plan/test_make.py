@@ -396,26 +396,3 @@ def test_a_module_that_drives_nothing_is_an_error(tmp_path: Path) -> None:
     drop = {"driver": {"dkms": {"package": "x.deb", "module": "syn_driver", "version": "1"}}}
     said = problems(make_lab(tmp_path, candidate=drop))
     assert "found module 'syn_driver', which drives no adapter of b1, expected one of mpt_driver, sym_driver" in said
-
-
-def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) -> None:
-    """Its file begins at the manifest; the arm without one runs what was found."""
-    build = {"dkms": {"package": "x.deb", "module": "sym_driver"}}
-    campaign = make_plan(make_lab(tmp_path, baseline={}, candidate={"driver": build}))
-    specs = campaign.document["provision"]["b1"]
-    assert Path(specs["candidate"]["driver"]["dkms"]["package"]).is_absolute()
-    baseline, candidate = role_inputs(specs["baseline"]), role_inputs(specs["candidate"])
-    assert (baseline["build_as_found"], baseline["dkms"]) == (True, {})
-    assert (candidate["build_as_found"], candidate["dkms"]["module"]) == (False, "sym_driver")
-
-
-def test_what_one_arm_has_of_adapters_the_other_has_as_found(tmp_path: Path) -> None:
-    """NVRAM by adapter, options by module; a throttle may have become an option."""
-    candidate = {"nvram": {"max_tags": 8, "execution_throttle": 4}, "driver": {"options": {"sym53c8xx": {"safe": 1}}}}
-    campaign = make_plan(make_lab(tmp_path, baseline={"driver": {"options": {"m": {"p": 1}}}}, candidate=candidate))
-    specs = campaign.document["provision"]["b1"]
-    baseline, candidate_inputs = role_inputs(specs["baseline"]), role_inputs(specs["candidate"])
-    assert all(names == ["max_tags", "execution_throttle"] for names in baseline["nvram_as_found"].values())
-    assert (baseline["options"], baseline["options_as_found"]) == ({"m": {"p": "1"}}, True)
-    assert candidate_inputs["options"] == {"sym53c8xx": {"safe": "1"}}
-    assert candidate_inputs["nvram_as_found"] == {}
