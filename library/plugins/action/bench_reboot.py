@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reboot a bench and wait for its next boot, asking every second."""
+"""Reboot a bench and wait for its next boot, knocking twice a second."""
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure
@@ -13,6 +16,7 @@ from ansible.utils.display import Display
 
 from storqual.follow import UnreachableError
 from storqual.reboot import QUESTION, Boot, parse_boot, wait_for_boot
+from storqual.ssh_door import Door, is_open, parse_door
 from storqual_core.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -25,14 +29,20 @@ _REBOOT = "systemctl --no-block reboot || { trap '' HUP; setsid reboot </dev/nul
 # what a boot still does after sshd answers would be measured; a failed unit of the bench is not this task's business
 _SETTLE = "udevadm settle --timeout=60; timeout {seconds:g} systemctl is-system-running --wait 2>/dev/null || true"
 _TELL_S = 15.0
+_POLL_S = 0.5
+_KNOCK_S = 2.0
+# in a boot that is still busy a login takes a multiple of its later time; given up early, it would begin anew
+_LOGIN_S = 20.0
 
 
 class ActionModule(ActionBase):
     """Reboot, wait for another boot id, then for the end of the boot.
 
     Arguments: `limit_s` (300: seconds until a bench that does not answer is given up), `connect_s` (5: seconds one
-    attempt to connect may take), `settle_s` (90: seconds to wait for the end of the boot). Returns `boot_id`,
-    `previous_boot_id`, `kernel`, `seconds` (until it answered), `system` (running, degraded or starting).
+    attempt to connect may take where the way leads through another host; a bench that is reached directly is knocked
+    at first, and a login is begun only when its SSH server says its name), `settle_s` (90: seconds to wait for the
+    end of the boot). Returns `boot_id`, `previous_boot_id`, `kernel`, `seconds` (until it answered), `system` (running,
+    degraded or starting).
 
     `ansible.builtin.reboot` does the same with pauses that double; on a bench that is up in twenty seconds these
     pauses are a third of the time.
@@ -54,11 +64,13 @@ class ActionModule(ActionBase):
             with suppress(UnreachableError):
                 # the connection may be gone before the answer
                 self._shell(_REBOOT)
-            with self._impatient(float(arguments.get("connect_s", 5))):
+            door = self._door()
+            with self._impatient(float(arguments.get("connect_s", 5)) if door is None else _LOGIN_S):
                 boot, seconds = wait_for_boot(
-                    self._ask_anew,
+                    partial(self._ask_anew, door),
                     before,
                     limit_s=float(arguments.get("limit_s", 300)),
+                    poll_s=_POLL_S,
                     show=self._teller(bench),
                     clock=time.monotonic,
                     sleep=time.sleep,
@@ -86,8 +98,35 @@ class ActionModule(ActionBase):
     def _ask(self) -> Boot:
         return parse_boot(self._shell(QUESTION))
 
-    def _ask_anew(self) -> Boot:
+    def _door(self) -> Door | None:
+        """Where this connection's SSH would knock; None when it is not OpenSSH or goes through another host."""
+        options: dict[str, Any] = {}
+        for name in ("ssh_executable", "host", "port", "ssh_args", "ssh_common_args", "ssh_extra_args"):
+            try:
+                options[name] = self._connection.get_option(name)
+            except KeyError:
+                return None
+        argv = [str(options["ssh_executable"])]
+        for name in ("ssh_args", "ssh_common_args", "ssh_extra_args"):
+            argv += shlex.split(str(options[name] or ""))
+        argv += ["-p", str(options["port"])] if options["port"] else []
+        try:
+            told = subprocess.run(
+                [*argv, "-G", str(options["host"])],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_LOGIN_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return parse_door(told.stdout) if told.returncode == 0 else None
+
+    def _ask_anew(self, door: Door | None) -> Boot:
         """Ask over a connection of its own: one that outlived the reboot would wait for a bench that is gone."""
+        if door is not None and not is_open(door, _KNOCK_S):
+            raise UnreachableError(f"no SSH server says its name at {door.host} port {door.port}")
         with suppress(AnsibleConnectionFailure):
             self._connection.reset()
         try:

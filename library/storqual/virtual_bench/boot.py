@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import selectors
-import socket
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storqual.ssh_door import Door, is_open
 from storqual.virtual_bench import console
 from storqual_core.errors import ToolError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BootFailedError", "Booted", "wait_for_boot"]
 
-_BANNER = b"SSH-"
 _BANNER_WAIT_S = 2.0
 _RETRY_S = 0.2
 _DRIVES_LIMIT_S = 40
@@ -49,16 +48,6 @@ class Booted:
     boot_id: str
     kernel: str
     drives: int
-
-
-def _banner(port: int, limit_s: float) -> bool:
-    """Whether the SSH server of the guest says its name on the forwarded port."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=limit_s) as connection:
-            connection.settimeout(limit_s)
-            return connection.recv(len(_BANNER)) == _BANNER
-    except OSError:
-        return False
 
 
 def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
@@ -103,9 +92,10 @@ def wait_for_boot(
     `began` is the monotonic time of power-on and `since` where the console log was then. Fewer drives after 40 s are
     no failure here: a driver that does not bind is to be reported, and the bench is up. Raises BootFailedError.
     """
+    door = Door("127.0.0.1", port)
     deadline = began + limit_s
     while (left := deadline - time.monotonic()) > 0:
-        if _banner(port, min(left, _BANNER_WAIT_S)):
+        if is_open(door, min(left, _BANNER_WAIT_S)):
             answer = _ask(name, ssh_config, drives, deadline + _DRIVES_LIMIT_S - time.monotonic())
             if answer:
                 up, (boot_id, kernel, seen) = answer
