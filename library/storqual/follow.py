@@ -121,8 +121,9 @@ def follow(
                     why = (err or out).strip()
                 started = True
             # the lock is asked first: a block that ends between the two questions has then written its last line
+            # the bench waits for the end itself: nobody sleeps while a block is over, and no processor time is spent
             rc, out, err = shell(
-                f"flock -n {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
+                f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
                 f"echo {_MARK}; tail -c +{offset + 1} {spool} 2>/dev/null"
             )
             silent_since = None
@@ -147,7 +148,6 @@ def follow(
         tick()
         if held == "free":
             return BlockEnd("died", why, samples)
-        wait(poll_s)
 
 
 def _end_of(lines: str) -> tuple[str, str] | None:

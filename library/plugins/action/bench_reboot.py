@@ -41,8 +41,8 @@ class ActionModule(ActionBase):
     Arguments: `limit_s` (300: seconds until a bench that does not answer is given up), `connect_s` (5: seconds one
     attempt to connect may take where the way leads through another host; a bench that is reached directly is knocked
     at first, and a login is begun only when its SSH server says its name), `settle_s` (90: seconds to wait for the
-    end of the boot). Returns `boot_id`, `previous_boot_id`, `kernel`, `seconds` (until it answered), `system` (running,
-    degraded or starting).
+    end of the boot). Returns `boot_id`, `previous_boot_id`, `kernel`, `seconds` (until it answered) and `system`
+    (running, degraded or starting).
 
     `ansible.builtin.reboot` does the same with pauses that double; on a bench that is up in twenty seconds these
     pauses are a third of the time.
