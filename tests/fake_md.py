@@ -51,6 +51,7 @@ class FakeMd:
     """A Runner. `fail` names a command (`--create`) that fails without doing anything; `seen` are all command lines.
 
     `resync`: percentages that a new array with redundancy shows one after the other before it is idle.
+    `known_to`: to how many members a new array gets to be known before the power goes; it does not start then.
     """
 
     tree: BenchTree
@@ -58,6 +59,7 @@ class FakeMd:
     seen: list[str] = field(default_factory=list)
     fail: str = ""
     resync: Sequence[int] = ()
+    known_to: int | None = None
 
     def __call__(self, argv: Sequence[str], **_options: object) -> Completed:
         """Do what the command says."""
@@ -102,6 +104,8 @@ class FakeMd:
         )
         if array.level != "0" and "assume-clean" not in options:
             array.progress = list(self.resync)
+        if self.known_to is not None:
+            array.members, array.state = array.members[: self.known_to], "inactive"
         self.assemble(array)
         self.tree.link(device, array.node)
         return "mdadm: array started.\n"
@@ -118,7 +122,7 @@ class FakeMd:
         for node in nodes:
             self.tree.fill(node.rsplit("/", 1)[-1], _OFFSET, superblock(array.uuid))
             self.tree.machine.taken[node] = "another program or the kernel holds it exclusively"
-        if array.level in ("1", "10"):
+        if array.level in ("1", "10") and array.state != "inactive":
             # what is at the end of one member, its scratch stamp too, is mirrored to the others
             first = (self.tree.root / array.members[0].lstrip("/")).read_bytes()[-_OFFSET:]
             for node in array.members[1:]:
@@ -154,6 +158,10 @@ class FakeMd:
             for place, node in enumerate(array.members)
             if node not in array.lost
         ]
+        if array.state == "inactive":
+            rows = [
+                f"       -       8       {place}        -        {node}\n" for place, node in enumerate(array.members)
+            ]
         rows += [f"       -       0        0        {place}      removed\n" for place, _ in enumerate(array.lost)]
         rows += [f"       {9}       8       {9}        -      spare   {node}\n" for node in array.spares]
         chunk = f"        Chunk Size : {array.chunk}\n" if array.level != "1" else ""

@@ -22,6 +22,7 @@ POLICIES = ("read_policy", "write_policy", "io_policy", "disk_cache", "rebuild_r
 
 _NEEDED = ("level", "members")
 _WITHOUT_STRIPS = "1"
+_NOT_STARTED = "inactive"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def plan_volumes(wishes: Sequence[Wish], existing: Sequence[Existing], claimed: 
 
 def _plan(wish: Wish, existing: Sequence[Existing], claimed: set[str]) -> VolumePlan:
     touching = [volume for volume in existing if volume.drives & set(wish.drives)]
-    there = next((volume for volume in touching if _same_layout(wish, volume)), None)
+    there = next((volume for volume in touching if not _cut_short(volume) and _same_layout(wish, volume)), None)
     if there is not None:
         has = there.settings()
         policies = {name: value for name, value in wish.policies.items() if has.get(name) != value}
@@ -208,6 +209,11 @@ def _same_layout(wish: Wish, volume: Existing) -> bool:
     ill = volume.own and volume.facts.uuid == wish.key and volume.facts.healthy is False
     passed = {*POLICIES, *(("members", "hot_spares") if ill else ())}
     return all(has[name] == value for name, value in wish.declared().items() if name not in passed)
+
+
+def _cut_short(volume: Existing) -> bool:
+    """Whether the run was interrupted while it made this volume: some members know of it, so it does not start."""
+    return volume.this_run and volume.facts.state == _NOT_STARTED
 
 
 def _ill(wish: Wish, volume: Existing) -> Iterable[str]:

@@ -41,7 +41,8 @@ class ActionModule(ActionBase):
             while True:
                 left = max(deadline - time.monotonic(), 0.0)
                 arguments = {**self._task.args, "wait_s": min(left, _SLICE_S)}
-                result: dict[str, Any] = self._execute_module("raid_layout", arguments, task_vars=task_vars)
+                # by the name of the task: in a collection the module has a longer one
+                result: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars)
                 joined = _joined(first, result)
                 first = first or result
                 under_way = result.get("progress") or {}

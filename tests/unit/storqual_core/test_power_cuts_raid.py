@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.bench_state import read_saved
+from storqual_core.provisioned import PartialError
 from tests.bench_tree import BenchTree
 from tests.fake_md import FakeMd
 from tests.power_cut import every_cut
@@ -45,6 +46,21 @@ def test_a_volume_is_made_by_the_next_run_and_taken_away(tmp_path: Path) -> None
         assert put_back(md)["restored"]
         assert as_it_was(md)
     assert cuts > 10
+
+
+def test_a_cut_inside_mdadm_leaves_an_array_that_is_made_again(tmp_path: Path) -> None:
+    """The kernel holds its members and does not start it; nothing was ever written to it."""
+    md = bench(tmp_path)
+    md.known_to = 1
+    with pytest.raises(PartialError):
+        provision(md, VOLUME)
+    md.known_to = None
+    said = provision(md, VOLUME)
+    assert "/dev/md127 stopped" in said["steps"]
+    (array,) = md.arrays.values()
+    assert (array.state, len(array.members)) == ("clean", 2)
+    put_back(md)
+    assert as_it_was(md)
 
 
 @pytest.mark.long

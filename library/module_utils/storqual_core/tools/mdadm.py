@@ -101,6 +101,8 @@ def _volume(node: str, words: Mapping[str, str], rows: list[tuple[str, str, str]
     placed = sorted((int(place), path) for place, state, path in rows if place != "-" and path.startswith("/"))
     loose = [(state, path) for place, state, path in rows if place == "-" and path.startswith("/")]
     failed = tuple(path for state, path in loose if "faulty" in state)
+    # an array that is not started tells no places
+    unplaced = tuple(path for state, path in loose if not state)
     bitmap = "internal" if words.get("Intent Bitmap", "").startswith("Internal") else "none"
     return VolumeFacts(
         id=node,
@@ -110,7 +112,7 @@ def _volume(node: str, words: Mapping[str, str], rows: list[tuple[str, str, str]
         state=", ".join(states),
         size=int(kib) * 1024 if kib.isdecimal() and kib.isascii() else None,
         strip=_chunk(words.get("Chunk Size", "")),
-        members=tuple(path for _, path in placed),
+        members=(*(path for _, path in placed), *unplaced),
         spares=tuple(path for state, path in loose if state.startswith("spare") and path not in failed),
         failed=failed,
         policies={"bitmap": bitmap},

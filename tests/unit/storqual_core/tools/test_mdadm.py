@@ -55,6 +55,19 @@ def test_the_scan_names_inactive_arrays_too() -> None:
         mdadm.parse_scan("mdadm: something else\n")
 
 
+def test_an_array_that_does_not_start_tells_no_places() -> None:
+    """Its members are its members all the same, in the order in which they are told."""
+    text = (
+        "/dev/md127:\n           Version : 1.2\n        Raid Level : raid1\n     Total Devices : 2\n"
+        "             State : inactive\n   Working Devices : 2\n\n"
+        "    Number   Major   Minor   RaidDevice\n\n"
+        "       -       8       32        -        /dev/sdc\n       -       8       16        -        /dev/sdb\n"
+    )
+    volume = mdadm.parse_detail(text)
+    assert (volume.state, volume.healthy) == ("inactive", False)
+    assert (volume.members, volume.spares, volume.failed) == (("/dev/sdc", "/dev/sdb"), (), ())
+
+
 def test_facts_are_one_adapter_or_none() -> None:
     """A bench without arrays has no md adapter."""
     assert mdadm.read_facts(Replay([Call(SCAN)])).adapters == ()
