@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Ansible collection: staged, packed, installed elsewhere, and used by its full names alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD = REPOSITORY / "ci" / "build_collection"
+TOOLS = Path(sys.executable).parent
+
+PLAY = """\
+- name: Ask a module and a role of the collection
+  hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - name: Look
+      storqual.bench.bench_facts:
+        state_dir: "{{ lookup('env', 'STATE') }}"
+
+    - name: Misspell a variable of a role
+      ansible.builtin.include_role:
+        name: storqual.bench.restore
+      vars:
+        restore_fiel: x
+"""
+
+
+def run(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with the collections of `cwd` and no configuration of the checkout."""
+    (cwd / "ansible.cfg").touch()
+    own = {
+        "ANSIBLE_CONFIG": str(cwd / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(cwd),
+        "ANSIBLE_HOME": str(cwd / "home"),
+    }
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **own, "ANSIBLE_LOCALHOST_WARNING": "false", **more},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of collections with ours in it, far from the checkout."""
+    folder = tmp_path_factory.mktemp("collections")
+    built = run(BUILD, folder / "built", cwd=folder)
+    assert built.returncode == 0, built.stderr
+    archive = Path(built.stdout.splitlines()[-1])
+    taken = run(TOOLS / "ansible-galaxy", "collection", "install", "--offline", archive, "-p", folder, cwd=folder)
+    assert taken.returncode == 0, taken.stderr
+    return folder
+
+
+def test_it_has_the_version_of_the_project(installed: Path) -> None:
+    """One place to change it."""
+    manifest = json.loads((installed / "ansible_collections/storqual/bench/MANIFEST.json").read_text())
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+    assert manifest["collection_info"]["version"] == version
+
+
+def test_every_module_is_documented_under_its_full_name(installed: Path) -> None:
+    """Shared parts of the documentation are found there too."""
+    modules = sorted(path.stem for path in (REPOSITORY / "library/modules").glob("*.py"))
+    asked = run(TOOLS / "ansible-doc", "--json", *(f"storqual.bench.{name}" for name in modules), cwd=installed)
+    assert asked.returncode == 0, asked.stderr
+    told = json.loads(asked.stdout)
+    assert sorted(told) == [f"storqual.bench.{name}" for name in modules]
+    assert "state_dir" in told["storqual.bench.scsi_mode_page"]["doc"]["options"]
+
+
+def test_a_module_and_a_role_work_by_their_full_names(installed: Path) -> None:
+    """The module ships its core with it; the role finds the collection's action plugins by their short names."""
+    (installed / "play.yml").write_text(PLAY)
+    played = run(TOOLS / "ansible-playbook", "-v", "play.yml", cwd=installed, STATE=str(installed / "state"))
+    assert '"cmdline"' in played.stdout, played.stdout + played.stderr
+    assert "restore_fiel is not a variable of role restore; did you mean restore_file?" in played.stdout
+
+
+def test_every_playbook_is_found_by_its_full_name(installed: Path) -> None:
+    """Their roles and modules are the collection's own."""
+    names = [f"storqual.bench.{path.stem}" for path in sorted((REPOSITORY / "playbooks").glob("*.yml"))]
+    checked = run(TOOLS / "ansible-playbook", "--syntax-check", "-i", "localhost,", *names, cwd=installed)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert checked.stdout.count("playbook: ") == len(names)
+
+
+def test_what_is_in_the_folder_already_is_not_overwritten(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Exit code 3, one line, nothing touched."""
+    (tmp_path / "kept").write_text("mine")
+    built = run(BUILD, tmp_path, cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert (built.returncode, built.stderr.count("\n")) == (3, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_the_readme_s_example_is_a_playbook() -> None:
+    """What is copied from it parses, and names a module that there is."""
+    readme = (REPOSITORY / "ci/collection/README.md").read_text()
+    play = YAML(typ="safe").load(readme.split("```yaml\n")[1].split("```")[0])
+    (task,) = play[0]["tasks"]
+    name = next(word for word in task if word.startswith("storqual.bench."))
+    assert (REPOSITORY / f"library/modules/{name.removeprefix('storqual.bench.')}.py").is_file()
