@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["decision_for"]
 
 _MOST_CHANGES = 5
+_MOST_PAIRS = 4
 
 
 def decision_for(
@@ -109,12 +110,10 @@ def _notices(material: Material) -> Iterable[str]:
 
 
 def _flat_text(value: object) -> str:
-    """A small mapping as words: `iops_limit: all 900, sda 950; panic_at_boot: true`."""
+    """A small mapping as words: `iops_limit: all 900, sda 950; panic_at_boot: true`; of a long one its beginning."""
     if isinstance(value, dict):
         return "; ".join(
-            f"{key}: {', '.join(f'{k} {v}' for k, v in inner.items())}"
-            if isinstance(inner, dict)
-            else f"{key}: {_flat_text(inner)}"
+            f"{key}: {_pairs(inner)}" if isinstance(inner, dict) else f"{key}: {_flat_text(inner)}"
             for key, inner in value.items()
         )
     if isinstance(value, bool):
@@ -122,6 +121,13 @@ def _flat_text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(_flat_text(one) for one in value)
     return str(value)
+
+
+def _pairs(values: dict[object, object]) -> str:
+    pairs = [f"{key} {value}" for key, value in values.items()]
+    if len(pairs) <= _MOST_PAIRS:
+        return ", ".join(pairs)
+    return f"{', '.join(pairs[: _MOST_PAIRS - 1])} and so on, see Settings and environment"
 
 
 def _changes(material: Material) -> tuple[KeyValue, ...]:

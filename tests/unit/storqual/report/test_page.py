@@ -12,8 +12,8 @@ import pytest
 
 from storqual.report import build_report
 from storqual.report.figures import DASH, MINUS
-from tests.unit.storqual.report.pages import Node, Page
-from tests.unit.storqual.report.runs import QUICK
+from tests.unit.storqual.report.pages import Node, Page, read_page
+from tests.unit.storqual.report.runs import QUICK, judged
 
 OUTCOMES = {"pass": 0, "fail": 1, "waived": 0, "inconclusive": 2, "error": 2, "local": 2}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -131,6 +131,16 @@ def test_the_first_line_says_that_targets_are_files(pages: dict[str, Page]) -> N
 def test_the_first_line_tells_a_bench_that_a_drop_changes(pages: dict[str, Page]) -> None:
     """A planted limit is never taken for a regression of hardware."""
     assert "The candidate drop changes the virtual bench on purpose: iops_limit: all 900." in pages["same"].header
+
+
+def test_of_many_changed_drives_the_first_line_names_some_and_the_settings_all(tmp_path: Path) -> None:
+    """Twenty serial numbers before the verdict would hide it."""
+    limits = {f"SYM000000{number}": 120 for number in range(9)}
+    run = judged(tmp_path / "many", manifests={"candidate": {"virtual": {"iops_limit": limits}}})
+    page = read_page(build_report(run))
+    assert "SYM0000002 120 and so on, see Settings and environment." in page.header
+    assert "SYM0000003" not in page.header
+    assert "SYM0000008" in page.section("arms").text()
 
 
 def test_the_first_screen_names_the_points_that_failed_and_links_them(pages: dict[str, Page]) -> None:
