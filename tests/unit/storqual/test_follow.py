@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from storqual.follow import BlockPaths, Progress, UnreachableError, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PATHS = BlockPaths(
     program="/s/core.pyz", block_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"
@@ -79,6 +81,26 @@ def test_a_block_is_collected_to_its_end() -> None:
     assert "".join(got) == START + SAMPLE + SAMPLE + END
     assert (end.outcome, end.samples, bench.starts) == ("done", 2, 1)
     assert shown[0] == Progress("b", 0, 2, "p", 300.0, 9.0)
+
+
+def test_the_end_of_a_block_is_awaited_on_the_bench(tmp_path: Path) -> None:
+    """One question to a real shell is answered when the program lets its lock go, not asked again and again."""
+    program, lock, spool = tmp_path / "program", tmp_path / "lock", tmp_path / "spool"
+    (tmp_path / "end").write_text(END, encoding="utf-8")
+    program.write_text(
+        f"exec 9>{lock}; flock 9; (sleep 0.5; cat {tmp_path}/end >>{spool}) >/dev/null 2>&1 &\n", encoding="utf-8"
+    )
+    asked: list[str] = []
+
+    def shell(line: str) -> tuple[int, str, str]:
+        asked.append(line)
+        ended = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    paths = BlockPaths(str(program), "block.json", str(spool), str(tmp_path / "progress"), str(lock), python="sh")
+    end = follow(shell, paths, collect=lambda _: 0, show=lambda *_: None, poll_s=30.0)
+    assert end.outcome == "done"
+    assert len(asked) == 2, asked
 
 
 def test_a_torn_line_waits_for_its_other_half() -> None:
