@@ -33,8 +33,8 @@ test: setup-bench setup-pages ## all tests, the virtual bench and the pages incl
 test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
 	@$(BIN)/python -m pytest tests -m long
 
-test-fast: setup ## tests that need neither the virtual bench nor a browser
-	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages' --numprocesses auto --dist loadfile
+test-fast: setup ## tests of the code itself: no virtual bench, no browser, no whole campaign
+	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages and not plays' --numprocesses auto --dist loadfile
 
 test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script; and PDF
 	@$(BIN)/python -m pytest tests -m pages

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+pytestmark = pytest.mark.plays
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / "ci" / "build_collection"
 TOOLS = Path(sys.executable).parent

@@ -170,6 +170,7 @@ def test_a_pipeline_is_what_its_system_publishes_as_valid(
     assert codes == [0, 1]
 
 
+@pytest.mark.plays
 def test_a_drop_of_files_is_qualified_by_the_command_itself(checkout: Path) -> None:
     """No stand-in: what a pipeline runs makes a run with a verdict, and its annotations, and ends with its code."""
     local = checkout / "inventories" / "local"

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from storqual.model import load_inventory
+
+pytestmark = pytest.mark.plays
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOCAL = str(REPOSITORY / "inventories" / "local")

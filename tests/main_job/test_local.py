@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.plays
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.roles.stub import play
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.plays
 
 
 def test_nvram_is_set_in_one_call_and_leaves_what_the_driver_must_do(tmp_path: Path) -> None:

@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.plays
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # answers by the drive that is asked about, because benches are asked in parallel; WANT_JSON as in `stub`

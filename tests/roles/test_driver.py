@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.roles.stub import play
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.plays
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
 PACKAGE = "linux-image-6.1.0-2-amd64"

@@ -12,6 +12,8 @@ from tests.roles.stub import play
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.plays
+
 DONE = {"changed": True, "settings": [{"name": "drive.WCE"}], "drift": ["d drive.WCE: 1, declared 0"], "steps": ["x"]}
 NOTHING = {"restored": True, "reboot": False, "power_cycle": False, "run": "", "settings": [], "steps": []}
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from storqual.campaign.firmware_inputs import firmware_inputs
 from tests.roles.stub import play
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.plays
 
 DONE = {"changed": True, "pending": "", "settings": [{"name": "done"}], "drift": ["a"], "steps": ["s"]}
 PROOF = {"changed": True, "pending": "", "settings": [{"name": "proof"}], "drift": [], "steps": []}

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from storqual.store import read_run_json
 from tests.make_run import make_run
 from tests.roles.stub import play
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.plays
 
 
 def test_a_report_that_was_not_published_ends_the_role_with_the_reason(tmp_path: Path) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.roles.stub import play
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.plays
 
 VARIABLES: dict[str, Any] = {
     "raid_layout_volumes": [{"adapter": "sym", "level": "5", "members": ["a", "b", "c"]}],
