@@ -61,7 +61,7 @@ STEPS = {
     "module options": Step(
         "driver: {options: {sym53c8xx: {cmd_per_lun: 4}}}\n",
         ("[ ! -e /sys/module/sym53c8xx/initstate ]", "[ -e /etc/modprobe.d/zz-storqual.conf ]"),
-        {r"^options options sym53c8xx cmd_per_lun=4$": 1, r"^naa\.\S*15ea\S* device/queue_depth 4$": 4},
+        {r"^options sym53c8xx cmd_per_lun=4$": 1, r"^naa\.\S*15ea\S* device/queue_depth 4$": 4},
     ),
     "kernel": Step(
         f"driver: {{kernel: {{package: {KERNEL}}}}}\n",
