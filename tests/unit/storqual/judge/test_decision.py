@@ -194,3 +194,24 @@ def test_a_smaller_alpha_asks_for_more() -> None:
     usual, strict = (decide(*arms, alpha=alpha) for alpha in (0.05, 0.0001))
     assert usual.outcome == "pass"
     assert strict.outcome == "inconclusive"
+
+
+def test_what_is_not_given_is_what_the_contract_says() -> None:
+    """Margin 3 %, indifference 1 %, alpha 5 %, more is better."""
+    arms = quiet(9, spread=0.03), quiet(9, level=985.0, spread=0.03, seed=2)
+    given = decide(*arms, margin=0.03, indifference=0.01, alpha=0.05, better="higher")
+    assert decide(*arms) == given
+    assert decide(*arms, alpha=0.1) != given
+
+
+def test_arms_of_unequal_length_need_session_ids_of_their_own_length_only() -> None:
+    """One boot more of the candidate is no mistake."""
+    baseline, candidate = quiet(8), quiet(10, seed=2)
+    sessions = [
+        [f"{arm}{number // 2}" for number in range(len(launches))]
+        for arm, launches in enumerate((baseline, candidate))
+    ]
+    found = decide(baseline, candidate, baseline_sessions=sessions[0], candidate_sessions=sessions[1])
+    assert found.outcome == "pass"
+    with pytest.raises(ValueError, match="baseline_sessions: found 10, expected a session id for each of 8 launches"):
+        decide(baseline, candidate, baseline_sessions=sessions[1], candidate_sessions=sessions[1])

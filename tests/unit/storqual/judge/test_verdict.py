@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.judge.verdict import judge_run
-from storqual.store import read_run
 from storqual_core.errors import BadInputError, StorqualError
+from tests.judged_run import QUIET, judged, suite_with
 from tests.make_run import make_run
 from tests.synthetic_shape import POINTS, SUITE
 
@@ -40,18 +39,6 @@ KEYS = {
     "waiver",
 }
 POINT = POINTS[1]
-QUIET = {"noise": 0.003}
-
-
-def suite_with(*criteria: str) -> str:
-    """The synthetic suite with these criteria instead of its own."""
-    before, _, rest = SUITE.partition("criteria:\n")
-    return before + "criteria:\n" + "".join(f"  - {one}\n" for one in criteria) + rest[rest.index("profiles:") :]
-
-
-def judged(tmp_path: Path, **shape: Any) -> dict[str, Any]:
-    """The verdict on a synthetic run."""
-    return judge_run(make_run(tmp_path, **{**QUIET, **shape}))
 
 
 def test_a_verdict_has_the_keys_that_others_rely_on(tmp_path: Path) -> None:
@@ -63,6 +50,25 @@ def test_a_verdict_has_the_keys_that_others_rely_on(tmp_path: Path) -> None:
     assert all(set(entry) >= KEYS for entry in verdict["criteria"])
     written = json.loads(next(tmp_path.glob("*/verdict.json")).read_text(encoding="utf-8"))
     assert written == verdict
+
+
+def test_a_pass_without_waivers_says_nothing_of_waivers(tmp_path: Path) -> None:
+    """A warning that is always there is read by nobody."""
+    verdict = judged(tmp_path, sessions=8)
+    assert verdict["outcome"] == "PASS"
+    assert not any("waive" in warning for warning in verdict["warnings"])
+
+
+def test_points_with_few_pairs_lend_each_other_their_noise(tmp_path: Path) -> None:
+    """Two pairs say little of a point's own noise; those of sixty such points say it of each."""
+
+    def width(folder: str, count: int) -> float:
+        names = tuple(f"rand_read[bs=4k,drives=1,iodepth={number}]" for number in range(1, count + 1))
+        shape = {"design": "interleaved", "launches": 2, "noise": 0.01, "points": names}
+        entries = judged(tmp_path / folder, suite=suite_with("{metric: iops}"), **shape)["criteria"]
+        return sum(entry["ci95_percent"][1] - entry["ci95_percent"][0] for entry in entries) / len(entries)
+
+    assert width("many", 60) < 0.6 * width("few", 2)
 
 
 def test_numbers_are_percent_and_negative_is_worse(tmp_path: Path) -> None:
@@ -256,40 +262,6 @@ def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
     assert outcome(f"min: {0.97 * level:.0f} IOPS, marginal: 10%") == "MARGINAL"
 
 
-def test_an_adapter_is_compared_with_its_peers(tmp_path: Path) -> None:
-    """The slow one of three fails, its faster peers do not."""
-    suite = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
-    slow = {"sym": 0.0, "mpt": 0.0, "mega": 0.0}
-    path = make_run(tmp_path, suite=suite, adapters=tuple(slow), sessions=8, **QUIET)
-    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
-    for line in lines:
-        if line["adapter"] == "sym":
-            line["primitives"]["read_ios"] = int(0.8 * line["primitives"].get("read_ios", 0))
-            if "write_ios" in line["primitives"]:
-                line["primitives"]["write_ios"] = int(0.8 * line["primitives"]["write_ios"])
-    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
-    assert {entry["outcome"] for entry in found if entry["adapter"] == "sym"} == {"FAIL"}
-    assert {entry["outcome"] for entry in found if entry["adapter"] != "sym"} == {"PASS"}
-
-
-def test_peers_of_wild_launches_have_no_interval(tmp_path: Path) -> None:
-    """One that would reach a hundredfold to either side is not printed; the outcome says what is lacking."""
-    suite = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
-    path = make_run(tmp_path, suite=suite, adapters=("sym", "mpt"), sessions=4, **QUIET)
-    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
-    first = next(line["session"] for line in lines if line["arm"] == "candidate")
-    for line in lines:
-        for name in ("read_ios", "write_ios"):
-            if line["adapter"] == "sym" and line["session"] == first and name in line["primitives"]:
-                line["primitives"][name] *= 1000
-    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "peers"]
-    wild = [entry for entry in found if "too much" in entry["reason"]]
-    assert wild
-    assert {(entry["outcome"], entry["ci95_percent"]) for entry in wild} == {("INCONCLUSIVE", None)}
-
-
 def test_counts_have_their_own_rule(tmp_path: Path) -> None:
     """No errors in either arm is a pass, though nothing can be divided."""
     suite = suite_with("{metric: iops}", "{metric: io_errors_per_tb, margin: 10%}")
@@ -340,59 +312,6 @@ def test_no_run_directory_is_bad_input(tmp_path: Path) -> None:
     """Exit code 3, not a traceback."""
     with pytest.raises(BadInputError):
         judge_run(tmp_path)
-
-
-# where a verdict goes
-
-
-def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:
-    """Byte by byte, at the same time of judging."""
-    path = make_run(tmp_path, **QUIET)
-    judge_run(path)
-    first = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
-    judge_run(path)
-    second = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
-    assert {**first, "as_of": ""} == {**second, "as_of": ""}
-    assert not (path / "judgements").exists()
-
-
-def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None:
-    """A campaign that was interrupted, published and resumed ends with the verdict on all of it."""
-    path = make_run(tmp_path, **QUIET)
-    lines = (path / "samples.jsonl").read_bytes().splitlines(keepends=True)
-    (path / "samples.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
-    assert judge_run(path)["exit_code"] == 2
-    (path / "samples.jsonl").write_bytes(b"".join(lines))
-    assert judge_run(path)["exit_code"] == 0
-    assert json.loads((path / "verdict.json").read_text(encoding="utf-8"))["exit_code"] == 0
-
-
-def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
-    """What somebody put a name under stays."""
-    path = make_run(tmp_path, **QUIET)
-    judge_run(path)
-    (path / "signoff.json").write_text("{}", encoding="utf-8")
-    before = (path / "verdict.json").read_bytes()
-    judge_run(path)
-    assert (path / "verdict.json").read_bytes() == before
-    assert len(list((path / "judgements").glob("*/verdict.json"))) == 1
-
-
-def test_another_time_of_judging_does_not_overwrite(tmp_path: Path) -> None:
-    """Judging as of last spring is a question, not the run's verdict."""
-    path = make_run(tmp_path, **QUIET)
-    judge_run(path)
-    before = (path / "verdict.json").read_bytes()
-    judge_run(path, as_of=datetime(2026, 12, 1, tzinfo=UTC))
-    assert (path / "verdict.json").read_bytes() == before
-
-
-def test_inputs_are_named_by_their_digests(tmp_path: Path) -> None:
-    """Rules and data both."""
-    path = make_run(tmp_path, **QUIET)
-    inputs = judge_run(path)["inputs"]
-    assert {"suite", "baseline", "candidate", "samples.jsonl"} <= set(inputs)
-    assert inputs["suite"] == read_run(path).suite.sha256
 
 
 def test_what_an_emulation_cannot_answer_is_skipped_with_the_reason(tmp_path: Path) -> None:

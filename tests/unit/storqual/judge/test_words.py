@@ -15,6 +15,8 @@ from storqual.metrics import METRICS
     ("fraction", "signed", "shown"),
     [
         (0.03, False, "3 %"),
+        (0.01, False, "1 %"),
+        (0.00996, False, "1 %"),
         (0.0035, False, "0.35 %"),
         (-0.0055, True, "-0.55 %"),
         (0.0, True, "0 %"),
