@@ -21,7 +21,7 @@ from storqual.campaign.worth import Further
 from storqual.judge.confirmation import PURPOSE
 from storqual.judge.interim import Need, needs
 from storqual.judge.words import plural
-from storqual.store.records import PlannedSession
+from storqual.store.records import PlannedSession, planned_session
 from storqual.store.run import Run
 from storqual_core.errors import StorqualError
 from storqual_core.quantities import format_duration
@@ -179,7 +179,7 @@ class _Campaign:
         found = ""
         own = {session.id for session in self._sessions_so_far() if session.purpose == purpose}
         for name in self._history.boots:
-            if name.partition(".")[0] in own and name not in self._history.lost:
+            if planned_session(name) in own and name not in self._history.lost:
                 found = name
         return found
 

@@ -17,7 +17,7 @@ from storqual.cli.tables import print_rows
 from storqual.commands.collect import collect_spool
 from storqual.commands.next import next_command as next_step
 from storqual.commands.record import parse_fields, record
-from storqual.store import iter_events, read_run, read_run_json
+from storqual.store import iter_events, planned_session, read_run, read_run_json
 from storqual.text_safety import terminal_text
 from storqual_core.errors import BadInputError
 
@@ -52,8 +52,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
 def _disturbance(run: Path, bench: str, session: str) -> dict[str, object]:
     """What the drop of a virtual bench asks to happen while this session is measured."""
     opened = read_run(run)
-    # a session that was lost goes on as `<session>.<attempt>`, in the same configuration
-    name = session.partition(".")[0]
+    name = planned_session(session)
     planned = next((s for s in opened.sessions if s.id == name and s.bench == bench), None)
     if planned is None:
         return {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Metric, Unavailable, Value
 from storqual.metrics import Launch as Primitives
-from storqual.store import Sample
+from storqual.store import Sample, planned_session
 
 __all__ = ["Key", "Launch", "Place", "extract"]
 
@@ -77,8 +77,7 @@ def extract(
         if names is None:
             continue
         place = places.setdefault(key, Place())
-        # a session that was lost goes on as `<session>.<attempt>`
-        fresh = (sample.bench, sample.session.partition(".")[0]) in confirming
+        fresh = (sample.bench, planned_session(sample.session)) in confirming
         arms = place.fresh if fresh else place.arms
         arms[sample.arm].append(_launch(sample, names))
     for place in places.values():

@@ -10,7 +10,7 @@ from typing import Any
 from storqual.last_words import telling_line
 from storqual.store import Event, Run, guard_ledger
 
-__all__ = ["log_findings", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
+__all__ = ["log_findings", "overcome", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
 
 
 def sectors_outside(run: Run) -> int:
@@ -39,10 +39,10 @@ def _spoiling(run: Run) -> Iterator[tuple[str, str]]:
         sentence = _spoils(event)
         if sentence:
             told = f"{event.bench}: {sentence}" if event.bench else sentence
-            yield told, _overcome(event, run.events[number + 1 :])
+            yield told, overcome(event, run.events[number + 1 :])
 
 
-def _overcome(event: Event, later: Sequence[Event]) -> str:
+def overcome(event: Event, later: Sequence[Event]) -> str:
     """How a campaign that was resumed got over a failure; empty when it did not.
 
     What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from storqual.report.figures import Figure, count
 from storqual.report.material import ARMS
 from storqual.report.view import ChartTable, ErrorCounters
+from storqual.store import planned_session
 from storqual_core.error_counters import WORDS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
     for event in material.events:
         if event.kind != "block_finished":
             continue
-        bench, session = str(event.bench or ""), event.text("session").partition(".")[0]
+        bench, session = str(event.bench or ""), planned_session(event.text("session"))
         arm = arms.get((bench, session), _BOTH)
         for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
             if not disk.get("errors"):

@@ -9,6 +9,7 @@ from storqual.store.create import InputFile, create_run, new_run_id, write_block
 from storqual.store.events import EVENT_KINDS, append_check, append_event, iter_events
 from storqual.store.finish import finish_run, guard_ledger, provisioned
 from storqual.store.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
+from storqual.store.measured import is_measured
 from storqual.store.records import (
     REFERENCE_POINT,
     Arm,
@@ -20,6 +21,7 @@ from storqual.store.records import (
     RawFile,
     Sample,
     SuiteRef,
+    planned_session,
 )
 from storqual.store.run import Run, iter_samples, read_run
 
@@ -47,12 +49,14 @@ __all__ = [
     "create_run",
     "finish_run",
     "guard_ledger",
+    "is_measured",
     "is_signed",
     "iter_events",
     "iter_samples",
     "ledger",
     "locked",
     "new_run_id",
+    "planned_session",
     "provisioned",
     "read_block",
     "read_run",

@@ -236,6 +236,11 @@ class PlannedSession:
         }
 
 
+def planned_session(name: str) -> str:
+    """The id in the plan: a session that was lost goes on as `<session>.<attempt>`, in the same configuration."""
+    return name.partition(".")[0]
+
+
 @dataclass(frozen=True)
 class Plan:
     """The plan of a run; times in seconds, margins as fractions. `fields` is the whole object of run.json."""

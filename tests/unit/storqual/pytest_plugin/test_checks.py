@@ -96,6 +96,20 @@ def test_a_block_that_was_stopped_leaves_the_kernel_log_unjudged(tmp_path: Path)
     assert "block s01-b09 was stopped: drive gone" in after[1]
 
 
+def test_a_block_that_a_reset_ended_is_judged_once_the_rest_of_it_was_measured(tmp_path: Path) -> None:
+    """Each finished launch has its part of the log; what was measured in no block has none."""
+    suite = README.parent / "test_kernel_log.py"
+    reset = {"bench": "vbench", "session": "s01", "block": "s01-b01", "outcome": "lost", "message": "reset"}
+    whole = make_run(tmp_path / "whole")
+    append_event(whole, "block_finished", reset)
+    run_checks(whole, [suite])
+    assert [check.outcome for check in read_run(whole).checks] == ["PASS"]
+    rest = make_run(tmp_path / "rest", missing=[POINTS[0]], missing_in=("baseline", "candidate"))
+    append_event(rest, "block_finished", reset)
+    run_checks(rest, [suite])
+    assert ["block s01-b01 was lost: reset" in check.reason for check in read_run(rest).checks] == [True]
+
+
 def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_path: Path) -> None:
     """Strict markers: a check that was meant for one point must not silently be for all."""
     run = make_run(tmp_path)

@@ -86,6 +86,25 @@ def test_a_sound_campaign_passes(keyword: Callable[[StorqualLibrary], None], tmp
     keyword(about(tmp_path, sessions=4))
 
 
+HERE = {"bench": "vbench", "session": "s02"}
+LOST = {**HERE, "kind": "session_lost", "reason": "the bench was booted"}
+REFUSED = {**HERE, "kind": "provision_failed", "reason": "the bench did not boot"}
+STARTED = {**HERE, "kind": "session_started", "boot_id": "boot-9"}
+
+
+@pytest.mark.parametrize("events", [[LOST], [REFUSED, STARTED]], ids=["lost", "provisioned again"])
+def test_what_a_resumed_campaign_got_over_is_no_trouble(tmp_path: Path, events: list[dict[str, str]]) -> None:
+    """All of the lost session was measured in another; the refused one started later."""
+    about(tmp_path, sessions=4, events=events).every_session_should_have_been_provisioned()
+
+
+def test_a_lost_session_that_was_not_measured_is_trouble(tmp_path: Path) -> None:
+    """A point of its plan has no sample."""
+    library = about(tmp_path, sessions=4, events=[LOST], missing=[POINTS[0]], missing_in=("baseline", "candidate"))
+    with pytest.raises(NotJudgedError, match=r"session lost \(s02\): the bench was booted"):
+        library.every_session_should_have_been_provisioned()
+
+
 WRONG = {"name": "drive.WCE", "drive": "0x1", "declared": 0, "before": 1, "read_back": 1}
 
 
