@@ -9,9 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import zipfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Callable
 from .bench_lock import LockedError, LockHolder, lock_holder, lock_path
 from .durable import make_folder
 from .errors import BadInputError, StorqualError
+from .program_folder import unpacked
 from .spool import read_from, read_spool
 
 __all__ = ["BlockPlace", "collect_from", "read_place", "start_block", "status_of", "stop_block"]
@@ -83,7 +82,8 @@ def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, st
     ready = place.folder / f".{place.block}.{os.getpid()}.ready"
     complaints = place.folder / f"{place.block}.err"
     command = [
-        *_command(program or Path(sys.argv[0]), place.state_dir),
+        # isolated from what else is installed
+        *(sys.executable, "-I", "-S", str(unpacked(program or Path(sys.argv[0]), place.state_dir))),
         "run",
         str(place.path),
         "--ready",
@@ -104,29 +104,6 @@ def _must_be(place: BlockPlace, holder: LockHolder) -> None:
     """Raise LockedError unless it is this block that holds the bench."""
     if not place.is_held_by(holder):
         raise LockedError(lock_path(place.state_dir), holder)
-
-
-def _command(program: Path, state_dir: Path) -> list[str]:
-    """How the program is run: isolated from what else is installed, from a folder that keeps compiled code.
-
-    A zip file is compiled anew by every process that runs it; unpacked once, beside the zip file or in `state_dir`,
-    it is compiled once.
-    """
-    python = [sys.executable, "-I", "-S"]
-    program = program.resolve()
-    if not zipfile.is_zipfile(program):
-        return [*python, str(program)]
-    folder = (program.parent if os.access(str(program.parent), os.W_OK) else state_dir) / program.stem
-    if not folder.is_dir():
-        part = Path(tempfile.mkdtemp(prefix=".core-", dir=str(folder.parent)))
-        with zipfile.ZipFile(str(program)) as archive:
-            archive.extractall(str(part))
-        part.chmod(0o755)
-        try:
-            part.rename(folder)
-        except OSError:
-            shutil.rmtree(str(part))
-    return [*python, str(folder)]
 
 
 def _systemd_runs() -> bool:

@@ -133,7 +133,9 @@ class ActionModule(ActionBase):
         present, _, _ = self._shell(f"test -s {shlex.quote(remote.program)}")
         if present != 0:
             self._transfer_file(str(program), remote.program + ".part")
-            self._quick(f"mv {shlex.quote(remote.program)}.part {shlex.quote(remote.program)}")
+            # a name that outlived a power cut without its content would be taken for the program
+            program_file = shlex.quote(remote.program)
+            self._quick(f"sync {program_file}.part && mv {program_file}.part {program_file}")
         self._transfer_file(str(block_file), remote.block_file)
         return remote
 
