@@ -23,7 +23,6 @@ from storqual_core.fio_job import FioTarget
 from storqual_core.spool import Spool
 from tests.unit.storqual_core.fake_fio import (
     FileTargets,
-    block_text,
     fake_fio,
     job,
     launch,
@@ -377,31 +376,3 @@ def test_memory_stays_flat_and_the_overhead_is_small(bench: Bench, monkeypatch: 
     overheads = sorted(sample["primitives"]["overhead_ns"] for sample in spooled(block))
     assert overheads[len(overheads) // 2] < 0.15e9
     assert overheads[0] > 0
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        ("[]", "found no storqual.block/1"),
-        (block_text(Path("/s"), []), "launches: found '[]'"),
-        (block_text(Path("/s"), [launch(0), launch(0)]), "two launches with one index"),
-        (block_text(Path("/s"), [launch(0, drives=["d7"])]), "launches[0]: drives: found 'd7', expected one of"),
-        (block_text(Path("/s"), [launch(0, drives=["d0", "d0"])]), "each drive once"),
-        (block_text(Path("/s"), [launch(0, nn=1)]), "launches[0]: nn: found 'nn', expected one of"),
-        (block_text(Path("s"), [launch(0)]), "state_dir: found 's', expected an absolute path"),
-        (block_text(Path("/s"), [launch(0)], run="../../etc"), "run: found '../../etc'"),
-        (block_text(Path("/s"), [launch(0)], idle_s=-1), "idle_s: found '-1'"),
-        (block_text(Path("/s"), [launch(0, fio={"rw": "erase"})]), "launches[0]: fio: rw: found 'erase'"),
-        (block_text(Path("/s"), [launch(0, switch=[{"argv": "rm"}])]), "switch[0]: argv: found 'rm'"),
-    ],
-)
-def test_a_wrong_block_file_is_named_before_anything_is_touched(text: str, said: str) -> None:
-    """Where, what was found, what was expected."""
-    from storqual_core.block_file import parse_block  # noqa: PLC0415 - only here
-    from storqual_core.errors import BadInputError  # noqa: PLC0415 - only here
-
-    with pytest.raises(BadInputError) as caught:
-        parse_block(text)
-    assert said in str(caught.value)
