@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.store import is_measured
+from storqual.store import got_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
     trouble += [
         f"block {event.fields['block']} was {event.fields['outcome']}: {event.fields.get('message') or 'no reason'}"
         for event in finished
-        if event.fields["outcome"] != "done" and not is_measured(run, str(bench["name"]), [event.fields["block"]])
+        if event.fields["outcome"] != "done" and not got_over(run, event)
     ]
     if trouble:
         pytest.fail("; ".join(trouble[:3]), pytrace=False)

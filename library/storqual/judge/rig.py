@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from storqual.last_words import telling_line
-from storqual.store import Event, Run, guard_ledger
+from storqual.store import Event, Run, got_over, guard_ledger
 
-__all__ = ["log_findings", "overcome", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
+__all__ = ["log_findings", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
 
 
 def sectors_outside(run: Run) -> int:
@@ -35,29 +35,10 @@ def overcome_problems(run: Run) -> list[str]:
 
 def _spoiling(run: Run) -> Iterator[tuple[str, str]]:
     """What each event says against the rig, and why it no longer does; empty where it still does."""
-    for number, event in enumerate(run.events):
+    for event in run.events:
         sentence = _spoils(event)
         if sentence:
-            told = f"{event.bench}: {sentence}" if event.bench else sentence
-            yield told, overcome(event, run.events[number + 1 :])
-
-
-def overcome(event: Event, later: Sequence[Event]) -> str:
-    """How a campaign that was resumed got over a failure; empty when it did not.
-
-    What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
-    tried again: a resumed campaign repeats it, and what fails again is on record again.
-    """
-    same = [other for other in later if other.bench in (event.bench, None)]
-    for other in same:
-        if event.kind == "provision_failed" and other.kind == "session_started":
-            if other.fields.get("session") == event.fields.get("session"):
-                return "the session started later"
-        elif event.kind == "restore_failed" and other.kind == "restored":
-            return "it was later"
-        elif event.kind == "failed" and other.kind == "resumed":
-            return "the campaign was resumed and went on"
-    return ""
+            yield f"{event.bench}: {sentence}" if event.bench else sentence, got_over(run, event)
 
 
 def _changed_inputs(run: Run) -> list[str]:
@@ -146,7 +127,9 @@ def unfinished_blocks(run: Run) -> list[str]:
     for event in run.events:
         if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
             why = _first_line(event.text("message"))
-            said.append(f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}")
+            mended = got_over(run, event)
+            told = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
+            said.append(f"{told}; {mended}" if mended else told)
     return said
 
 

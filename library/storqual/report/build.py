@@ -19,10 +19,11 @@ from storqual.report.figures import NONE, Figure, Scale, count, percent
 from storqual.report.ledger import coverage_of, guard_of, waivers_of
 from storqual.report.links import Detail, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
+from storqual.report.moments import Moment, moments_of
 from storqual.report.render import render, style_sheet
 from storqual.report.rows import Row, place_name, read_rows
 from storqual.report.studies import studies_of
-from storqual.report.timeline import Moment, findings_of, moments_of, timeline_of
+from storqual.report.timeline import findings_of, timeline_of
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
 from storqual.report.words import OUTCOMES
 from storqual.store import is_signed, write_bytes

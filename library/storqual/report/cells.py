@@ -69,7 +69,10 @@ class Digest:
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """Something that happened; `badge` names it in charts, `gist` is the line of `text` that says most."""
+    """Something that happened; `badge` names it in charts, `gist` is the line of `text` that says most.
+
+    `mended` says how the campaign got over it; empty where it did not, or where there was nothing to get over.
+    """
 
     badge: str
     time: str
@@ -78,3 +81,4 @@ class TimelineEvent:
     gist: str
     text: str
     serious: bool
+    mended: str

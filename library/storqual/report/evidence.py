@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from storqual.report.links import Links
     from storqual.report.material import Launch, PointData
+    from storqual.report.moments import Moment
     from storqual.report.rows import Row
-    from storqual.report.timeline import Moment
 
 __all__ = ["point_evidence"]
 

@@ -63,6 +63,7 @@ _ENDINGS = {
 
 def _passed(required: Sequence[Row]) -> Phrase:
     total = count(len(required), "count:criteria:required")
+    alone = len(required) == 1
     waived = sum(row.waived for row in required)
     if waived:
         held = count(len(required) - waived, "count:criteria:held")
@@ -71,13 +72,16 @@ def _passed(required: Sequence[Row]) -> Phrase:
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
+        if alone:
+            return ("The ", total, " required criterion holds, only just.")
         return ("All ", total, " required criteria hold, ", close, " of them only just.")
     compared = sum(row.against == "baseline" for row in required)
     if not compared:
-        return ("All ", total, " required criteria hold.")
-    shown = " required criteria the candidate was shown to be no worse than its margin allows"
+        return ("The ", total, " required criterion holds.") if alone else ("All ", total, " required criteria hold.")
+    noun = "criterion" if compared == 1 else "criteria"
+    shown = f" required {noun} the candidate was shown to be no worse than its margin allows"
     if compared == len(required):
-        return ("At all ", total, shown, ".")
+        return ("At the " if alone else "At all ", total, shown, ".")
     rest = len(required) - compared
     told = (count(compared, "count:criteria:compared"), shown, "; ", count(rest, "count:criteria:others"))
     return ("At ", *told, " other holds." if rest == 1 else " others hold.")
@@ -89,4 +93,5 @@ def _holes(verdict: Mapping[str, Any]) -> Phrase:
     holes = sum(not entry.get("reason") for entry in skipped)
     if not holes or verdict.get("exit_code") == 0:
         return ()
-    return (count(holes, "count:holes"), " planned points were not measured, and no reason is on record.")
+    noun = "point was" if holes == 1 else "points were"
+    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")

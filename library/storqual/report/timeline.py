@@ -8,130 +8,27 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from storqual.last_words import telling_line
 from storqual.report.axes import clock_axis, percent_axis
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent
-from storqual.report.material import clock
 from storqual.report.preconditioning import preconditioning_of
-from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
-from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
-from storqual_core.kernel_findings import KINDS
+from storqual.report.view import Chart, ChartTable, LogFinding, Timeline
+from storqual.report.words import second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from storqual import store
     from storqual.report.material import Launch, Material, PointData
+    from storqual.report.moments import Moment
 
-__all__ = ["Moment", "findings_of", "moments_of", "timeline_of"]
+__all__ = ["findings_of", "timeline_of"]
 
-_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
 _METRIC = "iops"
 _REACH = 1.0
 _MOST_MARKS = 300
-
-
-@dataclass(frozen=True)
-class Moment:
-    """Something with a time (seconds since 1970) and a badge, as charts mark it and tables explain it."""
-
-    at: float
-    badge: str
-    serious: bool
-    bench: str
-    kind: str
-    time: str
-    session: str
-    text: str
-    finding: bool
-
-    def event(self) -> TimelineEvent:
-        """The row of the table of events."""
-        gist = telling_line(self.text)
-        return TimelineEvent(self.badge, second(self.time), self.bench, self.kind, gist, self.text, self.serious)
-
-
-def moments_of(material: Material) -> tuple[Moment, ...]:
-    """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
-    found: list[tuple[float, bool, str, str, str, str, str, bool]] = []
-    for event in material.events:
-        at = _at(event.time)
-        bench = event.bench or ""
-        if event.kind == "block_finished":
-            found += [
-                (_finding_at(finding, at), False, *_finding(finding, bench, event), True)
-                for finding in event.fields.get("findings") or ()
-            ]
-            if event.text("outcome") in ("", "done"):
-                continue
-        if event.kind in _ROUTINE:
-            continue
-        serious = event.kind in SERIOUS_EVENTS or event.kind == "block_finished"
-        found.append(
-            (
-                at,
-                serious,
-                bench,
-                EVENT_WORDS.get(event.kind, event.kind),
-                event.time,
-                event.text("session"),
-                _text(event),
-                False,
-            )
-        )
-    found.sort(key=lambda one: one[0])
-    numbers = {True: 0, False: 0}
-    moments: list[Moment] = []
-    for at, serious, bench, kind, time, session, text, finding in found:
-        numbers[finding] += 1
-        badge = f"{'K' if finding else 'E'}{numbers[finding]}"
-        moments.append(Moment(at, badge, serious or finding, bench, kind, time, session, text, finding))
-    return tuple(moments)
-
-
-def _text(event: store.Event) -> str:
-    for name in ("text", "reason", "message", "drive", "outcome"):
-        if event.text(name):
-            return event.text(name)
-    return ""
-
-
-def _at(text: str) -> float:
-    try:
-        return clock(text)
-    except ValueError:
-        return 0.0
-
-
-def _finding_at(finding: object, otherwise: float) -> float:
-    """The time of a finding; one that only knows the time since boot stands where its block ended."""
-    time = finding.get("time") if isinstance(finding, dict) else None
-    if isinstance(time, str):
-        return _at(time) or otherwise
-    if isinstance(time, (int, float)) and time > 1e9:
-        return float(time)
-    return otherwise
-
-
-def _finding(finding: object, bench: str, event: store.Event) -> tuple[str, str, str, str, str]:
-    """Bench, kind, time, session and line of one finding."""
-    if not isinstance(finding, dict):
-        return bench, "kernel log", event.time, event.text("session"), str(finding)
-    lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
-    told = [str(line) for line in lines]
-    number = finding.get("count")
-    if isinstance(number, int) and number > len(told):
-        told.append(f"… {number} lines in all")
-    word = str(finding.get("kind") or "kernel log")
-    known = KINDS.get(word)
-    where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
-    session = ", ".join(filter(None, [event.text("session"), where]))
-    return bench, known[0] if known else word, str(finding.get("time") or event.time), session, "\n".join(told)
 
 
 def findings_of(moments: Iterable[Moment]) -> tuple[LogFinding, ...]:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from robot.api import logger
 from robot.api.deco import keyword
 
-from storqual.judge.rig import overcome
 from storqual.last_words import telling_line
 from storqual.robot_library.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
 from storqual.robot_library.subject import AboutSubject, RecordedBench
-from storqual.store import Event, guard_ledger, is_measured, iter_samples, planned_session
+from storqual.store import got_over, guard_ledger, iter_samples
 
 if TYPE_CHECKING:
     from storqual.judge.question import Judged
@@ -65,7 +64,7 @@ class CampaignKeywords(AboutSubject):
             f"{telling_line(event.text(name)) or 'no reason was recorded'}"
             for kind, name in told.items()
             for event in self._events(kind)
-            if not self._got_over(event)
+            if not got_over(self._recorded.run, event)
         )
 
     @keyword
@@ -200,15 +199,6 @@ class CampaignKeywords(AboutSubject):
         holes = [one for one in (verdict.get("coverage") or {}).get("skipped") or () if not one.get("reason")]
         problems += [f"{one.get('adapter')} {one.get('point')} was not measured, nobody says why" for one in holes]
         fail_with(_first(problems))
-
-    def _got_over(self, event: Event) -> bool:
-        """Whether what this event tells was put right by the rest of the campaign."""
-        run, bench = self._recorded.run, self._recorded.bench
-        if event.kind != "session_lost":
-            return bool(overcome(event, run.events[run.events.index(event) + 1 :]))
-        planned = planned_session(event.text("session"))
-        blocks = [block for one in run.sessions if (one.bench, one.id) == (bench, planned) for block in one.blocks]
-        return is_measured(run, bench, blocks)
 
     def _events(self, *kinds: str) -> list[Any]:
         recorded = self._recorded

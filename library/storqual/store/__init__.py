@@ -8,6 +8,7 @@ from storqual.store.coverage import Coverage, Skipped, coverage, ledger
 from storqual.store.create import InputFile, create_run, new_run_id, write_block
 from storqual.store.events import EVENT_KINDS, append_check, append_event, iter_events
 from storqual.store.finish import finish_run, guard_ledger, provisioned
+from storqual.store.got_over import got_over
 from storqual.store.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
 from storqual.store.measured import is_measured
 from storqual.store.records import (
@@ -48,6 +49,7 @@ __all__ = [
     "coverage",
     "create_run",
     "finish_run",
+    "got_over",
     "guard_ledger",
     "is_measured",
     "is_signed",

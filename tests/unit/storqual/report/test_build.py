@@ -188,3 +188,26 @@ def test_a_pass_says_what_was_compared_and_what_else_holds(tmp_path: Path) -> No
     assert page.root.all("p", "sentence")[0].text() == (
         "At 4 required criteria the candidate was shown to be no worse than its margin allows; 3 others hold."
     )
+
+
+def test_one_criterion_is_not_spoken_of_as_several(tmp_path: Path) -> None:
+    """The first line of a report is read aloud in meetings."""
+    page = read_page(build_report(judged(tmp_path, points=QUICK[:1], adapters=("mpt",), noise=0.002)))
+    assert page.root.all("p", "sentence")[0].text() == (
+        "At the 1 required criterion the candidate was shown to be no worse than its margin allows."
+    )
+
+
+LOST = {"kind": "session_lost", "bench": "vbench", "session": "s01", "reason": "the bench was booted in between"}
+
+
+@pytest.mark.parametrize("missing", [(), QUICK[1:2]], ids=["measured later", "never measured"])
+def test_what_the_campaign_got_over_is_no_trouble_of_the_outcome(tmp_path: Path, missing: tuple[str, ...]) -> None:
+    """A session that was lost and measured again is told where it happened, with what became of it."""
+    holes = {"missing": missing, "missing_in": ("baseline", "candidate")}
+    page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, events=[LOST], **holes)))
+    happened = page.section("time").text()
+    assert LOST["reason"] in happened
+    assert ("Got over: its launches were measured later." in happened) is (not missing)
+    troubles = " ".join(listed.text() for listed in page.root.all("ol", "problems"))
+    assert (LOST["reason"] in troubles) is bool(missing)
