@@ -11,6 +11,9 @@ __all__ = ["BY", "LoadAsk", "read_load"]
 
 BY = {"iodepth": 1 << 16, "numjobs": 4096}
 """What may be raised, and how far fio can go with it."""
+_PPM = 1000000
+_DRAINS = 50
+_BEYOND = 10
 _KEYS = frozenset({"cap_ns", "share_ppm", "by", "least", "most"})
 
 
@@ -27,9 +30,25 @@ class LoadAsk:
     least: int
     most: int
 
-    def at(self, ask: FioAsk, load: int) -> FioAsk:
-        """The launch of one step."""
-        return replace(ask, iodepth=load) if self.by == "iodepth" else replace(ask, numjobs=load)
+    def runtime_s(self, response_ns: float) -> float:
+        """How long a launch with several I/Os outstanding must run for such a response time to be right within 1 %.
+
+        At its end fio waits for all that is outstanding, and gives each of them the time at which the last one came
+        back: up to twice what it took. Those are the I/Os of one response time. In 50 response times they raise the
+        mean by 1 %; for a percentile they must be no more than a tenth of what lies beyond it. Beyond the cap it is
+        enough to know that it is passed.
+        """
+        drains = _DRAINS
+        if self.share_ppm:
+            drains = max(drains, _BEYOND * _PPM // (_PPM - self.share_ppm))
+        return drains * min(response_ns, self.cap_ns) / 1e9
+
+    def at(self, ask: FioAsk, load: int, response_ns: float = 0.0) -> FioAsk:
+        """The launch of one step, from which such a response time is expected; 0 where nothing is known of it."""
+        step = replace(ask, iodepth=load) if self.by == "iodepth" else replace(ask, numjobs=load)
+        if step.iodepth == 1:
+            return step
+        return replace(step, runtime_s=max(step.runtime_s, self.runtime_s(response_ns)))
 
 
 def read_load(entry: object, where: str, problems: list[str]) -> LoadAsk | None:

@@ -9,7 +9,7 @@ from typing import Any, Callable
 from .fio_job import FioAsk
 from .launch_run import Launched
 from .load_ask import LoadAsk
-from .load_search import LoadStep, next_load, response_ns
+from .load_search import LoadStep, expected_ns, next_load, response_ns
 
 __all__ = ["Curve", "run_to_cap"]
 
@@ -59,7 +59,7 @@ def run_to_cap(ask: LoadAsk, fio: FioAsk, run: Callable[[FioAsk], tuple[Launched
     steps: list[LoadStep] = []
     load = next_load(steps, ask.cap_ns, least=ask.least, most=ask.most)
     while load is not None:
-        launched, notes = run(ask.at(fio, load))
+        launched, notes = run(ask.at(fio, load, expected_ns(steps, load)))
         curve.runs.append((load, launched))
         curve.notes += [note for note in notes if note not in curve.notes]
         step = _step(load, launched, ask)

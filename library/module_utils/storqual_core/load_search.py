@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
-__all__ = ["CLOSE", "MOST_STEPS", "LoadStep", "at_response", "next_load", "read_steps", "response_ns"]
+__all__ = ["CLOSE", "MOST_STEPS", "LoadStep", "at_response", "expected_ns", "next_load", "read_steps", "response_ns"]
 
 MOST_STEPS = 24
 """Launches of a search at most: what brackets the cap closes in on it within half as many."""
@@ -55,6 +55,12 @@ def next_load(steps: Sequence[LoadStep], cap_ns: float, *, least: int, most: int
     # a guess at the edge of the bracket would hardly narrow it
     margin = max((above.load - low.load) // 10, 1)
     return min(max(middle, low.load + margin), above.load - margin)
+
+
+def expected_ns(steps: Sequence[LoadStep], load: int) -> float:
+    """The response time at a load (ns) at most: at the plateau it grows with the load; 0 when nothing was run."""
+    below = max((step for step in steps if step.load <= load), key=lambda step: step.load, default=None)
+    return below.response_ns * load / below.load if below is not None else 0.0
 
 
 def at_response(steps: Sequence[LoadStep], response: float) -> tuple[float, float] | None:

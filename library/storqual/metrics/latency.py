@@ -3,7 +3,9 @@
 
 Percentiles are never averaged. fio's bins are at most 1/128 (0.78 %) wide, and a percentile is the bin in which it
 lies; one with fewer than ten I/Os beyond it is not a percentile but an anecdote, and has no value. Latency is total
-latency (submission and completion) of a closed loop, unless the workload asks for a rate.
+latency (submission and completion) of a closed loop, unless the workload asks for a rate. fio gives the I/Os that are
+outstanding when a launch ends the time at which the last of them comes back, up to twice what they took: percentiles
+beyond which few more lie than are outstanding may be those of the launch's end, in both arms alike.
 """
 
 from __future__ import annotations

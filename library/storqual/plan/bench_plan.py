@@ -14,7 +14,7 @@ from storqual.model.drop import Drop
 from storqual.model.inventory import Bench
 from storqual.model.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
-from storqual.plan.blocks import block_file, cut, order_launches
+from storqual.plan.blocks import block_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
     NOTHING_KNOWN,
     Costs,
@@ -227,8 +227,11 @@ def plan_bench(
                 blocks=tuple(names),
             )
         )
-        steps = [sum(launch.steps for launch in launched_here) for launched_here in parts]
-        took = session_seconds(session.change if sessions[1:] else "none", steps, profile, costs)
+        took = session_seconds(
+            session.change if sessions[1:] else "none",
+            [seconds_of(launched_here, profile, costs.launch) for launched_here in parts],
+            costs,
+        )
         took += sum(
             file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
             for launched_here in parts
@@ -236,7 +239,7 @@ def plan_bench(
         if design.by_block:
             took += len(parts) * costs.change["instant"]
         seconds += took
-        measuring += sum(steps) * (profile.ramp + profile.runtime)
+        measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2
     noise = known.launch if interleaved else known.session
@@ -280,10 +283,10 @@ def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> st
 def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:
     """What more of it costs, for the campaign that goes on from the plan."""
     by_session = design.kind == "sessions"
-    steps = sum(one.cell.pattern.steps for one in placed) / max(len(placed), 1)
+    each = [one.cell.pattern.launch_seconds(profile, costs.launch) for one in placed]
     return Effort(
         by_session=by_session,
-        launch_s=steps * (profile.ramp + profile.runtime + costs.launch),
+        launch_s=sum(each) / max(len(each), 1),
         block_s=2 * profile.idle + 1.0,
         session_s=costs.change.get(design.change, 0.0) + costs.session,
         most=profile.sessions // 2 if by_session else profile.pairs,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +39,9 @@ class Launch:
         """The point's name."""
         return self.placed.cell.name
 
-    @property
-    def steps(self) -> int:
-        """How many fio processes it is expected to take."""
-        return self.placed.cell.pattern.steps
+    def seconds(self, profile: Profile, launch_cost: float = 0.0) -> float:
+        """Expected seconds of it."""
+        return self.placed.cell.pattern.launch_seconds(profile, launch_cost)
 
 
 def order_launches(
@@ -103,7 +102,7 @@ def cut(
     """
     block: list[Launch] = []
     for launch in launches:
-        full = seconds_of(sum(one.steps for one in [*block, launch]), profile, launch_cost) > profile.block
+        full = seconds_of([*block, launch], profile, launch_cost) > profile.block
         if by_block:
             ends = block and (full or launch.arm != block[-1].arm)
         else:
@@ -116,9 +115,9 @@ def cut(
         yield block
 
 
-def seconds_of(steps: int, profile: Profile, launch_cost: float) -> float:
-    """Expected seconds of a block of so many fio processes, its idle windows and start included."""
-    return steps * (profile.ramp + profile.runtime + launch_cost) + 2 * profile.idle + 1.0
+def seconds_of(block: Iterable[Launch], profile: Profile, launch_cost: float) -> float:
+    """Expected seconds of a block, its idle windows and start included."""
+    return sum(launch.seconds(profile, launch_cost) for launch in block) + 2 * profile.idle + 1.0
 
 
 def block_file(

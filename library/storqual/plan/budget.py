@@ -77,11 +77,9 @@ def costs_of(kind: str, profile: Profile) -> Costs:
     )
 
 
-def session_seconds(change: str, steps: Iterable[int], profile: Profile, costs: Costs) -> float:
-    """Expected seconds of a session: getting there, then its blocks of so many fio processes each."""
-    each = profile.ramp + profile.runtime + costs.launch
-    measuring = sum(count * each + 2 * profile.idle + 1.0 for count in steps)
-    return costs.change.get(change, 0.0) + costs.session + measuring
+def session_seconds(change: str, blocks: Iterable[float], costs: Costs) -> float:
+    """Expected seconds of a session: getting there, then its blocks of so many seconds each."""
+    return costs.change.get(change, 0.0) + costs.session + sum(blocks)
 
 
 def within(budget_s: float | None, profile: Profile, *, compared: bool = True) -> Profile:

@@ -11,8 +11,9 @@ from typing import Any
 
 from storqual.model.inventory import Adapter, Bench, Drive
 from storqual.model.load import Load
-from storqual.model.suite import FACTORS, Suite, format_level
+from storqual.model.suite import FACTORS, Profile, Suite, format_level
 from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
+from storqual_core.load_ask import LoadAsk
 
 __all__ = ["LOAD_STEPS", "TOGETHER", "Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
 
@@ -54,10 +55,16 @@ class Pattern:
     def __getitem__(self, name: str) -> object:
         return self.values[name]
 
-    @property
-    def steps(self) -> int:
-        """How many fio processes a launch is expected to take."""
-        return 1 if self.load is None else LOAD_STEPS
+    def launch_seconds(self, profile: Profile, launch_cost: float = 0.0) -> float:
+        """Expected seconds of a launch: one fio process, or as many as a search for a cap usually takes."""
+        runtime, steps = profile.runtime, 1
+        if self.load is not None:
+            asked = LoadAsk(**self.load.to_block(1))
+            steps = LOAD_STEPS
+            if asked.by == "iodepth" or self.values["iodepth"] > 1:
+                # half of them are near the cap, where a launch has to be long
+                runtime = (runtime + max(runtime, asked.runtime_s(asked.cap_ns))) / 2
+        return steps * (profile.ramp + runtime + launch_cost)
 
     @property
     def adapters(self) -> int:

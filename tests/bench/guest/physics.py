@@ -96,7 +96,7 @@ def main() -> None:
         record = json.loads(line)
         if record["kind"] == "sample":
             print(json.dumps({"sample": record["sample"]}))
-    for path in sorted(BARE.iterdir()):
+    for path in sorted(BARE.glob("*.json")):
         print(json.dumps({"bare": json.loads(path.read_text(encoding="utf-8"))}))
     print(json.dumps({"outcome": end.outcome, "message": end.message}))
 

@@ -32,19 +32,23 @@ DEVICE = """\
 import json, sys
 words = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
 load = int(words[BY])
-rate = min(load, 4) * 1000.0
+rate, seconds = min(load, 4) * 1000.0, int(words["runtime"][:-2]) / 1e3
+response, ios = load / rate, int(min(load, 4) * 1000.0 * seconds)
+# at the end all that is outstanding has the time of the last of it
+mean = response * (1 + response / 2 / seconds) if DRAINS else response
 body = json.loads(open(OUT).read())
 side = body["jobs"][0]["read"]
-side["total_ios"], side["io_bytes"] = int(rate), int(rate) * 4096
-side["lat_ns"].update(N=int(rate), mean=load / rate * 1e9, bins={str(int(load / rate * 1e9)): int(rate)})
+side["total_ios"], side["io_bytes"], side["runtime"] = ios, ios * 4096, int(seconds * 1000)
+side["lat_ns"].update(N=ios, mean=mean * 1e9, bins={str(int(response * 1e9)): ios})
 print(json.dumps(body))
 """
 
 
-def sample_of(folder: Path, load: dict[str, Any], after: str = "") -> dict[str, Any]:
+def sample_of(folder: Path, load: dict[str, Any], after: str = "", *, drains: bool = False) -> dict[str, Any]:
     """The sample of one launch on a device that serves four at once, a millisecond each."""
     (folder / "out").write_text(result(job(drive="d0")), encoding="utf-8")
     text = DEVICE.replace("BY", repr(load["by"])).replace("OUT", repr(str(folder / "out")))
+    text = text.replace("DRAINS", repr(drains))
     (folder / "device.py").write_text(text, encoding="utf-8")
     bench = Bench(folder)
     program = fake_fio(folder, f'{after}exec {sys.executable} -S {folder}/device.py "$@"')
@@ -75,6 +79,17 @@ def test_the_sample_holds_the_whole_curve_and_the_cap_is_the_analytic_one(tmp_pa
     assert isinstance(at_8, Value)
     assert at_8.value == pytest.approx(4000.0)
     assert sample["primitives"]["read_lat_sum_ns"] / sample["primitives"]["read_ios"] <= LOAD["cap_ns"]
+
+
+def test_what_fio_adds_when_a_launch_ends_is_small_beside_the_launch(tmp_path: Path) -> None:
+    """With 800 outstanding in 1 s it would be a tenth; launches near the cap are longer, others are not."""
+    sample = sample_of(tmp_path, {**LOAD, "cap_ns": 200_000_000}, drains=True)
+    found = value(sample, "load_at_cap")
+    assert isinstance(found, Value)
+    assert found.value == pytest.approx(800.0, rel=0.011)
+    lengths = {step["load"]: step["runtime_ns"] / 1e9 for step in sample["primitives"]["load_steps"]}
+    assert lengths[1] == 1.0
+    assert max(lengths.values()) == pytest.approx(10.0)
 
 
 def test_processes_are_raised_in_the_same_way(tmp_path: Path) -> None:

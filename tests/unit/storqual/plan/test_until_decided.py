@@ -181,7 +181,7 @@ def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) 
 
 
 def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_path: Path) -> None:
-    """In the block as the bench reads it, and in the expected time."""
+    """In the block as the bench reads it, and in the expected time: half of its launches are long."""
     load = "rw: randread, iodepth: 2, load: {to: 100ms, of: p99, by: iodepth, most: 512}"
     suite = SUITE.replace("rand_read: {rw: randread", f"rand_read: {{{load}")
     found = campaign(tmp_path, suite=suite)
@@ -191,7 +191,8 @@ def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_pat
     assert (read.cap_ns, read.share_ppm, read.by, read.least, read.most) == (10**8, 990_000, "iodepth", 2, 512)
     plain = campaign(tmp_path / "plain")
     ratio = found.document["plan"]["measuring_seconds"] / plain.document["plan"]["measuring_seconds"]
-    assert ratio == pytest.approx((10 + 1) / 2)
+    # at p99 the I/Os of one response time may be a thousandth of a launch
+    assert ratio == pytest.approx((10 * (1 + (5 + 100) / 2) / (1 + 5) + 1) / 2)
 
 
 def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
