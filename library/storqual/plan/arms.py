@@ -31,6 +31,14 @@ _SYSFS = {
     "rq_affinity": "/sys/block/{name}/queue/rq_affinity",
 }
 
+_READ_FIELD = 'printf "[%s]" $(sdparm --quiet --get="$1=1" "$2")'
+"""`=1`: the current value alone; without it, sdparm ends with status 5 where a drive keeps no saved pages."""
+_READ_KERNELS = (
+    '; case $(cat /sys/block/"$3"/device/scsi_disk/*/cache_type) in '
+    '"write back"*) printf "[kernel][1]" ;; *) printf "[kernel][0]" ;; esac'
+)
+"""What the kernel believes of a drive's write cache, as WCE says it."""
+
 _FIRMWARE_COSTS = {"none": "reload", "reset": "reload", "reboot": "reboot", "power cycle": "reboot"}
 
 
@@ -112,12 +120,18 @@ def _step(drive: str, name: str, value: object) -> dict[str, Any]:
         # the read-back is in brackets: 4 is not 64; the scheduler in use has brackets of its own
         read = ["sh", "-c", 'printf "[%s]" "$(cat "$1")"', "storqual", path]
         return {"argv": write, "read_back": read, "expect": f"[{value}]"}
-    node = f"{{drive:{drive}}}"
-    # `=1`: the current value alone; without it, sdparm ends with status 5 where a drive keeps no saved pages
-    read = ["sh", "-c", 'printf "[%s]" $(sdparm --quiet --get="$1=1" "$2")', "storqual", name, node]
+    node, kernels = f"{{drive:{drive}}}", f"{{name:{drive}}}"
+    if name == "WCE":
+        # the kernel would go on flushing, or not flushing, by what it read when it last looked at the drive
+        script = 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"'
+        return {
+            "argv": ["sh", "-c", script, "storqual", str(value), node, kernels],
+            "read_back": ["sh", "-c", _READ_FIELD + _READ_KERNELS, "storqual", name, node, kernels],
+            "expect": f"[WCE][{value}][kernel][{value}]",
+        }
     return {
         "argv": ["sdparm", f"--set={name}={value}", node],
-        "read_back": read,
+        "read_back": ["sh", "-c", _READ_FIELD, "storqual", name, node],
         "expect": f"[{name}][{value}]",
     }
 

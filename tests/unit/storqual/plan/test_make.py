@@ -147,8 +147,8 @@ def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, 
         for step in launch["switch"]:
             words = " ".join(step["argv"])
             (drive,) = [drive for drive in launch["drives"] if f":{drive}}}" in words]
-            name, value = ("WCE", words.split("=")[2][0]) if "WCE" in words else ("queue_depth", step["argv"][4])
-            state[drive][name] = value
+            name = "WCE" if "WCE" in words else "queue_depth"
+            state[drive][name] = step["argv"][4]
         seen.append((launch, {drive: dict(state[drive]) for drive in launch["drives"]}))
     return seen
 
@@ -184,14 +184,25 @@ def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataOb
 
 def test_a_mode_page_field_is_read_back_as_its_current_value_alone(tmp_path: Path) -> None:
     """A drive that keeps no saved pages refuses a question that includes them, and 1 is not 16."""
-    arms = ({"drive": {"WCE": 1}}, {"drive": {"WCE": 0}})
+    arms = ({"drive": {"NCS": 1}}, {"drive": {"NCS": 16}})
     (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
     (step, *_) = block["launches"][0]["switch"]
     value = step["argv"][1].rpartition("=")[2]
-    assert step["argv"][:2] == ["sdparm", f"--set=WCE={value}"]
+    assert step["argv"][:2] == ["sdparm", f"--set=NCS={value}"]
     assert step["read_back"][:2] == ["sh", "-c"]
     assert 'sdparm --quiet --get="$1=1" "$2"' in step["read_back"][2]
-    assert step["expect"] == f"[WCE][{value}]"
+    assert step["expect"] == f"[NCS][{value}]"
+
+
+def test_the_kernel_looks_again_at_a_write_cache_that_was_switched(tmp_path: Path) -> None:
+    """It flushes, or does not, by what it read before: a synchronous write would be measured at another cost."""
+    arms = ({"drive": {"WCE": 1}}, {"drive": {"WCE": 0}})
+    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
+    (step, *_) = block["launches"][0]["switch"]
+    assert 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"' in step["argv"]
+    assert 'cat /sys/block/"$3"/device/scsi_disk/*/cache_type' in step["read_back"][2]
+    value = step["argv"][4]
+    assert step["expect"] == f"[WCE][{value}][kernel][{value}]"
 
 
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
