@@ -62,16 +62,16 @@ profiles:
 
 SETTINGS = """\
 name: settings
-defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1, bs: 8k, iodepth: 1}
+defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1, bs: 2k, iodepth: 1}
 workloads:
-  write: {rw: randwrite, options: {fsync: 1}}
+  write: {rw: randwrite}
   read: {rw: randread}
 criteria:
   - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
 studies: [settings]
 vary: {drive.WCE: [1, 0], drive.read_ahead_kb: [128, 1024]}
 profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 8, margin: 10%}
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 8, margin: 20%}
 """
 
 CACHED = """\
@@ -200,13 +200,16 @@ def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> 
 def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_setting_neutral(
     runs: Path, tmp_path: Path
 ) -> None:
-    """Without a write cache a durable write takes no flush; the page cache's read-ahead is nothing to direct I/O."""
+    """Written through, every write takes a flush of its own; the page cache's read-ahead is nothing to direct I/O.
+
+    Blocks are so small that the drives' 6 MiB a second hold nothing back.
+    """
     run = qualified(runs, tmp_path, "settings", SETTINGS, "unlimited")
-    found = {one.workload: one for one in setting_studies(cells_of_runs([run]), margin=0.1) if one.metric == "iops"}
+    found = {one.workload: one for one in setting_studies(cells_of_runs([run]), margin=0.2) if one.metric == "iops"}
     first, second = found["write"].effects
-    assert (first.setting, first.influence) == ("drive.WCE", "better"), found["write"].sentences
-    assert first.shift.low is not None
-    assert first.shift.low > 0.1, found["write"].sentences
+    assert (first.setting, first.influence) == ("drive.WCE", "worse"), found["write"].sentences
+    assert first.shift.high is not None
+    assert first.shift.high < -0.1, found["write"].sentences
     assert (second.setting, second.influence) == ("drive.read_ahead_kb", "neutral"), found["write"].sentences
     assert {one.influence for one in found["read"].effects} == {"neutral"}, found["read"].sentences
 
