@@ -18,10 +18,9 @@ def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
     A launch that a reset cut off is tried again in another session: it is the same by adapter, arm, point and number.
     Raises StorqualError for a block file that is damaged.
     """
-    found = {(one.adapter, one.arm, one.point, one.n) for one in run.samples if one.bench == bench}
     try:
         launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
     except BadInputError:
         return False
-    wanted = {(str(one["adapter"]), str(one["arm"]), str(one["point"]), int(one["n"])) for one in launches}
-    return bool(wanted) and wanted <= found
+    wanted = {(bench, str(one["adapter"]), str(one["arm"]), str(one["point"]), int(one["n"])) for one in launches}
+    return bool(wanted) and wanted <= run.measured

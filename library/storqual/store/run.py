@@ -57,6 +57,11 @@ class Run:
         return tuple(iter_samples(self.path))
 
     @cached_property
+    def measured(self) -> frozenset[tuple[str, str, str, str, int]]:
+        """Bench, adapter, arm, point and number of each launch that has a sample; the samples are not kept."""
+        return frozenset((one.bench, one.adapter, one.arm, one.point, one.n) for one in iter_samples(self.path))
+
+    @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Outcomes of hand-written tests, in order."""
         return tuple(iter_checks(self.path))
