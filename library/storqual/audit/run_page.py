@@ -19,6 +19,7 @@ __all__ = ["page_claims"]
 _ROW = re.compile(r"c(\d+)")
 _NUMBER = re.compile(r"[+\-]?\d[\d,]*(?:\.\d+)?(?:e[+\-]?\d+)?")
 _EXIT_CODE = re.compile(r"Exit code (\d+)")
+_COUNTS = ("samples", "sessions")
 _DRAWN = 5
 """Cells with numbers in a row that has a shift: reference, candidate, shift and interval, margin, counts."""
 
@@ -144,7 +145,9 @@ def _row_claims(book: Notebook, number: int, row: _Row, criterion: Mapping[str, 
             text = f"the page's {short}, {value.text} %"
             same = Reference(f"criterion_{number}.{short}")
             book.claim(f"{name}.{short}", place, text, unit="%", stated=stated, same=same)
-    kinds = [f"{kind}.{arm}" for kind in ("samples", "sessions") for arm in ("baseline", "candidate")]
+    # the page of a run with one arm prints no zeros for the other
+    arms = ("baseline", "candidate") if len(counts) > len(_COUNTS) else ("candidate",)
+    kinds = [f"{kind}.{arm}" for kind in _COUNTS for arm in arms]
     for kind, value in zip(kinds, counts, strict=False):
         if book.has(f"criterion_{number}.{kind}"):
             stated = book.figure(f"{name}.{kind}", value, what=f"{kind} on the page", page=place)

@@ -153,10 +153,14 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
 
     verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
+    if report is None or code != verdict.get("exit_code"):
+        # judged, and then refused: a verdict that is not published is nobody's to read
+        verdict, report = {}, None
     if run is None:
         click.echo(f"storqual: no run was made; exit code {code}", err=True)
     elif not verdict:
-        click.echo(f"storqual: no verdict yet; go on with: storqual qualify --resume {run.name}", err=True)
+        told = f"exit code {code}, no verdict is published; go on with: storqual qualify --resume {run.name}"
+        click.echo(f"storqual: {told}", err=True)
     elif not as_json:
         print_summary(verdict, _json(run / "run.json"), run / "report.html")
     if as_json:

@@ -54,7 +54,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     elif shift + one_sided < limits.indifference:
         outcome = "FAIL"
     if reach > TELLS_NOTHING and outcome == "INCONCLUSIVE":
-        why = f"{len(ratios)} {unit}s of {metric.label} differ by too much to tell an interval"
+        why = f"{plural(len(ratios), unit)} of {metric.label} differ by too much to tell an interval"
         return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(

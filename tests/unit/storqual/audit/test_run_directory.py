@@ -17,6 +17,7 @@ from storqual.audit import Status, audit, exit_code
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual_core.errors import BadInputError
+from tests.judged_run import QUIET, suite_with
 from tests.make_run import make_run
 
 CRITERION = {
@@ -184,6 +185,26 @@ def test_an_interval_of_next_to_no_data_is_read_back_from_the_page(judged: Path,
     page = {claim.id: claim for claim in audit([run]) if claim.id.startswith("run.page.criterion_0.")}
     assert page["run.page.criterion_0.low"].text == "the page's low, -6.43e+14 %"
     assert {claim.status for claim in page.values()} == {Status.CONSISTENT}
+
+
+def test_a_run_of_one_arm_is_consistent_with_its_page(tmp_path: Path) -> None:
+    """Adapters among themselves: there are shifts to draw, and no zeros printed for an arm that is not there."""
+    suite = suite_with("{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
+    run = make_run(tmp_path, suite=suite, sessions=8, **QUIET)
+    lines = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["arm"] == "candidate"]
+    (run / "samples.jsonl").write_text("".join(kept), encoding="utf-8")
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    del document["arms"]["baseline"]
+    (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    (run / "verdict.json").write_text(json.dumps(judge_run(run)), encoding="utf-8")
+    build_report(run)
+    claims = {claim.id: claim for claim in audit([run])}
+    assert "run.page.criterion_0.shift" in claims
+    assert "run.page.criterion_0.samples.candidate" in claims
+    assert "run.page.criterion_0.samples.baseline" not in claims
+    wrong = [claim for claim in claims.values() if claim.status is not Status.CONSISTENT]
+    assert not wrong
 
 
 TAMPERING = {

@@ -48,6 +48,7 @@ def test_peers_of_wild_launches_have_no_interval(tmp_path: Path) -> None:
     wild = [entry for entry in found if "too much" in entry["reason"]]
     assert wild
     assert {(entry["outcome"], entry["ci95_percent"]) for entry in wild} == {("INCONCLUSIVE", None)}
+    assert wild[0]["reason"].startswith("2 sessions of ")
 
 
 def peer_entries(run: Path) -> list[dict[str, Any]]:
