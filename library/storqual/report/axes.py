@@ -27,6 +27,7 @@ __all__ = [
 
 _MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
 _MOST_CLOCK_TICKS = 8
+_LABELS_ACROSS = 8
 
 
 def short(value: float) -> str:
@@ -42,7 +43,7 @@ def short(value: float) -> str:
 
 
 def value_axis(unit: str, highest: float) -> Axis:
-    """A vertical axis from zero to above `highest`."""
+    """An axis from zero to above `highest`."""
     top = nice_ceiling(highest * 1.02)
     return Axis(unit, 0.0, top, tuple((tick, short(tick)) for tick in nice_ticks(0.0, top, 4)))
 
@@ -54,8 +55,17 @@ def size_axis(name: str, values: Sequence[float], *, sizes: bool) -> Axis:
     ticks = tuple(present) if len(present) <= 6 else power_ticks(low, high, 6)
     if high == low:
         low, high = low / 2, high * 2
-    labels = tuple((tick, _size_label(tick) if sizes else short(tick)) for tick in ticks)
+    labels = tuple((tick, _size_label(tick) if sizes else short(tick)) for tick in _apart(ticks, high / low))
     return Axis(name, low, high, labels, logarithmic=True)
+
+
+def _apart(ticks: Sequence[float], span: float) -> tuple[float, ...]:
+    """Ticks of a logarithmic axis whose labels do not run into each other: an eighth of it from one to the next."""
+    kept = list(ticks[:1])
+    for tick in ticks[1:]:
+        if tick / kept[-1] >= span ** (1 / _LABELS_ACROSS):
+            kept.append(tick)
+    return tuple(kept)
 
 
 def _size_label(size: float) -> str:

@@ -13,10 +13,11 @@ from storqual.report.material import ARMS
 from storqual.report.view import Chart, ChartTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from markupsafe import Markup
 
+    from storqual.report.charts.frame import Axis
     from storqual.report.material import PointData
     from storqual_core.load_search import LoadStep
 
@@ -37,13 +38,15 @@ def load_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
         f"{ident}-r",
         "IOPS against load",
         {arm: [(load, iops) for load, (iops, _) in found.items()] for arm, found in means.items()},
-        ("outstanding per drive", "IOPS"),
+        lambda loads: size_axis("outstanding per drive", loads, sizes=False),
+        "IOPS",
     )
     response = _panel(
         f"{ident}-t",
         "Response time against IOPS",
         {arm: [(iops, ns / scale.divisor) for iops, ns in found.values()] for arm, found in means.items()},
-        ("IOPS", scale.unit),
+        lambda rates: value_axis("IOPS", max(rates)),
+        scale.unit,
     )
     return (Chart("IOPS against load", rate, table), Chart("Response time against IOPS", response, table))
 
@@ -62,14 +65,17 @@ def _means(steps: Sequence[LoadStep]) -> _Means:
 
 
 def _panel(
-    ident: str, title: str, curves: Mapping[str, Sequence[tuple[float, float]]], names: tuple[str, str]
+    ident: str,
+    title: str,
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    across: Callable[[Sequence[float]], Axis],
+    up: str,
 ) -> Markup:
-    across = [x for marks in curves.values() for x, _ in marks]
+    axis = across([x for marks in curves.values() for x, _ in marks])
     highest = max(y for marks in curves.values() for _, y in marks)
     drawn = [Curve(arm, arm, tuple(Mark(x, y) for x, y in marks)) for arm, marks in curves.items()]
     described = f"{title}, one mark for each load that was tried; the numbers are in the table."
-    axes = (size_axis(names[0], across, sizes=False), value_axis(names[1], highest))
-    return curve_panel(ident, title, described, drawn, *axes)
+    return curve_panel(ident, title, described, drawn, axis, value_axis(up, highest))
 
 
 def _table(means: Mapping[str, _Means], scale: Scale, point: PointData) -> ChartTable:

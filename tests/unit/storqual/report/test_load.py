@@ -11,6 +11,7 @@ from storqual.report.build import pages_of
 from storqual.report.load import load_charts
 from storqual.report.material import read_material
 from storqual.report.render import render
+from storqual_core.load_search import LoadStep
 from tests.make_run import make_run
 from tests.synthetic_shape import POINTS
 
@@ -48,3 +49,18 @@ def test_both_arms_have_their_curve_with_its_table(tmp_path: Path) -> None:
     assert charts[POINTS[0]] == ()
     page = render(dict(pages_of(material))["report.html"])
     assert page.count("Response time against IOPS") >= 1
+
+
+def test_a_plateau_is_drawn_over_rates_from_zero(tmp_path: Path) -> None:
+    """Rates that differ by a percent are one rate; loads that lie close together are not labelled over each other."""
+    path = make_run(tmp_path, adapters=("sym",))
+    judge_run(path)
+    material = read_material(path)
+    steps = [LoadStep(1, 99.9, 10e6), *(LoadStep(load, 96.6, load * 10.3e6) for load in (10, 12, 14, 20))]
+    point = next(iter(material.points.values()))
+    point.loads["candidate"] = steps
+    load, response = (str(chart.picture) for chart in load_charts(point, "x"))
+    assert ">0</text>" in response
+    assert "96.6" not in response
+    assert ">10</text>" in load
+    assert ">12</text>" not in load
