@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None) -> Run:
     with locked(path):
         run = read_run(path)
         document = dict(run.document)
-        document["finished"] = now()
+        document["finished"] = _finished(run.events)
         document["provisioned"] = provisioned(run.events)
         document["coverage"] = coverage(run).to_json()
         document["preconditioned"] = [asdict(entry) for entry in run.preconditioned]
@@ -36,6 +36,11 @@ def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None) -> Run:
         document["benches"] = _with_environment(run)
         write_json(path / RUN_FILE, document)
     return read_run(path)
+
+
+def _finished(events: Sequence[Event]) -> str:
+    """When something last happened on a bench: a run that is published again was not measured until then."""
+    return next((event.time for event in reversed(events) if event.bench is not None), now())
 
 
 def provisioned(events: Iterable[Event]) -> list[dict[str, Any]]:

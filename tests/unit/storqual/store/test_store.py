@@ -204,14 +204,16 @@ def test_system_and_claimed_disks_are_listed_and_not_counted() -> None:
     assert [disk["sectors_written"] for disk in ledger["disks"]] == [5, 5]
 
 
-def test_finishing_twice_changes_only_the_time(tmp_path: Path) -> None:
-    """Everything in run.json can be computed again from events and samples."""
+def test_finishing_twice_changes_nothing(tmp_path: Path) -> None:
+    """Everything in run.json can be computed again: it ended when a bench last did something."""
     path = make_run(tmp_path, finished=False)
     documents = []
     for _ in range(2):
         finish_run(path, versions={"ansible": "2.19"})
-        documents.append({**read_run_json(path), "finished": None})
+        documents.append(read_run_json(path))
+        append_event(path, "judged", {"outcome": "PASS"})
     assert documents[0] == documents[1]
+    assert documents[0]["finished"] == [event.time for event in iter_events(path) if event.bench][-1]
     assert [entry["session"] for entry in documents[0]["provisioned"]] == ["s01", "s02", "s03", "s04"]
     assert documents[0]["versions"]["fio"] == {"vbench": "fio-3.33"}
     assert set(documents[0]["benches"]["vbench"]["environment"]) == {"before", "after"}
