@@ -68,7 +68,8 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
     if shift.low is None or shift.high is None:
         lacking = "has too few launches, or too unlike ones"
         return f"{where}: {change} {lacking}: {100 * shift.value:+.1f} % shows nothing."
-    sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %, {effect.places} places)"
+    places = "1 place" if effect.places == 1 else f"{effect.places} places"
+    sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %, {places})"
     if effect.influence == "neutral":
         return f"{where}: {change} is neutral: within {100 * margin:g} % {sure}."
     if effect.influence == "open":

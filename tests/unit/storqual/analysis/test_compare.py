@@ -190,3 +190,14 @@ def test_launches_that_differ_a_hundredfold_give_no_interval() -> None:
     assert [(level.relation, level.shift.low) for level in found.levels] == [("open", None)]
     (sentence,) = comparison_sentences(found, "CPU time per I/O")
     assert sentence.endswith("too unlike ones, at 1: the difference in CPU time per I/O shows nothing.")
+
+
+def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
+    """`-93 % to +1430 % better` would be read as if it said something."""
+    (found,) = compare({"a": {1: [1.0, 2.5]}, "b": {1: [1.0, 2.4]}}, better="lower")
+    ((low, high),) = [(level.shift.low, level.shift.high) for level in found.levels]
+    assert low is not None
+    assert high is not None
+    assert 9 < high < 99
+    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    assert sentence.endswith("too unlike ones, at 1: the difference in CPU time per I/O shows nothing.")
