@@ -48,12 +48,13 @@ def ranking(
     *,
     better: Better = "higher",
     margin: float = MARGIN,
+    rankings: int = 1,
 ) -> tuple[Effect, ...]:
     """The effect of every level of every setting, the largest that is shown first, neutral ones last.
 
     `launches`: (context, combination of settings) -> one value per launch; a context is whatever else tells points
-    apart. Intervals hold for all effects together (Bonferroni). Raises ValueError for a margin outside 0 to 1 and for
-    what `log_levels` refuses.
+    apart. Intervals hold for all effects together (Bonferroni), and for those of as many like `rankings` as are told
+    side by side. Raises ValueError for a margin outside 0 to 1 and for what `log_levels` refuses.
     """
     if not 0 < margin < 1:
         raise ValueError(f"margin {margin!r}, expected a fraction between 0 and 1")
@@ -61,7 +62,7 @@ def ranking(
     data = log_levels({float(number): launches[place] for number, place in enumerate(places)})
     at = {place: number for number, place in enumerate(places)}
     compared = list(_pairs(places))
-    found = [_effect(one, data, at, better, margin, len(compared)) for one in compared]
+    found = [_effect(one, data, at, better, margin, len(compared) * rankings) for one in compared]
     return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
 
 

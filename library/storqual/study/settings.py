@@ -29,20 +29,18 @@ class SettingStudy:
 
 
 def setting_studies(cells: Sequence[Cell], *, margin: float = 0.03) -> list[SettingStudy]:
-    """A ranking per subject, workload and metric, where any setting was varied."""
+    """A ranking per subject, workload and metric, where any setting was varied; intervals hold for all together."""
     groups: defaultdict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.varied:
             groups[(cell.subject, cell.workload)].append(cell)
+    measured = {(*key, metric): _launches(members, metric) for key, members in groups.items() for metric in RANKED}
+    ranked = {key: launches for key, launches in measured.items() if len(launches) > 1}
     found = []
-    for (subject, workload), members in groups.items():
-        for metric in RANKED:
-            launches = _launches(members, metric)
-            if len(launches) < 2:
-                continue
-            effects = ranking(launches, better=METRICS[metric].better, margin=margin)
-            told = tuple(effect_sentence(one, subject, workload, METRICS[metric].label, margin) for one in effects)
-            found.append(SettingStudy(subject, workload, metric, effects, told))
+    for (subject, workload, metric), launches in ranked.items():
+        effects = ranking(launches, better=METRICS[metric].better, margin=margin, rankings=len(ranked))
+        told = tuple(effect_sentence(one, subject, workload, METRICS[metric].label, margin) for one in effects)
+        found.append(SettingStudy(subject, workload, metric, effects, told))
     return found
 
 

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
+from dataclasses import replace
 
 import pytest
 
@@ -82,6 +85,26 @@ def test_sentences_are_as_strong_as_the_intervals() -> None:
     assert "drive.WCE from 1 to 0 is 40" in found.sentences[0]
     assert "worse (interval -4" in found.sentences[0]
     assert found.sentences[2].startswith("sym, rand_write, IOPS: drive.NCS from 1 to 16 is neutral: within 3 %")
+
+
+def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_many_workloads_it_tells_of() -> None:
+    """Twelve effects at 95 % each would show one in every second study."""
+    rng = random.Random(4)
+    noise = {"drive.WCE": (1, 0), "drive.NCS": (1, 16)}
+    shown = 0
+    for _ in range(300):
+        cells = [
+            replace(
+                cell("sym", workload, 100.0, varied=dict(zip(noise, levels, strict=True))),
+                launches=tuple({"iops": 100 * math.exp(rng.gauss(0, 0.05))} for _ in range(6)),
+            )
+            for workload in ("a", "b", "c", "d", "e", "f")
+            for levels in itertools.product(*noise.values())
+        ]
+        found = [effect.influence for one in setting_studies(cells) for effect in one.effects]
+        assert len(found) == 12
+        shown += "better" in found or "worse" in found
+    assert shown <= 24
 
 
 def test_levels_are_compared_at_the_same_place_only() -> None:
