@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from storqual.model.fields import Name, Percent, Size, Text
+from storqual.model.fields import Duration, Name, Percent, Size, Text
 from storqual.model.identity import normal_pci, normal_wwn
 from storqual.model.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.model.yaml_file import Document, as_written
@@ -61,11 +61,15 @@ Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
 
 
 class VirtualDrive(Shape):
-    """What the virtual bench limits a drive to, so that it behaves like the one it stands for."""
+    """How the virtual bench makes a drive behave like the one it stands for.
+
+    `iops` and `bandwidth` (bytes per second) are limits. With a `service_time` (seconds) each command takes that
+    long, a flush as well, and nothing that is written is kept.
+    """
 
     iops: int | None = Field(default=None, gt=0)
     bandwidth: Size | None = None
-    seek: bool | None = None
+    service_time: Duration | None = None
 
 
 class Pace(Shape):

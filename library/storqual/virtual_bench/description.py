@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from storqual_core.errors import BadInputError
-from storqual_core.quantities import parse_size
+from storqual_core.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,7 @@ _EUI = re.compile(r"eui\.[0-9a-f]{16}")
 _SCSI_SERIAL, _NVME_SERIAL = 36, 20
 _FIRST_SLOT, _LAST_SLOT = 0x05, 0x1F
 _FUNCTIONS = 8
+_LONGEST_SERVICE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ DEVICES = {
 class VirtualDrive:
     """One emulated drive. `identity` is its name everywhere; `size` and `bandwidth` are in bytes and bytes/s.
 
+    With a `service_time` (seconds) every read, write and flush takes that long, and nothing that is written is kept.
+
     `device` names it inside QEMU; `channel` is the PCI function of its adapter that it hangs on, `target` its number
     there. A limit of 0 is no limit.
     """
@@ -67,6 +70,7 @@ class VirtualDrive:
     rotation_rate: int = 0
     iops: int = 0
     bandwidth: int = 0
+    service_time: float = 0.0
     channel: int = 0
     target: int = 0
 
@@ -147,6 +151,16 @@ class _Reader:
             self.complain(where, f"{value!r} is negative")
         return size
 
+    def seconds(self, value: object, where: str) -> float:
+        try:
+            seconds = parse_duration(value if isinstance(value, (int, float)) else str(value))
+        except ValueError as problem:
+            self.complain(where, str(problem))
+            return 0.0
+        if not 0 <= seconds <= _LONGEST_SERVICE_S:
+            self.complain(where, f"expected 0 to {_LONGEST_SERVICE_S:g} s, found {value!r}")
+        return seconds
+
     def number(self, value: object, where: str, least: int = 0) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value >= least:
             return value
@@ -175,8 +189,8 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
     if size <= 0 or size % 4096:
         read.complain(f"{where}.size", "expected a positive multiple of 4096 bytes")
     limits = read.mapping(entry.get("virtual") or {}, f"{where}.virtual")
-    for key in sorted(set(limits) - {"iops", "bandwidth"}):
-        read.complain(f"{where}.virtual.{key}", "unknown; expected iops or bandwidth")
+    for key in sorted(set(limits) - {"iops", "bandwidth", "service_time"}):
+        read.complain(f"{where}.virtual.{key}", "unknown; expected iops, bandwidth or service_time")
     return VirtualDrive(
         device=f"{alias}-{index}",
         identity=wwn or serial.lower(),
@@ -189,6 +203,7 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
         rotation_rate=read.number(entry.get("rotation_rate", 0), f"{where}.rotation_rate"),
         iops=read.number(limits.get("iops", 0), f"{where}.virtual.iops"),
         bandwidth=read.size(limits.get("bandwidth", 0), f"{where}.virtual.bandwidth"),
+        service_time=read.seconds(limits.get("service_time", 0), f"{where}.virtual.service_time"),
     )
 
 

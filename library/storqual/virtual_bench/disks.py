@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files behind a bench's disks: its own layer over the shared image, and one sparse file for each drive."""
+"""The files behind a bench's disks: its own layer over the shared image, one sparse file for each drive with data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]
 def prepare_drives(places: BenchPlaces, description: BenchDescription) -> None:
     """Make missing drive files; a drive whose declared size changed is a new, empty drive."""
     places.drive("x").parent.mkdir(parents=True, exist_ok=True)
-    for drive in description.drives:
+    for drive in (drive for drive in description.drives if not drive.service_time):
         file = places.drive(drive.device)
         if file.is_file() and file.stat().st_size == drive.size:
             continue

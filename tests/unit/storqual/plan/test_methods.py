@@ -25,14 +25,15 @@ METHODS = (
 DROPS = {
     "xeon-ultra320": ("stable", "backport"),
     "perc3qc-raid": ("", "raid"),
-    "drive-settings": ("", "unlimited"),
 }
+ADAPTERS = {"drive-settings": ["symb"]}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
     """The suite's quick profile on the bench of the methods."""
     baseline, candidate = DROPS.get(suite, ("", "stable"))
-    return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", seed=1))
+    chosen = ADAPTERS.get(suite)
+    return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", adapters=chosen, seed=1))
 
 
 @pytest.fixture(scope="module")

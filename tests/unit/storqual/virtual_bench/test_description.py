@@ -43,6 +43,14 @@ def test_sizes_and_limits_become_numbers() -> None:
     assert (drive.identity, drive.device) == ("0x5000c50015ea0001", "sym-0")
 
 
+def test_a_service_time_is_in_seconds_and_one_that_no_command_takes_is_refused() -> None:
+    """A slip of the unit would leave a bench that never answers."""
+    assert describe("vbench", *_bench(_drive(1, virtual={"service_time": "4ms"}))).drives[0].service_time == 0.004
+    for wrong in ("4 furlongs", "1m", -1, True, float("nan")):
+        (problem,) = _problems(*_bench(_drive(1, virtual={"service_time": wrong})))
+        assert problem.startswith("vbench: storqual_adapters.sym.drives[0].virtual.service_time: ")
+
+
 def test_a_drive_without_a_wwn_is_known_by_its_serial_in_lower_case() -> None:
     """Identities are compared in lower case everywhere."""
     assert describe("vbench", *_bench(_drive(1, wwn=None))).drives[0].identity == "sym0000001"

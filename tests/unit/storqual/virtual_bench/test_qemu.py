@@ -133,6 +133,17 @@ def test_a_plugged_drive_is_the_same_device_as_the_one_it_was_at_power_on() -> N
     assert device_arguments(adapter, adapter.drives[0]) in _devices(machine_argv(bench, _machine(), TCG))
 
 
+def test_a_drive_with_a_service_time_takes_it_for_every_command_and_keeps_nothing() -> None:
+    """The name of its node is that of any other drive's, so that it can be unplugged, plugged and limited."""
+    nodes = [
+        json.loads(node)
+        for node in _values(machine_argv(_bench(virtual={"service_time": "4ms"}), _machine(), TCG), "-blockdev")
+    ]
+    (node,) = [node for node in nodes if node["node-name"] == "sym-0-file"]
+    assert (node["driver"], node["vote-threshold"]) == ("quorum", 1)
+    assert node["children"] == [{"driver": "null-co", "latency-ns": 4_000_000, "read-zeroes": True, "size": 2**20}]
+
+
 def test_a_controller_without_a_drive_has_a_serial_all_the_same() -> None:
     """QEMU demands one."""
     devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
