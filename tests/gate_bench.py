@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "ASKED",
+    "CAMPAIGNS",
     "GATE",
     "STATE",
     "SUITE",
@@ -34,6 +36,9 @@ GATE = REPOSITORY / "tests" / "bench" / "gate"
 BIN = Path(sys.executable).parent
 STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
 SUITE = GATE / "gate.suite.yml"
+ASKED = os.environ.get("STORQUAL_LIVE_CAMPAIGNS")
+CAMPAIGNS = range(int(ASKED or "3"))
+"""How many campaigns of a kind go through the whole pipeline; the seed is the number."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gate_bench import GATE, command, drops, on_bench, playbook, powered, qualify
+from tests.gate_bench import ASKED, CAMPAIGNS, GATE, command, drops, on_bench, playbook, powered, qualify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +24,6 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
 
 HOSTILE = "<b>{{ 7*7 }}</b>"
 LIVE = GATE / "live.suite.yml"
-ASKED = os.environ.get("STORQUAL_LIVE_CAMPAIGNS")
-CAMPAIGNS = range(int(ASKED or "3"))
-"""How many unchanged and how many slower candidates go through the whole pipeline; the seed is the number."""
 PROFILE = "full" if ASKED else "quick"
 """With a number that was asked for: until decided, fails confirmed; else the pairs that `make test` has time for."""
 

@@ -19,14 +19,13 @@ from storqual.judge.verdict import judge_run
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state, reset
 from storqual.virtual_bench.qmp import converse
-from tests.gate_bench import STATE, command, drops, on_bench, powered
+from tests.gate_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
-CAMPAIGNS = 3
 TROUBLES = ("kill", "disconnect", "disconnect", "reset", "reset")
 MOST_STARTS = 12
 PATIENCE_S = 1500
@@ -129,7 +128,7 @@ def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> tup
     return run, code
 
 
-@pytest.mark.parametrize("seed", range(CAMPAIGNS))
+@pytest.mark.parametrize("seed", CAMPAIGNS)
 def test_nothing_changes_but_the_clock(tmp_path: Path, seed: int) -> None:
     """Each launch of the plan has one sample, none that the bench finished is lost, the verdict is theirs."""
     chance = random.Random(seed)
