@@ -201,7 +201,7 @@ def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> 
 def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_setting_neutral(
     runs: Path, tmp_path: Path
 ) -> None:
-    """Every command takes 8 ms: written through, a write takes a flush of its own, and half the rate is left.
+    """Every command takes 20 ms: written through, a write takes a flush of its own, and half the rate is left.
 
     A write that is followed by a flush anyhow, and a read, are the same with and without the write cache; the page
     cache's read-ahead is nothing to direct I/O.
