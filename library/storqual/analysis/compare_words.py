@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from storqual.analysis.compare import MARGIN, Comparison, Range, leaders
 
-__all__ = ["comparison_sentences", "leader_sentence", "span"]
+__all__ = ["comparison_sentences", "leader_sentence", "reaches_tenfold", "span"]
 
 Shown = Callable[[float], str]
 _TENFOLD = 10.0
@@ -28,7 +28,7 @@ def _sentence(comparison: Comparison, one: Range, measure: str, at: Shown, margi
     first, second, where = comparison.first, comparison.second, span(one.start, one.end, at)
     if one.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {100 * margin:g} % {where}."
-    if one.least is None or one.most is None or (one.relation == "open" and _wild(one.least, one.most)):
+    if one.least is None or one.most is None or (one.relation == "open" and reaches_tenfold(one.least, one.most)):
         lacking = "have too few launches, or too unlike ones,"
         return f"{first} and {second} {lacking} {where}: the difference in {measure} shows nothing."
     if one.relation == "open":
@@ -48,7 +48,7 @@ def _sentence(comparison: Comparison, one: Range, measure: str, at: Shown, margi
     return f"{loser} takes {size} more {measure} than {winner} {where} {sure}."
 
 
-def _wild(least: float, most: float) -> bool:
+def reaches_tenfold(least: float, most: float) -> bool:
     """Whether an interval reaches tenfold to one side: its ends would be read as if they said something."""
     return max(1 + most, 1 / max(1 + least, 1e-9)) > _TENFOLD
 

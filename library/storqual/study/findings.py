@@ -76,7 +76,7 @@ def findings(
         published=tuple(beside(cells, reports) if "published" in studies else ()),
         advice=(
             *(Advice(text, "study-scaling") for text in saturation_advice(scaled)),
-            *_from_settings(ranked),
+            *_from_settings(ranked, margin),
             *_from_ceiling(shares),
             *(_placement(cells, benches) if "ceiling" in studies else ()),
         ),
@@ -92,7 +92,7 @@ def _features(
             yield bench, adapters, tuple(features(entry, adapters))
 
 
-def _from_settings(found: Sequence[SettingStudy]) -> Iterator[Advice]:
+def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Advice]:
     """What to set, with the gain; what to leave; neutral settings are named once per subject and workload."""
     for study in found:
         if study.metric != "iops":
@@ -116,19 +116,19 @@ def _from_settings(found: Sequence[SettingStudy]) -> Iterator[Advice]:
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
-        for told in _neutral(study):
+        for told in _neutral(study, f"no difference of {100 * margin:g} % or more"):
             yield Advice(f"{where}: {told}.", "study-settings")
 
 
-def _neutral(study: SettingStudy) -> Iterator[str]:
+def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
     """Settings whose every level is shown to make no difference, and levels of others that make none."""
     for setting in dict.fromkeys(one.setting for one in study.effects):
         effects = [one for one in study.effects if one.setting == setting]
         alike = [str(one.level) for one in effects if one.influence == "neutral"]
         if len(alike) == len(effects):
-            yield f"{setting} makes no difference; leave it"
+            yield f"{setting} makes {none}; leave it"
         elif alike:
-            yield f"{setting} {' and '.join([str(effects[0].base), *alike])} make no difference"
+            yield f"{setting} {' and '.join([str(effects[0].base), *alike])} make {none}"
 
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:

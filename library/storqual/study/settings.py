@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.analysis.compare_words import reaches_tenfold
 from storqual.analysis.ranking import Effect, ranking
 from storqual.metrics import METRICS
 from storqual.study.cells import Cell
@@ -63,7 +64,11 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
     change = f"{effect.setting} from {effect.base} to {effect.level}"
     where = f"{subject}, {workload}, {measure}"
     shift = effect.shift
-    if shift.low is None or shift.high is None:
+    if (
+        shift.low is None
+        or shift.high is None
+        or (effect.influence == "open" and reaches_tenfold(shift.low, shift.high))
+    ):
         lacking = "has too few launches, or too unlike ones"
         return f"{where}: {change} {lacking}: {100 * shift.value:+.1f} % shows nothing."
     places = "1 place" if effect.places == 1 else f"{effect.places} places"

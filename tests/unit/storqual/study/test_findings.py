@@ -226,6 +226,6 @@ def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_it
             benches={},
         ).advice
     ]
-    assert "sym, raid.level: raid.level 0 and 5 make no difference." in told
-    assert "sym, drive.NCS: drive.NCS makes no difference; leave it." in told
+    assert "sym, raid.level: raid.level 0 and 5 make no difference of 3 % or more." in told
+    assert "sym, drive.NCS: drive.NCS makes no difference of 3 % or more; leave it." in told
     assert not any("raid.level makes" in text for text in told)

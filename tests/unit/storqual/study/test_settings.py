@@ -107,6 +107,19 @@ def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_
     assert shown <= 24
 
 
+def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
+    """Its ends would be read as if they said something."""
+    launches = tuple({"iops": rate} for rate in (1.0, 3.0, 9.0))
+    cells = [replace(cell("sym", "w", 1.0, varied={"drive.DRA": level}), launches=launches) for level in (0, 1)]
+    (found,) = setting_studies(cells)
+    (told,) = found.sentences
+    assert (
+        told == "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or too unlike ones: +0.0 % shows nothing."
+    )
+    (effect,) = found.effects
+    assert effect.shift.high is not None
+
+
 def test_levels_are_compared_at_the_same_place_only() -> None:
     """A level that was never measured beside the first one has no effect to tell."""
     launches = {("a", (("x", 1),)): [1.0, 1.1], ("b", (("x", 2),)): [2.0, 2.1]}
