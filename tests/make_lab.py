@@ -10,7 +10,12 @@ from typing import Any
 
 from storqual.plan import PlanRequest
 
-__all__ = ["SMALL_SUITE", "lab_hosts", "make_lab"]
+__all__ = ["INSTANT", "KERNEL", "OTHER", "SMALL_SUITE", "lab_hosts", "make_lab"]
+
+# what two drops differ in: kernels cost a boot each, drive settings are switched by the bench in an instant
+KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
+OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
+INSTANT = ({"drive": {"WCE": 1, "queue_depth": 4}}, {"drive": {"WCE": 0, "queue_depth": 16}})
 
 SMALL_SUITE = """\
 name: small

@@ -20,12 +20,10 @@ from storqual.commands.plan import check_resume
 from storqual.commands.record import close_run, parse_fields, record
 from storqual.store import coverage, read_block, read_run
 from storqual_core.errors import BadInputError
-from tests.make_lab import SMALL_SUITE
+from tests.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.simulated_campaign import Bench, KilledError, drive
 from tests.simulated_campaign import plan as plan_run_of
 
-KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
-OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
 
 

@@ -14,7 +14,7 @@ from storqual.plan import make_plan
 from storqual.plan.make import Campaign
 from storqual_core.block_file import parse_block
 from storqual_core.errors import BadInputError
-from tests.make_lab import lab_hosts, make_lab
+from tests.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 SUITE = """\
 name: sequential
@@ -28,10 +28,7 @@ profiles:
   quick: {cells: all, runtime: 5s, ramp: 1s, pairs: 3, sessions: 4, launches: 2, margin: 3%}
   full: {cells: all, runtime: 5s, ramp: 1s, until: decided, pairs: 40, sessions: 12, launches: 2, margin: 3%}
 """
-KERNELS: dict[str, Any] = {
-    "baseline": {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}},
-    "candidate": {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}},
-}
+KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
 
 
 def campaign(folder: Path, *, name_of_baseline: str = "baseline", **options: Any) -> Campaign:
