@@ -43,7 +43,7 @@ lint: setup ## all linters
 	@ci/lint
 
 benchmark: setup ## error rates and bench seconds of the gate, from its own simulator
-	@$(BIN)/python -m tests.benchmark
+	@$(BIN)/python -m tests.error_rates
 
 bench-up: setup-bench ## power the virtual bench on
 	@$(BIN)/ansible-playbook -i inventories/virtual playbooks/bench_up.yml

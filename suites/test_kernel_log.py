@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.store import got_over
+from storqual.run import recovered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storqual.store import Event, Run
+    from storqual.run import Event, Run
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
     trouble += [
         f"block {event.fields['block']} was {event.fields['outcome']}: {event.fields.get('message') or 'no reason'}"
         for event in finished
-        if event.fields["outcome"] != "done" and not got_over(run, event)
+        if event.fields["outcome"] != "done" and not recovered(run, event)
     ]
     if trouble:
         pytest.fail("; ".join(trouble[:3]), pytrace=False)

@@ -78,10 +78,10 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.firmware_access import Adapters
-from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, FIRMWARE, STEP, WORDS
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_firmware import flash_as_given
+from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, FIRMWARE, STEP, WORDS
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.firmware.access import Adapters
+from ansible.module_utils.storqual_core.provision.firmware.apply import flash_as_given
 
 
 def main() -> None:

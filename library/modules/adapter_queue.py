@@ -84,11 +84,11 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.adapter_queue import ThrottleRequest, provision_throttle
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, STEP
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_options import OptionsBench
+from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
+from ansible.module_utils.storqual_core.provision.options import OptionsBench
 
 
 def main() -> None:

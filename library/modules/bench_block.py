@@ -89,7 +89,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.block_control import (
+from ansible.module_utils.storqual_core.kit.errors import GuardRefusalError, StorqualError
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.measure.control import (
     BlockPlace,
     collect_from,
     read_place,
@@ -97,8 +99,6 @@ from ansible.module_utils.storqual_core.block_control import (
     status_of,
     stop_block,
 )
-from ansible.module_utils.storqual_core.errors import GuardRefusalError, StorqualError
-from ansible.module_utils.storqual_core.module_result import finish
 
 
 def work(given: dict[str, Any], check: bool) -> dict[str, Any]:

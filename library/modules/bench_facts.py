@@ -96,10 +96,10 @@ smart:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.bench_facts import environment_of, read_facts
-from ansible.module_utils.storqual_core.module_arguments import STATE_DIR
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.smart_errors import read_smart_errors
+from ansible.module_utils.storqual_core.facts.bench_facts import environment_of, read_facts
+from ansible.module_utils.storqual_core.facts.preflight import read_smart_errors
+from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR
+from ansible.module_utils.storqual_core.kit.results import finish
 
 
 def main() -> None:

@@ -86,11 +86,11 @@ steps:
 from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.kernel_boot import System
-from ansible.module_utils.storqual_core.module_arguments import STATE_DIR
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.restore import Tools, accept, restore, take_up
+from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.kernel_boot import System
+from ansible.module_utils.storqual_core.provision.restore import Tools, accept, restore, take_up
 
 
 def main() -> None:

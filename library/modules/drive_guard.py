@@ -103,9 +103,9 @@ facts:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.drive_guard import Request, Result, examine
-from ansible.module_utils.storqual_core.errors import StorqualError
-from ansible.module_utils.storqual_core.module_arguments import STATE_DIR, WORDS
+from ansible.module_utils.storqual_core.facts.preflight import Request, Result, examine
+from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR, WORDS
+from ansible.module_utils.storqual_core.kit.errors import StorqualError
 
 
 def result_of(found: Result, *, with_facts: bool) -> dict[str, Any]:

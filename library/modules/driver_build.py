@@ -108,13 +108,13 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.build_plan import BuildRequest
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.kernel_boot import System
-from ansible.module_utils.storqual_core.module_arguments import STEP
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_build import provision_build
-from ansible.module_utils.storqual_core.provision_options import OptionsBench
+from ansible.module_utils.storqual_core.kit.arguments import STEP
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.build import provision_build
+from ansible.module_utils.storqual_core.provision.build_plan import BuildRequest
+from ansible.module_utils.storqual_core.provision.kernel_boot import System
+from ansible.module_utils.storqual_core.provision.options import OptionsBench
 
 
 def main() -> None:

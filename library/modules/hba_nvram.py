@@ -88,10 +88,10 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, STEP, WORDS
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_nvram import NvramBench, NvramRequest, provision_nvram
+from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram
 
 
 def main() -> None:

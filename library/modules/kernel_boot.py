@@ -118,11 +118,11 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.kernel_boot import System
-from ansible.module_utils.storqual_core.module_arguments import STEP, WORDS
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_boot import BootRequest, provision_boot
+from ansible.module_utils.storqual_core.kit.arguments import STEP, WORDS
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.boot import BootRequest, provision_boot
+from ansible.module_utils.storqual_core.provision.kernel_boot import System
 
 
 def main() -> None:

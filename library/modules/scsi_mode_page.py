@@ -54,11 +54,11 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.command import run
-from ansible.module_utils.storqual_core.drive_step import ModePages
-from ansible.module_utils.storqual_core.module_arguments import ADAPTERS, DRIVE_SETTINGS, STEP
-from ansible.module_utils.storqual_core.module_result import finish
-from ansible.module_utils.storqual_core.provision_drives import DriveRequest, provision_drives
+from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, DRIVE_SETTINGS, STEP
+from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.results import finish
+from ansible.module_utils.storqual_core.provision.drive_step import ModePages
+from ansible.module_utils.storqual_core.provision.drives import DriveRequest, provision_drives
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ try:
     from storqual.virtual_bench.description import describe
     from storqual.virtual_bench.image import ensure_image, image_is_cached
     from storqual.virtual_bench.places import BenchPlaces
-    from storqual_core.errors import StorqualError
+    from storqual_core.kit.errors import StorqualError
 
     IMPORT_TRACEBACK = None
 except ImportError:

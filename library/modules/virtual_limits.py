@@ -79,13 +79,13 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible.module_utils.storqual_core.quantities import parse_size
+from ansible.module_utils.storqual_core.kit.quantities import parse_size
 
 try:
     from storqual.virtual_bench import limits, power
     from storqual.virtual_bench.places import BenchPlaces, locked
     from storqual.virtual_bench.qmp import Monitor, converse
-    from storqual_core.errors import BadInputError, StorqualError
+    from storqual_core.kit.errors import BadInputError, StorqualError
 
     IMPORT_TRACEBACK = None
 except ImportError:

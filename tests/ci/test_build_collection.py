@@ -70,14 +70,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_has_the_version_of_the_project(installed: Path) -> None:
-    """One place to change it."""
     manifest = json.loads((installed / "ansible_collections/storqual/bench/MANIFEST.json").read_text())
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
     assert manifest["collection_info"]["version"] == version
 
 
 def test_every_module_is_documented_under_its_full_name(installed: Path) -> None:
-    """Shared parts of the documentation are found there too."""
     modules = sorted(path.stem for path in (REPOSITORY / "library/modules").glob("*.py"))
     asked = run(TOOLS / "ansible-doc", "--json", *(f"storqual.bench.{name}" for name in modules), cwd=installed)
     assert asked.returncode == 0, asked.stderr
@@ -87,7 +85,6 @@ def test_every_module_is_documented_under_its_full_name(installed: Path) -> None
 
 
 def test_a_module_and_a_role_work_by_their_full_names(installed: Path) -> None:
-    """The module ships its core with it; the role finds the collection's action plugins by their short names."""
     (installed / "play.yml").write_text(PLAY)
     played = run(TOOLS / "ansible-playbook", "-v", "play.yml", cwd=installed, STATE=str(installed / "state"))
     assert '"cmdline"' in played.stdout, played.stdout + played.stderr
@@ -95,7 +92,6 @@ def test_a_module_and_a_role_work_by_their_full_names(installed: Path) -> None:
 
 
 def test_every_playbook_is_found_by_its_full_name(installed: Path) -> None:
-    """Their roles and modules are the collection's own."""
     names = [f"storqual.bench.{path.stem}" for path in sorted((REPOSITORY / "playbooks").glob("*.yml"))]
     checked = run(TOOLS / "ansible-playbook", "--syntax-check", "-i", "localhost,", *names, cwd=installed)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -113,7 +109,6 @@ def test_what_is_in_the_folder_already_is_not_overwritten(
 
 
 def test_the_readme_s_example_is_a_playbook() -> None:
-    """What is copied from it parses, and names a module that there is."""
     readme = (REPOSITORY / "ci/collection/README.md").read_text()
     play = YAML(typ="safe").load(readme.split("```yaml\n")[1].split("```")[0])
     (task,) = play[0]["tasks"]

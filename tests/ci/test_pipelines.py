@@ -128,7 +128,6 @@ def test_a_pipeline_sets_up_and_qualifies_and_nothing_swallows_the_code(name: st
 def test_what_a_pipeline_runs_ends_with_the_worst_code(
     name: str, drops: tuple[str, ...], code: int, checkout: Path
 ) -> None:
-    """On a change without a drop it is zero and asks no bench; each changed drop is qualified once."""
     if drops:
         change(checkout, *drops)
     _, commands, variables = PIPELINES[name]()
@@ -142,7 +141,6 @@ def test_what_a_pipeline_runs_ends_with_the_worst_code(
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_the_commands_of_a_pipeline_are_clean_shell(name: str) -> None:
-    """They stand in YAML and Groovy, where the linter of the scripts does not look."""
     _, commands, _ = PIPELINES[name]()
     script = "".join(f"{command}\n" for command in commands)
     checked = subprocess.run(
@@ -161,7 +159,6 @@ def test_the_commands_of_a_pipeline_are_clean_shell(name: str) -> None:
 def test_a_pipeline_is_what_its_system_publishes_as_valid(
     schema: str, file: str, wrong: tuple[str, str], tmp_path: Path
 ) -> None:
-    """By the service's own schema, which refuses it with one word spelt wrong."""
     text = (CI / file).read_text(encoding="utf-8")
     assert text.count(wrong[0]) == 1
     (tmp_path / file).write_text(text.replace(*wrong), encoding="utf-8")
@@ -172,7 +169,6 @@ def test_a_pipeline_is_what_its_system_publishes_as_valid(
 
 @pytest.mark.plays
 def test_a_drop_of_files_is_qualified_by_the_command_itself(checkout: Path) -> None:
-    """No stand-in: what a pipeline runs makes a run with a verdict, and its annotations, and ends with its code."""
     local = checkout / "inventories" / "local"
     shutil.copytree(REPOSITORY / "inventories" / "local", local)
     (checkout / ".gitignore").write_text(".cache/\nruns/\n")
@@ -184,7 +180,7 @@ def test_a_drop_of_files_is_qualified_by_the_command_itself(checkout: Path) -> N
     git(checkout, "commit", "-q", "-m", "a drop")
     _, commands, variables = gitlab()
     wanted = {"STORQUAL": str(Path(sys.executable).parent / "storqual"), "STORQUAL_BASELINE": "baseline"}
-    wanted |= {"STORQUAL_SUITE": str(REPOSITORY / "tests/main_job/tiny.suite.yml"), "STORQUAL_PROFILE": "quick"}
+    wanted |= {"STORQUAL_SUITE": str(REPOSITORY / "tests/plays/tiny.suite.yml"), "STORQUAL_PROFILE": "quick"}
     code, _, output = run_step(checkout, commands[-1], **(variables | wanted))
     (run,) = (checkout / "runs").iterdir()
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
@@ -207,7 +203,6 @@ def test_the_drop_in_the_field_is_not_qualified_against_itself(checkout: Path) -
 
 
 def test_a_gate_without_a_baseline_or_with_an_unknown_base_is_wrong_use(checkout: Path) -> None:
-    """Never zero."""
     change(checkout, "good")
     assert run_step(checkout, "ci/qualify-drops origin/main", STORQUAL_BASELINE="")[0] == 3
     assert run_step(checkout, "ci/qualify-drops origin/nothing", STORQUAL_BASELINE="stable")[:2] == (3, [])

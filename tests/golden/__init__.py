@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.report import build_report
+from storqual.report.parts.summary import print_summary
 from storqual.report.render import style_sheet
-from storqual.report.summary import print_summary
 
 __all__ = ["FOLDER", "NAMES", "accept", "expected_files", "make", "rendered"]
 
@@ -48,7 +48,7 @@ NAMES = tuple(_SHAPES)
 
 def make(name: str) -> None:
     """Write the run directory `name` again, with the generator of tests as it is now."""
-    from tests.unit.storqual.report.runs import judged  # noqa: PLC0415 - only for making
+    from tests.support.judged_reports import judged  # noqa: PLC0415 - only for making
 
     with tempfile.TemporaryDirectory() as folder:
         made = judged(Path(folder), **{"adapters": ("sym",), "points": _POINTS, "noise": 0.002, **_SHAPES[name]})

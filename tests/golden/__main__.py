@@ -8,8 +8,6 @@ import sys
 from tests.golden import NAMES, accept, make
 from tests.golden.sheet import SHEET, accept_sheet
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str]) -> int:
     """Make the run directories again, or take what the report says now as what is expected."""

@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from storqual.model.lab import inventory_from_hostvars
-from storqual.sheet import LastResult, make_sheet, render_sheet
+from storqual.history.last_result import LastResult
+from storqual.inputs.lab import inventory_from_hostvars
+from storqual.report.sheet import make_sheet, render_sheet
 from tests.golden import FOLDER
-
-__all__ = ["FACTS", "LAST", "SHEET", "accept_sheet", "bench_of", "sheet_html"]
 
 SHEET = "bench01.sheet.html"
 

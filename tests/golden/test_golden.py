@@ -17,14 +17,12 @@ _ACCEPT = "look at it, then accept it with: python -m tests.golden accept"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_report_is_as_accepted(name: str, tmp_path: Path) -> None:
-    """On a difference the new text lies beside the accepted one, and the first lines that differ are shown."""
     said = rendered(name, tmp_path)
     problems = [line for file in expected_files(name) for line in differences(file, said[file])]
     assert not problems, "\n".join([*problems, _ACCEPT])
 
 
 def test_the_bench_sheet_is_as_accepted() -> None:
-    """The same for the sheet of a fixed bench."""
     problems = differences(SHEET, sheet_html())
     assert not problems, "\n".join([*problems, _ACCEPT])
 

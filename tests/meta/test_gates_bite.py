@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual_core.errors import BadInputError
-from tests.make_run import make_run
-from tests.synthetic_shape import POINTS, SUITE
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 POINT = POINTS[1]
 QUIET = {"noise": 0.003}
@@ -112,13 +112,11 @@ def test_an_unchanged_run_passes(tmp_path: Path) -> None:
     ids=lambda value: value if isinstance(value, str) and " " in value else None,
 )
 def test_it_does_not_pass(tmp_path: Path, what: str, shape: dict[str, Any], outcome: str, code: int) -> None:
-    """The run ends with the outcome and the code that this trouble must have."""
     verdict = verdict_of(tmp_path, **shape)
     assert (verdict["outcome"], verdict["exit_code"]) == (outcome, code), what
 
 
 def test_error_counters_speak_of_the_points_on_their_drive(tmp_path: Path) -> None:
-    """Those of the other adapter pass; a counter that stood still says nothing."""
     verdict = verdict_of(tmp_path, errors={"ioerr_cnt": 3, "iotmo_cnt": 0})
     assert {entry["adapter"] for entry in verdict["criteria"] if entry["outcome"] == "ERROR"} == {"sym"}
     assert {entry["outcome"] for entry in verdict["criteria"] if entry["adapter"] == "mpt"} == {"PASS"}
@@ -127,25 +125,21 @@ def test_error_counters_speak_of_the_points_on_their_drive(tmp_path: Path) -> No
 
 
 def test_defects_that_were_there_before_are_no_trouble(tmp_path: Path) -> None:
-    """Nor is a count that nobody saw before the campaign."""
     old = ({"grown_defects": 7}, {"grown_defects": 7, "read.total_uncorrected_errors": 1})
     assert verdict_of(tmp_path, smart=old)["outcome"] == "PASS"
 
 
 def test_the_failing_points_are_the_ones_that_lost(tmp_path: Path) -> None:
-    """No pooling hides a point or blames another."""
     verdict = verdict_of(tmp_path, effect={f"sym/{POINT}": -0.2})
     failed = {(entry["adapter"], entry["point"]) for entry in verdict["criteria"] if entry["outcome"] == "FAIL"}
     assert failed == {("sym", POINT)}
 
 
 def test_one_session_per_arm_never_decides(tmp_path: Path) -> None:
-    """A boot's own level cannot be told from the drop's with one boot of each."""
     assert verdict_of(tmp_path, sessions=2)["outcome"] == "INCONCLUSIVE"
 
 
 def test_a_setting_in_effect_is_no_trouble(tmp_path: Path) -> None:
-    """Proven, or not measured: only what speaks against it counts."""
     settings = {arm: [WCE, WCE | {"name": "drive.RCD", "proven": None}] for arm in ("baseline", "candidate")}
     assert verdict_of(tmp_path, settings=settings)["outcome"] == "PASS"
 
@@ -163,7 +157,6 @@ def test_a_setting_in_effect_is_no_trouble(tmp_path: Path) -> None:
 def test_a_threshold_that_was_changed_after_the_plan_decides_nothing(
     name: str, old: str, new: str, tmp_path: Path
 ) -> None:
-    """Suite, gate and drops are frozen by digest; the verdict says which one was changed."""
     run = make_run(tmp_path, effect=-0.2, gate="name: strict\nmarginal_passes: false\n", **QUIET)
     file = run / "inputs" / name
     assert old in file.read_text(encoding="utf-8")
@@ -182,7 +175,6 @@ def test_a_threshold_that_was_changed_after_the_plan_decides_nothing(
     ],
 )
 def test_a_criterion_that_no_sample_can_answer_is_bad_input(criterion: str, said: str, tmp_path: Path) -> None:
-    """A misspelt metric, a limit in a unit that does not fit: nothing is judged by such a suite."""
     run = make_run(tmp_path, **QUIET)
     wrong = tmp_path / "wrong.suite.yml"
     wrong.write_text(SUITE.replace("{metric: iops, against: baseline, required: true}", criterion), encoding="utf-8")
@@ -195,7 +187,6 @@ def test_a_criterion_that_no_sample_can_answer_is_bad_input(criterion: str, said
 
 @pytest.mark.parametrize("primitive", ["read_ios", "runtime_ns"])
 def test_a_missing_primitive_is_an_error(tmp_path: Path, primitive: str) -> None:
-    """What was not recorded cannot pass."""
     run = make_run(tmp_path, **QUIET)
     lines = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
     for sample in lines:
@@ -207,7 +198,6 @@ def test_a_missing_primitive_is_an_error(tmp_path: Path, primitive: str) -> None
 
 
 def test_a_stale_baseline_is_an_error(tmp_path: Path) -> None:
-    """The gate's policy says how old a baseline may be."""
     run = make_run(tmp_path, **QUIET)
     gate = tmp_path / "gate.yml"
     gate.write_text("name: fresh\nbaseline_max_age: 30d\n", encoding="utf-8")
@@ -218,7 +208,6 @@ def test_a_stale_baseline_is_an_error(tmp_path: Path) -> None:
 
 
 def test_other_limits_never_overwrite_a_verdict(tmp_path: Path) -> None:
-    """A stricter suite is judged beside the first verdict, not over it."""
     run = make_run(tmp_path, effect=-0.03, **QUIET)
     first = judge_run(run)
     before = (run / "verdict.json").read_bytes()
@@ -257,7 +246,6 @@ waivers:
 def test_a_waiver_counts_for_its_loss_and_until_its_day(
     tmp_path: Path, loss: int, when: datetime, code: int, word: str
 ) -> None:
-    """A waived failure stays a FAIL, the run passes with a warning; an expired waiver fails the gate by itself."""
     run = make_run(tmp_path, effect={f"sym/{POINT}": -0.2}, **QUIET)
     waivers = tmp_path / "waivers.yml"
     waivers.write_text(WAIVER.format(point=POINT, loss=loss), encoding="utf-8")
@@ -281,7 +269,6 @@ def test_a_waiver_counts_for_its_loss_and_until_its_day(
 def test_a_waiver_that_says_more_or_something_else_is_reported(
     scope: dict[str, str], word: str, tmp_path: Path
 ) -> None:
-    """It matches nothing here, or it accepts what nobody has seen fail."""
     run = make_run(tmp_path, effect={f"sym/{POINT}": -0.2}, drops={"candidate": "28.10"}, **QUIET)
     waivers = tmp_path / "waivers.yml"
     point = "*" if scope == {"adapter": "*"} else POINT

@@ -19,8 +19,6 @@ from pathlib import Path
 from select import select
 from typing import Any
 
-__all__ = ["Browser", "browser", "find_chromium"]
-
 _LIMIT_S = 60.0
 
 

@@ -10,17 +10,14 @@ from pathlib import Path
 import pytest
 
 from storqual.report import build_report
+from storqual.report.sheet import make_sheet, render_sheet
 from storqual.report.trend import build_trend
-from storqual.sheet import make_sheet, render_sheet
 from tests.golden.sheet import FACTS, LAST, bench_of
-from tests.make_run import SUITE
 from tests.pages.browser import Browser, browser, find_chromium
-from tests.unit.storqual.report.conftest import runs
-from tests.unit.storqual.report.runs import QUICK, judged
-from tests.unit.storqual.report.test_studies import STUDIES, run_of
-from tests.unit.storqual.report.trend.labs import make_year
-
-__all__ = ["runs"]
+from tests.support.judged_reports import QUICK, judged
+from tests.support.make_run import SUITE
+from tests.support.trend_labs import make_year
+from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
 
 AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
 

@@ -44,7 +44,6 @@ def test_axe_finds_nothing(
 
 
 def test_axe_bites(chromium: Browser, axe: str, tmp_path: Path) -> None:
-    """A page that is wrong is told to be: a picture without words, grey on white."""
     page = tmp_path / "wrong.html"
     page.write_text(
         '<!doctype html><html><body><img src="x.png"><p style="color: #ccc">Hardly seen</p></body></html>'
@@ -87,7 +86,6 @@ def test_the_sheet_of_a_full_shelf_is_one_page(files: dict[str, Path], chromium:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_phone_scrolls_down_only(name: str, files: dict[str, Path], chromium: Browser) -> None:
-    """Wide tables scroll in their own frame; the page does not."""
     width, height = SIZES["phone"]
     chromium.show(files[name], width=width, height=height)
     assert chromium.evaluate("document.documentElement.scrollWidth") <= width
@@ -95,7 +93,6 @@ def test_a_phone_scrolls_down_only(name: str, files: dict[str, Path], chromium: 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_with_scripts_disabled_nothing_changes(name: str, files: dict[str, Path], chromium: Browser) -> None:
-    """The same text, the same elements, the same picture."""
     width, height = SIZES["desktop"]
     seen = []
     for disabled in (False, True):
@@ -109,7 +106,6 @@ def test_with_scripts_disabled_nothing_changes(name: str, files: dict[str, Path]
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_control_is_reached_by_keyboard(name: str, files: dict[str, Path], chromium: Browser) -> None:
-    """Links, summaries and scrolling frames take the focus, and nothing takes it out of its order."""
     chromium.show(files[name], width=1280, height=900)
     lost = chromium.evaluate(
         "Array.from(document.querySelectorAll('a[href], summary, [tabindex]')).filter(one => one.tabIndex > 0"

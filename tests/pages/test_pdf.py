@@ -13,12 +13,12 @@ from click.testing import CliRunner
 
 from storqual.cli import storqual
 from storqual.report import build_report
-from storqual.report.pdf import write_pdf
+from storqual.report.render import write_pdf
+from storqual.run import sha256_of
 from storqual.signoff.manifest import dump_manifest, list_files
-from storqual.store import sha256_of
-from storqual_core.errors import StorqualError
-from tests.unit.storqual.report.hostile import PAYLOADS, infect
-from tests.unit.storqual.report.runs import QUICK, judged
+from storqual_core.kit.errors import StorqualError
+from tests.support.hostile_payloads import PAYLOADS, infect
+from tests.support.judged_reports import QUICK, judged
 
 pytestmark = pytest.mark.pages
 
@@ -30,7 +30,6 @@ def weasyprint() -> None:
 
 
 def test_a_report_becomes_a_tagged_pdf_that_names_its_evidence(runs: dict[str, Path], tmp_path: Path) -> None:
-    """By the digest that signatures name; the PDF lies outside the run, which stays as it was."""
     run = runs["pass"]
     build_report(run)
     before = list_files(run)
@@ -55,7 +54,6 @@ def test_a_pdf_does_not_lie_in_the_run_it_vouches_for(runs: dict[str, Path]) -> 
 
 
 def test_only_a_digest_is_printed(files: dict[str, Path], tmp_path: Path) -> None:
-    """What stands on each sheet reaches a style sheet: nothing but hexadecimal does."""
     with pytest.raises(StorqualError, match="no SHA-256"):
         write_pdf(files["pass"], 'x"} body { display: none', tmp_path / "report.pdf")
 
@@ -71,7 +69,6 @@ def _inflated(data: bytes) -> list[bytes]:
 
 
 def test_a_pdf_of_hostile_strings_does_nothing(tmp_path: Path) -> None:
-    """No action, no script, no file inside, and no address that leads out; the drop's name is its title's text."""
     run = judged(tmp_path / "runs", points=QUICK[:1], noise=0.002, effect={"sym": -0.1})
     infect(run, [payload for payload in PAYLOADS if payload.startswith(("<a", "<s", "<o", "javascript:", "data:"))])
     page = build_report(run)

@@ -29,7 +29,6 @@ def size_of(picture: Path) -> tuple[int, int]:
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine; `make test-pages` installs it")
 def test_three_pictures_of_a_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    """By day, by night, on a phone; the command names each file, and no two are alike."""
     build_report(runs["pass"])
     made = subprocess.run(
         [COMMAND, runs["pass"], tmp_path / "pictures"], capture_output=True, text=True, check=True, timeout=300

@@ -14,10 +14,9 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.follow import UnreachableError
-from storqual.reboot import QUESTION, Boot, parse_boot, wait_for_boot
-from storqual.ssh_door import Door, is_open, parse_door
-from storqual_core.errors import StorqualError
+from storqual.bench.follow import UnreachableError
+from storqual.bench.reboot import QUESTION, Boot, Door, is_open, parse_boot, parse_door, wait_for_boot
+from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

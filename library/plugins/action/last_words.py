@@ -9,7 +9,7 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from storqual.virtual_bench.console import mark, panic_text, since
+from storqual.virtual_bench.boot import mark, panic_text, written_since
 
 _PSTORE = "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null"
 
@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         start = self._task.args.get("since")
         if console:
             log = Path(console)
-            return {**result, "offset": mark(log), "panic": panic_text(since(log, int(start or 0)))}
+            return {**result, "offset": mark(log), "panic": panic_text(written_since(log, int(start or 0)))}
         if start is None:
             return {**result, "offset": 0, "panic": ""}
         try:

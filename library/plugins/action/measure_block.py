@@ -13,14 +13,12 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.bench_program import build_program
+from storqual.bench.follow import BlockPaths, Collector, LiveLine, Progress, UnreachableError, describe, follow
+from storqual.bench.program import build_program
 from storqual.campaign import RunBlock
-from storqual.collector import Collector
-from storqual.commands.next import next_command
-from storqual.follow import BlockPaths, Progress, UnreachableError, follow
-from storqual.live_line import LiveLine, describe
-from storqual.store import read_block
-from storqual_core.errors import StorqualError
+from storqual.campaign.next import next_command
+from storqual.run import read_block
+from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,7 +147,7 @@ class ActionModule(ActionBase):
         """On a virtual bench, grant the drives what the block's arm says, where arms alternate block by block."""
         if not virtual_state:
             return
-        from storqual.arm_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
+        from storqual.virtual_bench.campaign_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
 
         limit_drives(run, bench, block, virtual_state)
 
@@ -158,6 +156,6 @@ class ActionModule(ActionBase):
         """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
         if not disturb:
             return lambda: None
-        from storqual.disturbance import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
+        from storqual.virtual_bench.campaign_limits import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
 
         return unplug_later(run, bench, disturb, virtual_state, time.monotonic)

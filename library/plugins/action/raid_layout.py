@@ -10,8 +10,8 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.live_line import LiveLine
-from storqual.text_safety import terminal_text
+from storqual.base.text import terminal_text
+from storqual.bench.follow import LiveLine
 
 display = Display()
 

@@ -62,8 +62,8 @@ class CallbackModule(CallbackBase):
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
         self._judging = path.name == "qualify.yml"
         # not at the top: without the package this callback would not load, and the exit code would be Ansible's
-        from storqual.playbook_variables import unknown_variables  # noqa: PLC0415
-        from storqual.resources import project_root  # noqa: PLC0415
+        from storqual.base.resources import project_root  # noqa: PLC0415
+        from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
 
         roles = path.parent.parent / "roles"
         if path.parent == project_root() / "playbooks":
@@ -119,7 +119,7 @@ class CallbackModule(CallbackBase):
         """The drift report, when this was a look at benches and at least one of them was seen."""
         if not context.CLIARGS.get("check") or not self._drift:
             return
-        from storqual.drift import drift_table  # noqa: PLC0415 - as above
+        from storqual.bench.drift import drift_table  # noqa: PLC0415 - as above
 
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:

@@ -9,7 +9,7 @@ from pathlib import Path
 from storqual.audit.auditing import audit_report
 from storqual.audit.claim import Claim, Status, audit_document
 from storqual.audit.reading import read_report
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 __all__ = ["Claim", "Status", "audit", "audit_document", "audit_report", "exit_code", "read_report"]
 

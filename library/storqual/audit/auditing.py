@@ -9,17 +9,14 @@ from dataclasses import dataclass
 
 from storqual.audit.claim import Claim, Status
 from storqual.audit.comparison import Comparison, comparisons
-from storqual.audit.conventions import Sense, infer_conventions
+from storqual.audit.conventions import Sense, hedged_manners, infer_conventions, infer_manner
 from storqual.audit.explaining import explain
-from storqual.audit.expression import Reference
-from storqual.audit.figures import Figures
-from storqual.audit.manner import hedged_manners, infer_manner
 from storqual.audit.misprint import mixed_up_with, most_likely_misprint
-from storqual.audit.published import Assertion, Published
 from storqual.audit.statements import Answer, judge_name, judge_statement
-from storqual.audit.wording import as_number
-
-__all__ = ["audit_report"]
+from storqual.inputs.expression import Reference
+from storqual.inputs.figures import Figures
+from storqual.inputs.printed import as_number
+from storqual.inputs.published import Assertion, Published
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Claim", "Status", "audit_document"]
-
 
 class Status(enum.StrEnum):
     """How an assertion stands to the figures of its own report."""

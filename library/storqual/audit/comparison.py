@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from storqual.audit.expression import Convention, Expression, Reference
-from storqual.audit.figures import Figures, PrintedScope
-from storqual.audit.printed import Printed, Rounding, prints_as
-from storqual.audit.published import Assertion
-from storqual.interval import Interval
-
-__all__ = ["Comparison", "comparisons"]
+from storqual.base.formulas import Interval
+from storqual.inputs.expression import Convention, Expression, Reference
+from storqual.inputs.figures import Figures, PrintedScope
+from storqual.inputs.printed import Printed, Rounding, prints_as
+from storqual.inputs.published import Assertion
 
 _BOUNDS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     "more_than": lambda computed, stated: computed > stated,

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from storqual.audit.comparison import Comparison
-from storqual.audit.expression import Convention
-from storqual.audit.printed import Rounding
-
-__all__ = ["Sense", "infer_conventions"]
+from storqual.inputs.expression import Convention
+from storqual.inputs.printed import Rounding
 
 _SENSES: Mapping[str, tuple[tuple[str, Fraction], ...]] = {
     "MB": (("MB = 10^6 bytes", Fraction(10**6)), ("MB = 2^20 bytes", Fraction(2**20))),
@@ -82,3 +80,24 @@ def _senses(name: str, cpus: int) -> tuple[tuple[str, Fraction], ...]:
 
 def _words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+_EVIDENCE = 2
+"""How many figures must speak for a manner other than rounding to nearest: one could be a misprint."""
+
+
+def infer_manner(members: Sequence[Comparison]) -> Rounding:
+    """The manner in which most members, computed from the figures exactly as printed, give what is printed."""
+    values = [member for member in members if not member.bound]
+    if len(values) < _EVIDENCE:
+        return Rounding.NEAREST
+    hits = {manner: [member for member in values if member.agrees_exactly(manner)] for manner in Rounding}
+    nearest = hits[Rounding.NEAREST]
+    best = max((Rounding.DOWN, Rounding.UP), key=lambda manner: len(hits[manner]))
+    evidence = [member for member in hits[best] if member not in nearest]
+    return best if len(hits[best]) > len(nearest) and len(evidence) >= _EVIDENCE else Rounding.NEAREST
+
+
+def hedged_manners(member: Comparison) -> tuple[Rounding, ...]:
+    """What "about" lets an author do: round either way, by less than a unit of the last digit."""
+    return (Rounding.DOWN, Rounding.UP) if member.assertion.relation == "about" else ()

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from storqual.audit.claim import Status
 from storqual.audit.comparison import Comparison
 from storqual.audit.conventions import Sense
-from storqual.audit.expression import Reference
 from storqual.audit.misprint import Misprint
-from storqual.audit.printed import Rounding, decimal_text, prints_as
 from storqual.audit.statements import Answer
-from storqual.audit.wording import as_number, finer, on_page, range_text, shown_by
-from storqual.interval import Interval
-
-__all__ = ["explain"]
+from storqual.base.formulas import Interval
+from storqual.inputs.expression import Reference
+from storqual.inputs.figures import on_page, shown_by
+from storqual.inputs.printed import Rounding, as_number, decimal_text, finer, prints_as, range_text
 
 _MOST_MIXED_UP = 2
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from storqual.audit.comparison import Comparison
-from storqual.audit.expression import Reference
-from storqual.audit.printed import Printed
-
-__all__ = ["Misprint", "mixed_up_with", "most_likely_misprint"]
+from storqual.inputs.expression import Reference
+from storqual.inputs.printed import Printed
 
 _MOST_EDITS = 2
 _LONGEST_FOR_TWO = 4

@@ -6,13 +6,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from storqual.audit.loading import load_published
-from storqual.audit.published import Published
 from storqual.audit.run_directory import read_run_directory
-from storqual.resources import suites_folder
-from storqual_core.errors import BadInputError
-
-__all__ = ["read_report"]
+from storqual.base.resources import suites_folder
+from storqual.inputs.figures import load_published
+from storqual.inputs.published import Published
+from storqual_core.kit.errors import BadInputError
 
 _OF_A_RUN = ("verdict.json", "run.json", "report.html")
 

@@ -12,15 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.audit.expression import parse_expression
-from storqual.audit.notebook import Notebook
-from storqual.audit.printed import Printed
-from storqual.audit.published import Published, Source
-from storqual.audit.run_page import page_claims
-from storqual.audit.run_samples import sample_claims
-from storqual_core.errors import BadInputError
-
-__all__ = ["read_run_directory"]
+from storqual.audit.run_figures import Notebook, page_claims, sample_claims
+from storqual.inputs.expression import parse_expression
+from storqual.inputs.printed import Printed
+from storqual.inputs.published import Published, Source
+from storqual_core.kit.errors import BadInputError
 
 _VERDICT_SCHEMA = "storqual.verdict/1"
 _EXIT_CODES = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}

@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from storqual.audit.claim import Status
-from storqual.audit.expression import Reference
-from storqual.audit.figures import Figures, PrintedScope
-from storqual.audit.printed import Printed, Rounding
-from storqual.audit.published import Assertion, Course, Linear
-from storqual.audit.wording import as_number, finer
-from storqual.formulas import efficiency
-from storqual.interval import Interval
-
-__all__ = ["FLAT_TOLERANCE", "LINEAR_TOLERANCE", "Answer", "judge_statement"]
+from storqual.base.formulas import Interval, efficiency
+from storqual.inputs.expression import Reference
+from storqual.inputs.figures import Figures, PrintedScope
+from storqual.inputs.printed import Printed, Rounding, as_number, finer
+from storqual.inputs.published import Assertion, Course, Linear
 
 LINEAR_TOLERANCE = Fraction(5, 100)
 """Linear is: at least 95 % of what one unit alone gives, times their number. The reports' undisputed scalings keep

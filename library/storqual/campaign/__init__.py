@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from storqual.campaign.next_step import next_step, session_boot
-from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.campaign.worth import Further, Worth
+from storqual.campaign.steps import Further, Provision, RunBlock, Step, Stop
 
-__all__ = ["Further", "Provision", "RunBlock", "Step", "Stop", "Worth", "next_step", "session_boot"]
+__all__ = ["Further", "Provision", "RunBlock", "Step", "Stop", "next_step", "session_boot"]

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from storqual.campaign.history import History, read_history
-from storqual.campaign.rest import rest_of
+from storqual.campaign.further import rest_of
+from storqual.campaign.progress import History, read_history
 from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.store import Run, read_block
-from storqual.store.layout import BLOCKS
-from storqual.store.records import PlannedSession
-from storqual_core.errors import BadInputError
-
-__all__ = ["MOST_ATTEMPTS", "next_step", "session_boot"]
+from storqual.run import Run, read_block
+from storqual.run.layout import BLOCKS
+from storqual.run.records import PlannedSession
+from storqual_core.kit.errors import BadInputError
 
 MOST_ATTEMPTS = 3
 """How often the rest of a session is tried again when the bench is reset under it."""

@@ -1,16 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session's specification as the provisioning roles take it."""
+"""A firmware image as its roles take it: which files go to the bench, and what the module is told about them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from storqual.campaign.firmware_inputs import firmware_inputs
+from storqual.inputs import find_drop, load_drop, load_inventory
+from storqual.inputs.shape import raise_all
+from storqual.plan.checks import image_problems
+from storqual.plan.resolve import resolve
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["role_inputs"]
+
+def firmware_inputs(image: Mapping[str, Any]) -> dict[str, Any]:
+    """`adapters` and `drives` it is for, `copies` (from, to), `firmware` with paths below the bench's state folder.
+
+    The folder of each file is its image's digest: two images of one name do not meet, and what is there stays right.
+    """
+    copies: list[dict[str, str]] = []
+    own = _on_bench(image, copies)
+    return {
+        "adapters": list(image.get("adapters") or ()),
+        "drives": list(image.get("drives") or ()),
+        "copies": copies,
+        "file": image["file"],
+        "firmware": {
+            **own,
+            "tool": image["tool"],
+            "component": image.get("component") or "firmware",
+            "activation": image["activation"],
+            "from": list(image.get("from") or ()),
+            "boards": list(image.get("boards") or ()),
+            "rollback": [
+                {**_on_bench(each, copies), "component": image.get("component") or "firmware"}
+                for each in image.get("rollback") or ()
+            ],
+        },
+    }
+
+
+def _on_bench(image: Mapping[str, Any], copies: list[dict[str, str]]) -> dict[str, str]:
+    """One image and its signature below the state folder; what must be copied there is added to `copies`."""
+    signature = image.get("signature") or {}
+    named = {"path": image["file"], "signature": signature.get("file", ""), "key": signature.get("key", "")}
+    found = {"sha256": image["sha256"], "version": image.get("version") or ""}
+    for name, source in named.items():
+        found[name] = f"firmware/{image['sha256']}/{PurePath(source).name}" if source else ""
+        if source:
+            copies.append({"from": source, "to": found[name]})
+    return found
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,3 +103,27 @@ def _start_drivers(spec: Mapping[str, Any]) -> list[str]:
     """The adapters whose drivers start again in any case: neighbours of one arm are two sessions."""
     again = spec.get("change") == "reload" and spec.get("boot") == "never" and spec.get("kind") != "local"
     return list(spec.get("adapters") or ()) if again else []
+
+
+def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Sequence[str] = ()) -> dict[str, Any]:
+    """The bench as its inventory describes it, and the drop as its roles take it.
+
+    Raises BadInputError for files that cannot be used, a bench or an adapter that the inventory does not have.
+    """
+    benches = load_inventory(sources).benches
+    if bench not in benches:
+        raise BadInputError([f"{sources[0]}: found no bench {bench!r}, expected one of {', '.join(benches)}"])
+    here = benches[bench]
+    unknown = [alias for alias in adapters if alias not in here.adapters]
+    if unknown:
+        known = ", ".join(here.adapters)
+        raise BadInputError([f"{bench}: found no adapter {alias!r}, expected one of {known}" for alias in unknown])
+    under_test = list(adapters) or [alias for alias, adapter in here.adapters.items() if adapter.claimed]
+    path = find_drop(drop, sources)
+    manifest = load_drop(path)
+    raise_all(image_problems(manifest, path))
+    spec = resolve(manifest, here, under_test).to_json()
+    spec["expected_drivers"] = {
+        alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
+    }
+    return {"bench": here.model_dump(mode="json", exclude_none=True), "roles": role_inputs(spec)}

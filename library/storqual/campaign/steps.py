@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.store.records import PlannedSession
-
-__all__ = ["Provision", "RunBlock", "Step", "Stop"]
+from storqual.run.records import PlannedSession
 
 
 @dataclass(frozen=True)
@@ -77,3 +75,12 @@ class Stop:
 
 
 Step = Provision | RunBlock | Stop
+
+
+@dataclass(frozen=True)
+class Further:
+    """Blocks beyond the plan: those of new `sessions`, and others that go on in a session that was planned before."""
+
+    reason: str
+    blocks: tuple[Mapping[str, Any], ...]
+    sessions: tuple[PlannedSession, ...] = ()

@@ -7,26 +7,77 @@ session serves all of them, or first when the time left is not enough for everyt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, cycle, groupby, islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from storqual.campaign.allocate import Want, allocate, funded
-from storqual.campaign.effort import Effort, bench_seconds, effort_of
-from storqual.campaign.further_blocks import Pattern, PointKey, Turn, further_block, planned_pattern
-from storqual.campaign.history import read_history
-from storqual.campaign.steps import Stop
-from storqual.campaign.worth import Further
+from storqual.campaign.further import Pattern, PointKey, Turn, further_block, planned_pattern
+from storqual.campaign.progress import read_history
+from storqual.campaign.steps import Further, Stop
 from storqual.judge.confirmation import PURPOSE
 from storqual.judge.interim import Need, needs
-from storqual.judge.words import plural
-from storqual.store.records import PlannedSession, planned_session
-from storqual.store.run import Run
-from storqual_core.errors import StorqualError
-from storqual_core.quantities import format_duration
+from storqual.judge.numbers import plural
+from storqual.run.effort import Effort, bench_seconds, effort_of
+from storqual.run.records import PlannedSession, planned_session
+from storqual.run.run import Run
+from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.quantities import format_duration
 
-__all__ = ["until_decided"]
+Key = TypeVar("Key", bound=Hashable)
+
+SHORTEST_BLOCK_S = 30.0
+"""Asking what to do next costs a bench some seconds: a block shorter than this is not worth asking for."""
+
+
+@dataclass(frozen=True)
+class Want(Generic[Key]):
+    """A point that is not decided: about `units` more pairs will decide it, and it may have `left` more."""
+
+    key: Key
+    units: int
+    left: int
+
+
+def funded(wants: Sequence[Want[Key]], unit_s: float, left_s: float) -> list[Want[Key]]:
+    """The wants that the time left is spent on, nearest decision first; `unit_s` is one pair at one point.
+
+    With time for all of them that is all. With less, most points are decided by finishing those that need least; the
+    nearest is always among them, because what it will take is an estimate.
+    """
+    ordered = sorted((want for want in wants if want.left > 0), key=lambda want: want.units)
+    chosen: list[Want[Key]] = []
+    spent = 0.0
+    for want in ordered:
+        spent += min(want.units, want.left) * unit_s
+        if chosen and spent > left_s:
+            break
+        chosen.append(want)
+    return chosen
+
+
+def allocate(wants: Sequence[Want[Key]], *, unit_s: float, longest_s: float, left_s: float) -> dict[Key, int]:
+    """Pairs for each point in the next block; empty when the time left (`left_s`) is not enough for one.
+
+    A pair beyond a point's decision is wasted, so nobody gets more than half of what it will probably take, and a
+    block is no longer than worth asking for; but each funded point gets a pair where the longest block has room.
+    """
+    chosen = funded(wants, unit_s, left_s)
+    room = int(min(longest_s, left_s) / unit_s)
+    if left_s >= unit_s > longest_s:
+        room = 1
+    enough = math.ceil(SHORTEST_BLOCK_S / unit_s)
+    given: dict[Key, int] = {}
+    while room > 0:
+        hungry = [want for want in chosen if given.get(want.key, 0) < min(want.left, math.ceil(want.units / 2))]
+        if not hungry or (given and sum(given.values()) >= enough):
+            break
+        for want in hungry[:room]:
+            given[want.key] = given.get(want.key, 0) + 1
+        room -= len(hungry[:room])
+    return given
+
 
 _ARMS = ("baseline", "candidate")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual import __version__
-from storqual.text_safety import terminal_text
-from storqual_core.errors import StorqualError
+from storqual.base.text import terminal_text
+from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

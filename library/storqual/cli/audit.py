@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 
 from storqual.audit import audit_document, exit_code
+from storqual.audit.output import audit_files, print_claims
 from storqual.cli.options import as_json, print_json
-from storqual.commands.audit import audit_files, print_claims
-
-__all__ = ["audit_command"]
 
 
 @click.command("audit")

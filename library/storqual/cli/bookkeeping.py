@@ -10,18 +10,15 @@ from pathlib import Path
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.campaign import Provision, RunBlock
+from storqual.campaign.next import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_rows
-from storqual.commands.collect import collect_spool
-from storqual.commands.next import next_command as next_step
-from storqual.commands.record import parse_fields, record
-from storqual.store import iter_events, planned_session, read_run, read_run_json
-from storqual.text_safety import terminal_text
-from storqual_core.errors import BadInputError
-
-__all__ = ["collect_command", "events_command", "next_command", "record_command"]
+from storqual.run import iter_events, planned_session, read_run, read_run_json
+from storqual.run.record import collect_spool, parse_fields, record
+from storqual_core.kit.errors import BadInputError
 
 
 @click.command("next")

@@ -15,8 +15,6 @@ from storqual.cli.tables import on_terminal, print_rows
 if TYPE_CHECKING:
     from storqual.study.adapters import Contest
 
-__all__ = ["compare_command"]
-
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
@@ -39,9 +37,9 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
       storqual compare runs/20261121T101500Z-qla1040-adapters-4f2a
       storqual compare --json runs/20261120T*-adapter-* runs/20261121T*-adapter-*
     """
-    from storqual.commands.compare import compare_runs
+    from storqual.base.text import terminal_text
     from storqual.metrics import METRICS
-    from storqual.text_safety import terminal_text
+    from storqual.study.comparison import compare_runs
 
     found = compare_runs(runs, arms=("baseline", "candidate") if arm == "both" else (arm,))
     if as_json:
@@ -62,7 +60,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
 
 def _show_levels(contest: Contest, title: str) -> None:
     """A table: the mean of each subject at each level, and who is shown to lead there."""
-    from storqual.factor_words import level_text
+    from storqual.base.factor_names import level_text
     from storqual.report.figures import plain
 
     values = {line.subject: line.values(contest.metric) for line in contest.lines}

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.report.material import Material
 
-__all__ = ["export_command"]
 
 _PARQUET = "parquet"
 _TEXTS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab")
@@ -44,7 +43,7 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
     """
     from storqual.report.export import write_parquet
     from storqual.report.material import read_material
-    from storqual.store import write_bytes
+    from storqual.run import write_bytes
 
     if output is None and (form == _PARQUET or as_json):
         raise BadInputError([f"--output: found none, expected a file for {'--json' if as_json else form}"])

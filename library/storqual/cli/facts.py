@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual.cli.tables import on_terminal, print_rows
-from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
-    from storqual.ask_benches import Answers
+    from storqual.bench.ask import Answers
 
-__all__ = ["facts_command"]
 
 EXIT_SILENT = 2
 """Could not be told: a bench did not answer."""
@@ -68,8 +67,8 @@ def facts_command(
 
 def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | None, *, deep: bool) -> Answers:
     """The fact sets by bench. Raises StorqualError when no bench answered."""
-    from storqual.ask_benches import ask_every_bench
-    from storqual.model.lab import GROUP
+    from storqual.bench.ask import ask_every_bench
+    from storqual.inputs.lab import GROUP
 
     with tempfile.TemporaryDirectory(prefix="storqual-hosts-") as folder:
         new = Path(folder) / "hosts.yml"
@@ -81,8 +80,8 @@ def _read(inventories: tuple[str, ...], hosts: tuple[str, ...], limit: str | Non
 
 def _draft(found: dict[str, Any]) -> None:
     """Print the draft once the loader of inventories has taken it. Raises BadInputError with what it refuses."""
-    from storqual.facts import draft_inventory
-    from storqual.model import load_inventory
+    from storqual.bench.draft import draft_inventory
+    from storqual.inputs import load_inventory
 
     text = draft_inventory(found)
     with tempfile.TemporaryDirectory(prefix="storqual-draft-") as folder:

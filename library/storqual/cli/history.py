@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual.cli.tables import print_pairs, print_rows
-from storqual.text_safety import terminal_text
-
-__all__ = ["history_command"]
 
 
 @click.command("history")
@@ -35,9 +33,8 @@ def history_command(runs: Path, bench: str | None, extract: Path | None, as_json
       storqual history runs --bench vbench --json
       storqual history runs --extract noise.json
     """
-    from storqual.commands.history import history_of
-    from storqual.history.extract import extract_of
-    from storqual.store import write_bytes
+    from storqual.history.index import extract_of, history_of
+    from storqual.run import write_bytes
 
     answer = history_of(runs.resolve())
     if extract is not None:

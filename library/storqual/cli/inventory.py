@@ -10,8 +10,6 @@ import click
 from storqual.cli.options import as_json, print_json
 from storqual.cli.tables import print_rows
 
-__all__ = ["inventory_command"]
-
 
 @click.command("inventory")
 @click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
@@ -25,7 +23,7 @@ def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool
       storqual inventory -i inventories/virtual
       storqual inventory -i inventories/example_lab --json
     """
-    from storqual.model import load_inventory
+    from storqual.inputs import load_inventory
 
     benches = load_inventory([Path(source) for source in sources], limit=limit).benches
     if as_json:

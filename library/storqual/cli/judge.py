@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_rows
-from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
-    from storqual.commands.rejudge import Rejudged
-
-__all__ = ["judge_command", "publish_command"]
+    from storqual.judge.rejudge import Rejudged
 
 
 @click.command("judge")
@@ -48,9 +46,9 @@ def judge_command(
       storqual judge runs/20261121T101500Z-adapter-4f2a --suite stricter.suite.yml --json
       storqual judge runs --suite stricter.suite.yml
     """
-    from storqual.commands.rejudge import Rules, is_folder_of_runs, rejudge, runs_below
+    from storqual.judge.rejudge import Rules, is_folder_of_runs, rejudge, runs_below
     from storqual.judge.verdict import judge_run
-    from storqual.report.summary import print_summary
+    from storqual.report.parts.summary import print_summary
 
     if len(runs) > 1 or is_folder_of_runs(runs[0]):
         done = rejudge(runs_below(runs), Rules(suite, gate, waivers, as_of))
@@ -96,9 +94,9 @@ def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
     Example:
       storqual publish runs/20261121T101500Z-adapter-4f2a
     """
-    from storqual.publish import publish
-    from storqual.report.summary import print_summary
-    from storqual.store import read_run_json
+    from storqual.cli.publishing import publish
+    from storqual.report.parts.summary import print_summary
+    from storqual.run import read_run_json
 
     done = publish(run.resolve(), waivers=waivers)
     if as_json:

@@ -7,8 +7,6 @@ import click
 
 from storqual.cli.options import as_json, print_json
 
-__all__ = ["packages_command"]
-
 
 @click.command("packages")
 @click.argument("package")

@@ -9,13 +9,10 @@ from typing import Any
 
 import click
 
-from storqual.cli.completion import complete_drop, complete_suite
-from storqual.cli.options import as_json, print_json
+from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
 from storqual.cli.tables import print_pairs
-from storqual_core.errors import BadInputError
-from storqual_core.quantities import parse_duration
-
-__all__ = ["plan_command"]
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import parse_duration
 
 
 @click.command("plan")
@@ -79,7 +76,8 @@ def plan_command(
       storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
     """
-    from storqual.commands.plan import PlanRequest, check_resume, plan_run
+    from storqual.plan.inputs import PlanRequest
+    from storqual.plan.make import check_resume, plan_run
 
     if resume is not None:
         done = check_resume(resume)

@@ -10,12 +10,9 @@ from typing import Any
 
 import click
 
-from storqual.ansible_run import run_playbook
-from storqual.cli.completion import complete_drop, complete_suite
-from storqual.cli.options import as_json, print_json
-from storqual_core.errors import BadInputError
-
-__all__ = ["qualify_command"]
+from storqual.bench.ansible_run import run_playbook
+from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
+from storqual_core.kit.errors import BadInputError
 
 _NO_VERDICT = 2
 _LAST_RUN = "STORQUAL_LAST_RUN"
@@ -91,7 +88,7 @@ def qualify_command(
       storqual qualify -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual qualify --resume 20261121T101500Z-adapter-4f2a
     """
-    from storqual.model import load_waivers
+    from storqual.inputs import load_waivers
 
     runs = runs.resolve()
     if waivers is not None:
@@ -100,7 +97,7 @@ def qualify_command(
     if resume is not None:
         run = _find_run(resume, runs)
         if waivers is not None:
-            from storqual.publish import waivers_for
+            from storqual.cli.publishing import waivers_for
 
             waivers_for(run, waivers)
         inventories = inventories or _inventories_of(run)
@@ -149,7 +146,7 @@ def qualify_command(
 
 def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
     """The end of a job: a summary, or one JSON object; what is missing on standard error."""
-    from storqual.report.summary import print_summary
+    from storqual.report.parts.summary import print_summary
 
     verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
@@ -183,6 +180,6 @@ def _find_run(name: str, runs: Path) -> Path:
 
 def _inventories_of(run: Path) -> tuple[str, ...]:
     """The inventories the run was planned from."""
-    from storqual.store import read_run_json
+    from storqual.run import read_run_json
 
     return tuple(str(path) for path in read_run_json(run)["inventories"])

@@ -9,9 +9,7 @@ from pathlib import Path
 import click
 
 from storqual.cli.options import as_json, print_json
-from storqual_core.errors import BadInputError
-
-__all__ = ["report_command"]
+from storqual_core.kit.errors import BadInputError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -63,15 +61,15 @@ def report_command(
 def _page(run: Path) -> Path:
     """report.html, made again unless somebody has signed it."""
     from storqual.report import build_report
-    from storqual.store import is_signed
+    from storqual.run import is_signed
 
     signed = run / "report.html"
     return signed if is_signed(run) and signed.is_file() else build_report(run)
 
 
 def _pdf(run: Path, report: Path, target: Path) -> Path:
-    from storqual.report.pdf import write_pdf
+    from storqual.report.render import write_pdf
+    from storqual.run import read_run, sha256_of
     from storqual.signoff.manifest import dump_manifest, list_files
-    from storqual.store import read_run, sha256_of
 
     return write_pdf(report, sha256_of(dump_manifest(read_run(run).name, list_files(run))), target)

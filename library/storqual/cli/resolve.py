@@ -7,11 +7,8 @@ from pathlib import Path
 
 import click
 
-from storqual.cli.completion import complete_drop
-from storqual.cli.options import as_json, print_json
+from storqual.cli.options import as_json, complete_drop, print_json
 from storqual.cli.tables import print_pairs
-
-__all__ = ["resolve_command"]
 
 
 @click.command("resolve")
@@ -27,7 +24,7 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
     Example:
       storqual resolve -i inventories/virtual --bench vbench --drop stable --json
     """
-    from storqual.commands.resolve import resolve_drop
+    from storqual.campaign.role_inputs import resolve_drop
 
     chosen = tuple(alias for alias in adapters.split(",") if alias)
     answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)

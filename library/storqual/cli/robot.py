@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
-from storqual.text_safety import terminal_text
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.robot_library import Target
-
-__all__ = ["keywords_command", "robot_command"]
 
 
 @click.command("robot")
@@ -50,7 +48,7 @@ def robot_command(
       storqual robot driver_drop sign_off --run runs/20261121T101500Z-adapter-4f2a --output acceptance
     """
     from storqual.robot_library import run_suites, suite_files
-    from storqual.store import append_check
+    from storqual.run import append_check
 
     if (run is None) == (not inventories):
         raise BadInputError(["found neither or both of --run and -i, expected one of them"])
@@ -87,9 +85,9 @@ def _folder() -> Path:
 
 
 def _targets(run: Path | None, inventories: tuple[str, ...], limit: str | None) -> list[Target]:
-    from storqual.model import load_inventory
+    from storqual.inputs import load_inventory
     from storqual.robot_library import Target
-    from storqual.store import read_run
+    from storqual.run import read_run
 
     if run is not None:
         return [Target(name, str(bench.get("kind")), run.resolve()) for name, bench in read_run(run).benches.items()]

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
-from storqual.text_safety import terminal_text
-from storqual_core.errors import BadInputError, StorqualError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
-    from storqual.bench_drift import Drift
-
-__all__ = ["sheet_command"]
+    from storqual.bench.drift import Drift
 
 
 @click.command("sheet")
@@ -47,8 +45,9 @@ def sheet_command(
       storqual sheet -i inventories/example_lab --limit bench01 --drop driver_in_field -o sheets
       storqual sheet -i inventories/example_lab --facts facts.json
     """
-    from storqual.model import load_inventory
-    from storqual.sheet import last_results, make_sheet, render_sheet
+    from storqual.history.last_result import last_results
+    from storqual.inputs import load_inventory
+    from storqual.report.sheet import make_sheet, render_sheet
 
     benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
     found = _saved(facts_file) if facts_file else _asked(inventories, limit)
@@ -84,7 +83,7 @@ def _saved(path: Path) -> dict[str, Any]:
         raise BadInputError(
             [f"{path}: found no JSON ({problem}), expected the output of `storqual facts --json`"]
         ) from None
-    from storqual_core.bench_facts import SCHEMA
+    from storqual_core.facts.bench_facts import SCHEMA
 
     if not isinstance(found, dict) or not all(
         isinstance(v, dict) and v.get("schema") == SCHEMA for v in found.values()
@@ -95,7 +94,7 @@ def _saved(path: Path) -> dict[str, Any]:
 
 def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
     """Fact sets of the benches that answer; that one does not is told, and no reason to have no sheet of it."""
-    from storqual.ask_benches import ask_every_bench
+    from storqual.bench.ask import ask_every_bench
 
     try:
         answers = ask_every_bench("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
@@ -109,7 +108,7 @@ def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
 
 def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift | None:
     """What differs from the drop; that it could not be told is told."""
-    from storqual.bench_drift import look_for_drift
+    from storqual.bench.drift import look_for_drift
 
     try:
         return look_for_drift(inventories, drop, limit=limit)

@@ -11,9 +11,7 @@ import click
 
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_pairs, print_rows
-from storqual_core.errors import BadInputError
-
-__all__ = ["signoff_command", "verify_command"]
+from storqual_core.kit.errors import BadInputError
 
 _NOT_VALID = 1
 

@@ -8,10 +8,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from storqual.outcome_colours import OUTCOME_COLOURS
-from storqual.text_safety import terminal_text
-
-__all__ = ["on_terminal", "print_pairs", "print_rows"]
+from storqual.base.text import OUTCOME_COLOURS, terminal_text
 
 
 def on_terminal() -> bool:

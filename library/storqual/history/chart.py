@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from storqual.history.reference import Reading
+from storqual.judge.earlier import Reading
 from storqual.statistics.control import individuals
-
-__all__ = ["ChartPoint", "control_chart", "limits_after"]
 
 _SMALLEST_REACH = 0.0015
 """Half width of the limits, as a share of the centre, below which no bench is believed to repeat."""

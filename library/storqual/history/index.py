@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.history.noise import Noise, noise_of
-from storqual.history.reference import Reading, readings_of
-from storqual.store import read_run, sha256_of
-from storqual_core.errors import BadInputError, StorqualError
-
-__all__ = ["INDEX", "History", "Updated", "open_history"]
+from storqual.history.chart import control_chart, limits_after
+from storqual.history.noise import Noise, noise_of, pooled
+from storqual.judge.earlier import SCHEMA, Reading, read_histories, readings_of
+from storqual.run import read_run, sha256_of
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 INDEX = ".history.sqlite"
 _VERSION = 1
@@ -199,3 +198,46 @@ def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     low, high = entry.get("ci95_percent") or (None, None)
     rest = (bool(entry.get("required")), entry.get("outcome"), entry.get("reason"), entry.get("shift_percent"))
     return (*(entry.get(name) for name in names), *rest, low, high)
+
+
+NEWEST = 10
+"""Runs whose noise counts: a bench changes, and what it did years ago says little about today."""
+
+
+def extract_of(runs: Path, benches: Collection[str] | None = None) -> bytes:
+    """Noise of points and limits of references (of some benches) from a folder of runs, as a run's input file."""
+    with open_history(runs) as history:
+        history.update(runs)
+        entries = pooled(history.noise(NEWEST))
+        limits = limits_after(history.readings())
+    chosen = [asdict(entry) for entry in entries if benches is None or entry.bench in benches]
+    reference = [
+        {"bench": bench, "drive": drive, "low": low, "high": high}
+        for (bench, drive), (low, high) in limits.items()
+        if benches is None or bench in benches
+    ]
+    return (json.dumps({"schema": SCHEMA, "noise": chosen, "reference": reference}, indent=1) + "\n").encode()
+
+
+def history_bytes(path: Path, benches: Collection[str]) -> bytes:
+    """The extract that `path` is, or one made of the folder of runs that it is. Raises BadInputError."""
+    if path.is_dir():
+        return extract_of(path, benches)
+    read_histories(path)
+    return path.read_bytes()
+
+
+def history_of(runs: Path) -> dict[str, Any]:
+    """What the index says, brought up to date first. Raises BadInputError for a folder that is none."""
+    with open_history(runs) as history:
+        updated = history.update(runs)
+        chart = control_chart(history.readings())
+        noise = pooled(history.noise(NEWEST))
+        listed = history.runs()
+    suspects = {point.run: point.suspect for point in chart if point.suspect}
+    return {
+        "index": asdict(updated),
+        "runs": [{**run, "suspect": suspects.get(run["run"], "")} for run in listed],
+        "control_chart": [{**asdict(point), "suspect": point.suspect} for point in chart],
+        "noise": [asdict(entry) for entry in noise],
+    }

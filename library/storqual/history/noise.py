@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storqual.inputs import load_suite
+from storqual.inputs.policy import Gate
 from storqual.judge.question import Question, Unit, units_of
-from storqual.judge.samples import stream
 from storqual.judge.verdict import questions_of
-from storqual.model import load_suite
-from storqual.model.policy import Gate
-from storqual.store import Run
-
-__all__ = ["Noise", "noise_of", "pooled"]
+from storqual.run import Run
+from storqual.run.samples import stream
 
 _ARMS = ("baseline", "candidate")
 

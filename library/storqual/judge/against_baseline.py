@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storqual.judge.decision import History, analyse, as_decision, limits_for
+from storqual.judge.numbers import percent, plural
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
-from storqual.judge.words import percent, plural
 from storqual.metrics import Metric
 from storqual.statistics.analysis import Analysis, Limits, Looks
 from storqual.statistics.fixed_sessions import analyse_fixed_sessions
@@ -20,8 +20,6 @@ from storqual.statistics.launches import pad
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 from storqual.statistics.pairs import analyse_pairs
 from storqual.statistics.shared_noise import common_spread
-
-__all__ = ["Histories", "judge_against_baseline", "pair_analyses"]
 
 Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""

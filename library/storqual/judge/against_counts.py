@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from storqual.judge.numbers import amount, percent
 from storqual.judge.question import Judged, Question, Unit, missing, units_of
-from storqual.judge.words import amount, percent
 from storqual.metrics import Metric
 from storqual.statistics.counts import compare_counts
-
-__all__ = ["judge_counts"]
 
 
 def judge_counts(question: Question, metric: Metric) -> Judged:

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
+from storqual.judge.numbers import amount
 from storqual.judge.question import Judged, Question, Unit, missing, units_of
-from storqual.judge.words import amount
 from storqual.metrics import Metric
-
-__all__ = ["by_session", "judge_against_limits"]
 
 
 def judge_against_limits(question: Question, metric: Metric) -> Judged:

@@ -11,12 +11,10 @@ import numpy as np
 from scipy import special
 
 from storqual.judge.decision import as_fraction, limits_for
+from storqual.judge.numbers import percent, plural
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
-from storqual.judge.words import percent, plural
 from storqual.metrics import Metric
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
-
-__all__ = ["judge_against_peers"]
 
 CI_SIDE = 0.025
 

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from storqual.analysis.estimates import Estimate
-from storqual.analysis.scaling import scaling
-from storqual.analysis.scaling_words import scaling_sentences
-from storqual.judge.curves import values_at
-from storqual.judge.question import Judged, Question, missing
+from storqual.judge.question import Judged, Question, missing, values_at
 from storqual.metrics import Metric
-
-__all__ = ["judge_against_scaling"]
+from storqual.statistics.estimates import Estimate
+from storqual.statistics.scaling import scaling, scaling_sentences
 
 
 def judge_against_scaling(question: Question, metric: Metric) -> Judged:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from storqual.judge.against_baseline import Histories
+from storqual.judge.numbers import percent
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
-from storqual.judge.words import percent
+from storqual.run import Run
 from storqual.statistics.analysis import Looks
-from storqual.store import Run
-
-__all__ = ["confirm", "confirming_sessions"]
 
 PURPOSE = "confirm"
 

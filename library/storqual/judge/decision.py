@@ -16,8 +16,6 @@ from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import analyse_pairs
 from storqual.statistics.sessions import analyse_sessions, split_sessions
 
-__all__ = ["Decision", "History", "Launches", "analyse", "as_decision", "as_fraction", "decide", "limits_for"]
-
 HISTORY_WEIGHT = 0.5
 """How much of its degrees of freedom a history keeps: noise changes between campaigns more than it varies within.
 

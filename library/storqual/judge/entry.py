@@ -10,9 +10,7 @@ from typing import Any
 
 from storqual.judge.extract import Launch
 from storqual.judge.question import Judged, Question
-from storqual.store import Check
-
-__all__ = ["check_entry", "entry", "said_of", "stale_baseline", "with_evidence"]
+from storqual.run import Check
 
 _ARMS = ("candidate", "baseline")
 _MOST_DOUBTS = 5

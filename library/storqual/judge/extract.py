@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Metric, Unavailable, Value
 from storqual.metrics import Launch as Primitives
-from storqual.store import Sample, planned_session
-
-__all__ = ["Key", "Launch", "Place", "extract"]
+from storqual.run import Sample, planned_session
 
 Key = tuple[str, str, str]
 """Bench, adapter, point."""

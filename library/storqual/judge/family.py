@@ -16,12 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from storqual.judge.decision import as_fraction
+from storqual.judge.numbers import plural
 from storqual.judge.question import Judged, Question
-from storqual.judge.words import plural
 from storqual.statistics.multiplicity import benjamini_hochberg, holm
 from storqual.statistics.overall import overall_shift
-
-__all__ = ["corrected", "overall_findings"]
 
 FALSE_SHARE = 0.10
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from storqual.judge.history import read_histories
+from storqual.inputs import load_gate, load_suite
+from storqual.inputs.policy import Gate
+from storqual.judge.earlier import read_histories
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
-from storqual.judge.samples import stream
 from storqual.judge.verdict import questions_of
-from storqual.model import load_gate, load_suite
-from storqual.model.policy import Gate
-from storqual.store import PlannedPoint, Run
-from storqual_core.errors import BadInputError
-
-__all__ = ["Need", "needs"]
+from storqual.run import PlannedPoint, Run
+from storqual.run.samples import stream
+from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from storqual.judge.extract import Launch
 from storqual.judge.question import Judged, Question
 from storqual.statistics.analysis import Looks
 
-__all__ = ["answer"]
-
 
 def answer(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
     """One answer for each question; what is missing or unusable is an ERROR, never a PASS."""

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from storqual.last_words import telling_line
-from storqual.store import Event, Run, got_over, guard_ledger
-
-__all__ = ["log_findings", "overcome_problems", "rig_problems", "sectors_outside", "unfinished_blocks"]
+from storqual.base.text import telling_line
+from storqual.run import Event, Run, guard_ledger, recovered
 
 
 def sectors_outside(run: Run) -> int:
@@ -38,7 +36,7 @@ def _spoiling(run: Run) -> Iterator[tuple[str, str]]:
     for event in run.events:
         sentence = _spoils(event)
         if sentence:
-            yield f"{event.bench}: {sentence}" if event.bench else sentence, got_over(run, event)
+            yield f"{event.bench}: {sentence}" if event.bench else sentence, recovered(run, event)
 
 
 def _changed_inputs(run: Run) -> list[str]:
@@ -127,7 +125,7 @@ def unfinished_blocks(run: Run) -> list[str]:
     for event in run.events:
         if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
             why = _first_line(event.text("message"))
-            mended = got_over(run, event)
+            mended = recovered(run, event)
             told = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
             said.append(f"{told}; {mended}" if mended else told)
     return said

@@ -12,40 +12,34 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs import load_gate, load_suite, load_waivers
+from storqual.inputs.policy import Gate
+from storqual.inputs.suite import EffectiveCriterion, Suite
 from storqual.judge.confirmation import confirm, confirming_sessions
-from storqual.judge.control import out_of_control
-from storqual.judge.curves import curves_of
+from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
-from storqual.judge.error_counters import counted_errors, errors_of
+from storqual.judge.evidence import (
+    counted_errors,
+    errors_of,
+    grown_errors,
+    recorded_errors_of,
+    short_ramps,
+    unsteady_benches,
+    with_steadiness,
+)
 from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
-from storqual.judge.history import read_histories
-from storqual.judge.outcome import EXIT_CODES, run_outcome
-from storqual.judge.place import kept_waivers, write_verdict
+from storqual.judge.judgements import kept_waivers, write_verdict
+from storqual.judge.numbers import with_time_needed
+from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
 from storqual.judge.point import answer
-from storqual.judge.question import Question
-from storqual.judge.rig import (
-    log_findings,
-    overcome_problems,
-    rig_problems,
-    sectors_outside,
-    unfinished_blocks,
-)
-from storqual.judge.samples import stream
-from storqual.judge.smart_errors import grown_errors, recorded_errors_of
-from storqual.judge.steadiness import unsteady_benches, with_steadiness
-from storqual.judge.time_needed import with_time_needed
-from storqual.judge.transients import short_ramps
-from storqual.judge.waive import apply_waivers
+from storqual.judge.question import Question, curves_of
+from storqual.judge.rig import log_findings, overcome_problems, rig_problems, sectors_outside, unfinished_blocks
 from storqual.metrics import METRICS
-from storqual.model import load_gate, load_suite, load_waivers
-from storqual.model.policy import Gate
-from storqual.model.suite import EffectiveCriterion, Suite
+from storqual.run import Check, Run, Sample, ledger, read_run, sha256_of
+from storqual.run.samples import stream
 from storqual.statistics.analysis import Looks
-from storqual.store import Check, Run, Sample, ledger, read_run, sha256_of
-from storqual_core.errors import BadInputError
-
-__all__ = ["judge_run", "looks_of", "questions_of", "verdict_of"]
+from storqual_core.kit.errors import BadInputError
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")

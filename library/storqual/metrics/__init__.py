@@ -9,9 +9,8 @@ from storqual.metrics.latency import LATENCIES
 from storqual.metrics.load import LOAD
 from storqual.metrics.metric import Launch, Measured, Metric, Unavailable, Value, merged
 from storqual.metrics.processor import PROCESSOR
-from storqual.metrics.rates import RATES
+from storqual.metrics.rates import RATES, VOLUMES
 from storqual.metrics.steadiness import STEADINESS
-from storqual.metrics.volumes import VOLUMES
 
 __all__ = ["METRICS", "Launch", "Measured", "Metric", "Unavailable", "Value", "merged"]
 

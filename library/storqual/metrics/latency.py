@@ -16,8 +16,6 @@ from itertools import accumulate
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 
-__all__ = ["LATENCIES", "PERCENTILES", "percentile_us"]
-
 PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.999", "99.9999")
 FEWEST_BEYOND = 10
 US = 1000.0

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-__all__ = ["Launch", "Measured", "Metric", "Unavailable", "UnavailableError", "Value", "merged"]
-
 Better = Literal["higher", "lower"]
 Kind = Literal["rate", "time", "ratio", "count"]
 

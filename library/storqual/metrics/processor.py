@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 from storqual.metrics.rates import io_rate, moved_bytes, runtime_s
 
-__all__ = ["PROCESSOR", "Busy", "busy_share", "steal_share"]
-
 MOST_STEAL = 0.01
 KIB = 1024
 RESIDENCY = "cpuidle residency"

@@ -7,8 +7,6 @@ import statistics
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 
-__all__ = ["STEADINESS", "dip_count", "longest_stall"]
-
 DIP_SHARE = 0.10
 """A second is a dip when it lies this far below the launch's median, and three robust standard deviations."""
 DIP_SPREADS = 3.0

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
+from storqual.plan.inputs import PlanRequest
 from storqual.plan.make import Campaign, make_plan
-from storqual.plan.request import PlanRequest
 
 __all__ = ["Campaign", "PlanRequest", "make_plan"]

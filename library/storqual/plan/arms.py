@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.plan.resolve import Resolved
-from storqual_core.settings import COSTS, SETTINGS
-
-__all__ = [
-    "Difference",
-    "change_cost",
-    "differences",
-    "interleavable",
-    "switch_steps",
-    "switched_between_blocks",
-    "undeclared",
-]
+from storqual_core.kit.settings import COSTS, SETTINGS
 
 _SYSFS = {
     # drive.* settings that are one attribute of the kernel's block device; {name} is its kernel name

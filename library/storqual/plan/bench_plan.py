@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.campaign.effort import Effort
-from storqual.model.drop import Drop
-from storqual.model.inventory import Bench
-from storqual.model.suite import Profile, Suite, applies
+from storqual.inputs.drop import Drop
+from storqual.inputs.inventory import Bench
+from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
 from storqual.plan.blocks import block_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
@@ -42,11 +41,10 @@ from storqual.plan.sessions import (
     split,
 )
 from storqual.plan.volumes import Layout, layouts_of, volumes_of
-from storqual.store.records import PlannedPoint, PlannedSession
-from storqual_core.setting_values import check_value
-from storqual_core.settings import SETTINGS
-
-__all__ = ["BenchPlan", "Choice", "adapters_under_test", "choose_cells", "plan_bench"]
+from storqual.run.effort import Effort
+from storqual.run.records import PlannedPoint, PlannedSession
+from storqual_core.kit.setting_values import check_value
+from storqual_core.kit.settings import SETTINGS
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.model.inventory import Bench, Drive
-from storqual.model.suite import Profile
+from storqual.inputs.inventory import Bench, Drive
+from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
 from storqual.plan.file_systems import ask_of, to_block
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import Layout, TargetVolume, volumes_of
-from storqual_core.file_system_ask import KINDS
-
-__all__ = ["BLOCK_SCHEMA", "LOCAL_FALLBACK", "Launch", "block_file", "cut", "order_launches", "seconds_of"]
+from storqual_core.measure.asks import KINDS
 
 BLOCK_SCHEMA = "storqual.block/1"
 

@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from storqual.model.suite import Profile
-
-__all__ = [
-    "FIRST_PAIRS",
-    "NOTHING_KNOWN",
-    "WRITTEN_BYTES_S",
-    "Costs",
-    "KnownNoise",
-    "costs_of",
-    "detectable_loss",
-    "expected_units",
-    "first_part",
-    "session_seconds",
-    "sized",
-    "within",
-]
+from storqual.inputs.suite import Profile
 
 FIRST_PAIRS = 4
 """Pairs before the first look of a campaign that measures until decided: with fewer there is hardly a decision."""
@@ -171,3 +159,25 @@ def _level(profile: Profile, units: int, *, interleaved: bool, side: Literal["pa
     rules: Mapping[str, Rule] = {"pass": "pass" if interleaved else "session_pass"}
     rules = {**rules, "fail": "fail" if interleaved else "session_fail"}
     return float(nominal_levels(rules[side], profile.alpha, np.array([float(units)]))[0])
+
+
+_METRIC = "iops"
+"""Rates are what plans are sized by; each point's own noise of each metric is the judge's to use."""
+
+
+def known_noise(extract: bytes) -> dict[str, KnownNoise]:
+    """The middle of the points of each bench, from an extract that was found to be sound."""
+    launches: defaultdict[str, list[float]] = defaultdict(list)
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for entry in json.loads(extract)["noise"]:
+        if entry["metric"] == _METRIC:
+            if entry.get("sd_pair"):
+                launches[entry["bench"]].append(entry["sd_pair"] / math.sqrt(2.0))
+            if entry.get("sd_session"):
+                sessions[entry["bench"]].append(entry["sd_session"])
+    return {
+        bench: KnownNoise(
+            *(statistics.median(found[bench]) if found[bench] else None for found in (launches, sessions))
+        )
+        for bench in {*launches, *sessions}
+    }

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from storqual import __version__
-from storqual.model.drop import Drop
-from storqual.model.suite import Profile, Suite
+from storqual.inputs.drop import Drop
+from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
-from storqual.plan.inputs import PlanInputs
+from storqual.plan.inputs import PlanInputs, PlanRequest
 from storqual.plan.points import cells
-from storqual.plan.raid_advice import raid_advice
-from storqual.plan.request import PlanRequest
-from storqual.store import InputFile
-
-__all__ = ["input_files", "run_document"]
+from storqual.plan.volumes import raid_advice
+from storqual.run import InputFile
 
 _DEFAULT_GATE = b"# no gate policy was given: the suite's own `required` decides\nname: default\n"
 

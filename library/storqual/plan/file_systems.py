@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from storqual.model.inventory import Bench, Drive
-from storqual.model.suite import Profile
+from storqual.inputs.inventory import Bench, Drive
+from storqual.inputs.suite import Profile
 from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.points import Pattern
-from storqual_core.file_system_ask import KINDS, FileSystemAsk, part_bytes
-from storqual_core.scratch_stamp import AREA
-
-__all__ = ["ask_of", "file_system_seconds", "no_room", "to_block"]
+from storqual_core.guard.stamps import AREA
+from storqual_core.measure.asks import KINDS, FileSystemAsk, part_bytes
 
 _MIB = 1 << 20
 _MAKING_S = 8.0

@@ -12,8 +12,6 @@ from typing import Any
 
 from storqual.plan.points import Cell
 
-__all__ = ["Placed", "balanced_fraction", "unseen_levels"]
-
 
 @dataclass(frozen=True)
 class Placed:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storqual.model import (
+from storqual.inputs import (
     GATE,
     WAIVERS,
     beside_inventory,
@@ -19,18 +19,46 @@ from storqual.model import (
     read_suite,
     read_waivers,
 )
-from storqual.model.inventory import Bench, Inventory
-from storqual.model.shape import did_you_mean
-from storqual.model.suite import Suite
-from storqual.plan.checks import DropFile, baseline_problems, drop_problems, level_problems, peer_problems
-from storqual.plan.firmware_checks import arm_problems
+from storqual.inputs.inventory import Bench, Inventory
+from storqual.inputs.shape import did_you_mean
+from storqual.inputs.suite import Suite
+from storqual.plan.checks import (
+    DropFile,
+    arm_problems,
+    baseline_problems,
+    drop_problems,
+    level_problems,
+    peer_problems,
+)
 from storqual.plan.reference import reference_problems
-from storqual.plan.request import PlanRequest
 from storqual.plan.sessions import ARMS
 from storqual.plan.volumes import vary_problems
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
-__all__ = ["PlanInputs", "cross_problems", "read_all"]
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says.
+
+    Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
+    budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,
+    or a folder of their runs. `consent` are ends of WWNs, for what a claim does not cover (a format).
+    """
+
+    inventories: Sequence[Path]
+    baseline: str
+    candidate: str
+    suite: str
+    profile: str | None = None
+    gate: Path | None = None
+    history: Path | None = None
+    limit: str | None = None
+    adapters: Sequence[str] | None = None
+    seed: int | None = None
+    budget: float | None = None
+    by_sessions: bool = False
+    consent: Sequence[str] = ()
+    run: str | None = None
 
 
 @dataclass
@@ -74,7 +102,7 @@ def read_all(request: PlanRequest) -> PlanInputs:
         with _Gather(read.problems):
             read.problems += read_waivers(waivers)[1]
     if request.history is not None:
-        from storqual.history.extract import history_bytes  # noqa: PLC0415 - the judge is slow to import
+        from storqual.history.index import history_bytes  # noqa: PLC0415 - the judge is slow to import
 
         with _Gather(read.problems):
             read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())

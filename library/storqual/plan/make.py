@@ -5,27 +5,25 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from storqual.model.inventory import Bench
-from storqual.model.shape import raise_all
-from storqual.model.suite import Profile
+from storqual.inputs.inventory import Bench
+from storqual.inputs.shape import raise_all
+from storqual.inputs.suite import Profile
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
-from storqual.plan.budget import NOTHING_KNOWN, sized, within
+from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
-from storqual.plan.inputs import cross_problems, read_all
-from storqual.plan.known_noise import known_noise
+from storqual.plan.inputs import PlanRequest, cross_problems, read_all
 from storqual.plan.points import cells
-from storqual.plan.request import PlanRequest
 from storqual.plan.volumes import layouts_of
 from storqual.plan.within import plan_within
-from storqual.store import InputFile, new_run_id
-
-__all__ = ["Campaign", "make_plan"]
+from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
+from storqual_core.kit.errors import BadInputError
 
 _SEEDS = 1 << 31
 
@@ -146,3 +144,105 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
             told = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
             warnings.append(f"{plan.bench.name}: found {told}")
     return tuple(warnings)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A planned campaign. `path` is None when nothing was written (`--dry-run`)."""
+
+    run: str
+    path: Path | None
+    points: int
+    skipped: int
+    sessions: int
+    launches: int
+    expected_seconds: float
+    until: str
+    unit: str
+    expected_units: int
+    most_units: int
+    detectable: float | None
+    margin: float
+    warnings: tuple[str, ...]
+    advice: tuple[str, ...]
+    benches: Mapping[str, Mapping[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "run": self.run,
+            "path": None if self.path is None else str(self.path),
+            "points": self.points,
+            "skipped": self.skipped,
+            "sessions": self.sessions,
+            "launches": self.launches,
+            "expected_seconds": self.expected_seconds,
+            "until": self.until,
+            "unit": self.unit,
+            "expected_units": self.expected_units,
+            "most_units": self.most_units,
+            "detectable_percent": None if self.detectable is None else round(100 * self.detectable, 3),
+            "margin_percent": round(100 * self.margin, 3),
+            "warnings": list(self.warnings),
+            "advice": list(self.advice),
+            "benches": {name: dict(entry) for name, entry in self.benches.items()},
+        }
+
+
+def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned:
+    """Plan, and write `runs/<run-id>/` when `write`. Raises BadInputError with every problem of every file."""
+    campaign = make_plan(request)
+    path = None
+    if write:
+        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.blocks)
+    plan = campaign.document["plan"]
+    return Planned(
+        run=campaign.run,
+        path=path,
+        points=sum(not point["skipped"] for point in plan["points"]),
+        skipped=sum(bool(point["skipped"]) for point in plan["points"]),
+        sessions=len(plan["sessions"]),
+        launches=plan["launch_count"],
+        expected_seconds=plan["expected_seconds"],
+        until="decided" if plan["looks"] == "every" else "planned",
+        unit="pairs" if plan["design"] == "interleaved" else "sessions of each arm",
+        expected_units=plan["expected_units"],
+        most_units=max(bench.effort.most for bench in campaign.benches),
+        detectable=plan["detectable"],
+        margin=plan["margin"],
+        warnings=campaign.warnings,
+        advice=tuple(plan["advice"]),
+        benches={
+            bench.bench.name: {
+                "adapters": list(bench.under_test),
+                "design": bench.design.kind,
+                "change": bench.design.change,
+                "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
+                "expected_seconds": round(bench.seconds, 1),
+            }
+            for bench in campaign.benches
+        },
+    )
+
+
+def check_resume(path: Path, files: Mapping[str, Path] | None = None) -> Run:
+    """Open a run to go on with it, and record that. `files` are inputs that the user named again.
+
+    Raises BadInputError when a copy in inputs/ or a named file has another digest than the plan's.
+    """
+    run = read_run(path)
+    problems = run.verify_inputs()
+    planned = run.document.get("inputs") or {}
+    for name, file in (files or {}).items():
+        try:
+            found = sha256_of(file.read_bytes())
+        except OSError as problem:
+            problems.append(f"{file}: found no readable file ({problem.strerror}), expected the {name} of the plan")
+            continue
+        expected = (planned.get(name) or {}).get("sha256")
+        if found != expected:
+            problems.append(f"{file}: found a {name} that changed since the plan ({found}), expected {expected}")
+    if problems:
+        raise BadInputError(problems)
+    append_event(path, "resumed", {})
+    return read_run(path)

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storqual.model.inventory import Adapter, Bench, Drive
-from storqual.model.load import Load
-from storqual.model.suite import FACTORS, Profile, Suite, format_level
+from storqual.inputs.inventory import Adapter, Bench, Drive
+from storqual.inputs.suite import FACTORS, Profile, Suite, format_level
+from storqual.inputs.workload import Load
 from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
-from storqual_core.load_ask import LoadAsk
-
-__all__ = ["LOAD_STEPS", "TOGETHER", "Cell", "Pattern", "cells", "drives_for", "point_name", "shortage", "team"]
+from storqual_core.measure.asks import LoadAsk
 
 LOAD_STEPS = 10
 """Launches that a search for a latency cap usually takes."""

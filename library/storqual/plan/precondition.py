@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from storqual.model.inventory import Bench
-from storqual.model.precondition import Precondition
+from storqual.inputs.inventory import Bench
+from storqual.inputs.workload import Precondition
 from storqual.plan.blocks import LOCAL_FALLBACK
 from storqual.plan.budget import WRITTEN_BYTES_S
-from storqual_core.steady_state import FEWEST_SECONDS
-
-__all__ = ["precondition_seconds", "with_precondition"]
+from storqual_core.measure.steady_state import FEWEST_SECONDS
 
 
 def with_precondition(

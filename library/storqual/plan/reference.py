@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from storqual.model.inventory import Bench
+from storqual.inputs.inventory import Bench
 from storqual.plan.blocks import LOCAL_FALLBACK, claim
 from storqual.plan.resolve import find_drive
-from storqual.store.records import REFERENCE_POINT
-
-__all__ = ["reference_problems", "with_reference"]
+from storqual.run.records import REFERENCE_POINT
 
 _LOAD = {
     "rw": "randread",

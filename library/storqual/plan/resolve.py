@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from storqual.model.drop import Drop, Firmware, On, Section
-from storqual.model.identity import normal_wwn
-from storqual.model.inventory import Adapter, Bench, Drive
-from storqual_core.firmware_tools import DRIVE_TOOLS
-
-__all__ = ["Resolved", "adapters_of", "drives_of", "find_drive", "resolve", "unmatched"]
+from storqual.inputs.drop import Drop, Firmware, On, Section
+from storqual.inputs.fields import normal_wwn
+from storqual.inputs.inventory import Adapter, Bench, Drive
+from storqual_core.provision.firmware.subject import DRIVE_TOOLS
 
 
 @dataclass

@@ -10,19 +10,7 @@ from typing import Any, Literal
 
 from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_blocks
 from storqual.plan.resolve import Resolved
-from storqual_core.settings import COSTS, SETTINGS
-
-__all__ = [
-    "ARMS",
-    "Configuration",
-    "Design",
-    "SessionPlan",
-    "configuration_name",
-    "design_of",
-    "is_quick",
-    "plan_sessions",
-    "split",
-]
+from storqual_core.kit.settings import COSTS, SETTINGS
 
 ARMS = ("baseline", "candidate")
 

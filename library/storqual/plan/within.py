@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from storqual.model.suite import Suite
+from storqual.inputs.suite import Suite
 from storqual.plan.bench_plan import BenchPlan, Choice
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual_core.errors import BadInputError
-from storqual_core.quantities import format_duration
-
-__all__ = ["plan_within"]
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_duration
 
 
 def plan_within(

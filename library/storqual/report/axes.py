@@ -5,25 +5,14 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from storqual.report.charts.frame import Axis
-from storqual.report.charts.scales import decade_ticks, nice_ceiling, nice_ticks, power_ticks
+from storqual.report.charts.frame import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
 from storqual.report.figures import MINUS, scale_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "clock_axis",
-    "latency_axis",
-    "latency_text",
-    "percent_axis",
-    "share_axis",
-    "short",
-    "size_axis",
-    "value_axis",
-]
 
 _MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
 _MOST_CLOCK_TICKS = 8
@@ -114,3 +103,38 @@ def clock_axis(start: float, end: float) -> Axis:
     form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 else "%H:%M"
     ticks = tuple((at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in times)
     return Axis("UTC", start, end, ticks)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from storqual.run import PlannedPoint
+
+
+_PREFERRED = ("bs", "iodepth", "drives", "ports", "numjobs", "rwmixread")
+
+
+def levels(point: PlannedPoint) -> dict[str, Any]:
+    """All factors of a point, varied settings included."""
+    return {**point.factors, **point.varied}
+
+
+def along(points: Iterable[PlannedPoint]) -> str | None:
+    """The factor to put on the horizontal axis: the first of the usual ones that has several numeric levels.
+
+    Block size wins wherever it varies; with nothing that varies it is still the axis. None without any number.
+    """
+    seen: dict[str, set[Any]] = {}
+    for point in points:
+        for name, value in point.factors.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+                seen.setdefault(name, set()).add(value)
+    several = [name for name in _PREFERRED if len(seen.get(name, ())) > 1]
+    several += [name for name in seen if name not in _PREFERRED and len(seen[name]) > 1]
+    return several[0] if several else next((name for name in (*_PREFERRED, *seen) if name in seen), None)
+
+
+def combination(point: PlannedPoint, names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    """The levels of the factors `names` at a point."""
+    have = levels(point)
+    return tuple((name, have[name]) for name in names if name in have)

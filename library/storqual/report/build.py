@@ -8,33 +8,32 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual.report.appendix import appendix_of
-from storqual.report.arms import environment_of, settings_of
-from storqual.report.criteria import criteria_tables, criterion_row
-from storqual.report.curves import curve_groups
-from storqual.report.decision import decision_for
-from storqual.report.error_counters import error_counters_of
-from storqual.report.evidence import point_evidence
 from storqual.report.figures import NONE, Figure, Scale, count, percent
-from storqual.report.ledger import coverage_of, guard_of, waivers_of
 from storqual.report.links import Detail, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.moments import Moment, moments_of
+from storqual.report.parts.appendix import appendix_of
+from storqual.report.parts.arms import environment_of, settings_of
+from storqual.report.parts.counters import error_counters_of
+from storqual.report.parts.criteria import criteria_tables, criterion_row
+from storqual.report.parts.curves import curve_groups
+from storqual.report.parts.decision import decision_for
+from storqual.report.parts.evidence import point_evidence
+from storqual.report.parts.ledger import coverage_of, guard_of, waivers_of
+from storqual.report.parts.studies import studies_of
+from storqual.report.parts.timeline import findings_of, timeline_of
 from storqual.report.render import render, style_sheet
 from storqual.report.rows import Row, place_name, read_rows
-from storqual.report.studies import studies_of
-from storqual.report.timeline import findings_of, timeline_of
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
 from storqual.report.words import OUTCOMES
-from storqual.store import is_signed, write_bytes
-from storqual_core.errors import BadInputError
+from storqual.run import is_signed, write_bytes
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from storqual.report.links import Key
 
-__all__ = ["build_report", "pages_of"]
 
 _MOST_ROWS = 200
 _FEW = 100

@@ -14,20 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "DASH",
-    "MINUS",
-    "NONE",
-    "TIED",
-    "Figure",
-    "Scale",
-    "count",
-    "percent",
-    "plain",
-    "quantity",
-    "scale_for",
-    "seconds",
-]
 
 MINUS = "\u2212"
 DASH = "\u2013"

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from storqual.report.material import Material
 from storqual.report.rows import Row
 
-__all__ = ["MOST_POINTS", "Detail", "Key", "Links", "Sites", "details_of", "sites_of"]
-
 MOST_POINTS = 300
 """Up to so many points everything stands on one page; above, points are told on detail pages."""
 _PER_PAGE = 120

@@ -8,21 +8,55 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from storqual.metrics import METRICS, Measured, Value
 from storqual.metrics.load import load_curve
-from storqual.report.measures import CURVES, measured
-from storqual.store import REFERENCE_POINT, Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
-from storqual_core.errors import BadInputError, StorqualError
-from storqual_core.load_search import LoadStep
+from storqual.run import REFERENCE_POINT, Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
+from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.measure.load import LoadStep
 
-__all__ = ["ARMS", "Launch", "Material", "PointData", "clock", "read_material"]
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric as a page names it; `better` is higher or lower."""
+
+    name: str
+    label: str
+    unit: str
+    better: str
+
+
+def measure(name: str, unit: str = "", better: str = "") -> Measure:
+    """The metric called `name`; of one that this version does not know, what the verdict says about it."""
+    known = METRICS.get(name)
+    if known is None:
+        return Measure(name, name, unit, better or "higher")
+    return Measure(name, known.label, known.unit, known.better)
+
+
+CURVES = tuple(measure(name) for name in ("iops", "throughput_mb_s", "cpu_us_per_io"))
+"""What is drawn over block size; names that the metrics do not hold are a bug, found by a test."""
+
+
+def measured(sample: Measured, names: Iterable[str]) -> dict[str, float]:
+    """The values of a sample for those of `names` that it can answer."""
+    found: dict[str, float] = {}
+    for name in names:
+        known = METRICS.get(name)
+        value = known.value(sample) if known is not None else None
+        if isinstance(value, Value):
+            found[name] = value.value
+    return found
+
 
 VERDICT_SCHEMA = "storqual.verdict/1"
 ARMS = ("baseline", "candidate")
@@ -168,3 +202,87 @@ def _add(data: PointData, sample: Sample, metrics: Sequence[str]) -> None:
             counter = data.bins[(sample.arm, side)]
             for nanoseconds, number in bins.items():
                 counter[int(nanoseconds)] += number
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+_CONFIDENCE = 0.975
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with the ends of its 95 % interval (None without a second unit), and how many launches it is of."""
+
+    value: float
+    low: float | None
+    high: float | None
+    launches: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The relative standard deviation between units of one arm, pooled over points, and its degrees of freedom."""
+
+    relative: float
+    freedom: int
+
+
+def _units(launches: Sequence[Launch], metric: str) -> list[float]:
+    """The values that vary independently: session means where there are sessions to compare, else launches."""
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for launch in launches:
+        if metric in launch.values:
+            sessions[launch.session].append(launch.values[metric])
+    if len(sessions) > 1:
+        return [sum(values) / len(values) for values in sessions.values()]
+    return [value for values in sessions.values() for value in values]
+
+
+def spread_of(points: Iterable[PointData], arm: str, metric: str) -> Spread:
+    """Pool the relative spread of `metric` over points: one point alone has too few units to know its own."""
+    total, freedom = 0.0, 0
+    for point in points:
+        units = _units(point.good(arm), metric)
+        mean = sum(units) / len(units) if units else 0.0
+        if len(units) < 2 or mean == 0:
+            continue
+        total += sum((value / mean - 1) ** 2 for value in units)
+        freedom += len(units) - 1
+    return Spread(math.sqrt(total / freedom) if freedom else 0.0, freedom)
+
+
+def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Mean | None:
+    """The mean of `metric` over launches with the interval that `spread` gives; None without a value."""
+    values = [launch.values[metric] for launch in launches if metric in launch.values]
+    if not values:
+        return None
+    mean = sum(values) / len(values)
+    units = len(_units(launches, metric))
+    if spread.freedom < 1:
+        return Mean(mean, None, None, len(values))
+    half = _student(spread.freedom) * spread.relative / math.sqrt(units) * abs(mean)
+    return Mean(mean, mean - half, mean + half, len(values))
+
+
+@cache
+def _student(freedom: int) -> float:
+    """The quantile of Student's t that bounds a 95 % interval."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - a tenth of a second that a page without intervals saves
+
+    return float(stdtrit(freedom, _CONFIDENCE))
+
+
+def quantile(bins: Mapping[int, int], fraction: float) -> int | None:
+    """The smallest bin value that at least `fraction` of all counts do not exceed; None for an empty histogram."""
+    total = sum(bins.values())
+    if total <= 0:
+        return None
+    wanted, seen = fraction * total, 0
+    for value in sorted(bins):
+        seen += bins[value]
+        # counts are whole and `fraction` is not: 0.9 * 10 is a little more than nine
+        if seen >= wanted - 1e-9 * total:
+            return value
+    return max(bins)

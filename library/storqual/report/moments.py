@@ -7,20 +7,19 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from storqual.last_words import telling_line
+from storqual.base.text import telling_line
+from storqual.report.cells import TimelineEvent
 from storqual.report.material import clock
-from storqual.report.view import TimelineEvent
 from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
-from storqual.store import got_over
-from storqual_core.kernel_findings import KINDS
+from storqual.run import recovered
+from storqual_core.host.log_findings import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storqual import store
+    from storqual import run as store
     from storqual.report.material import Material
 
-__all__ = ["Moment", "moments_of"]
 
 _ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
 
@@ -70,7 +69,7 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
             yield _finding(finding, event, at)
     if event.kind in _ROUTINE or (ended and event.text("outcome") in ("", "done")):
         return
-    mended = got_over(run, event)
+    mended = recovered(run, event)
     yield Moment(
         at,
         event.bench or "",

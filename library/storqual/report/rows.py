@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Row", "place_name", "read_rows"]
-
 
 @dataclass(frozen=True)
 class Row:

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storqual.judge.outcome import required_roles
 from storqual.report.figures import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from storqual.report.cells import Phrase
     from storqual.report.rows import Row
-    from storqual.report.view import Phrase
-
-__all__ = ["sentence_for"]
 
 
 def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
@@ -95,3 +94,26 @@ def _holes(verdict: Mapping[str, Any]) -> Phrase:
         return ()
     noun = "point was" if holes == 1 else "points were"
     return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual.report.material import Material
+    from storqual.report.rows import Row
+
+
+def signers_for(material: Material, rows: Sequence[Row]) -> tuple[tuple[str, ...], bool]:
+    """Sentences for the first screen, and whether anybody may sign at all."""
+    roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
+    code = material.verdict.get("exit_code")
+    if code == 0:
+        waived = any(row.waived for row in rows)
+        lines = [f"May be signed by: {roles}" + (", with the waivers below." if waived else ".")]
+        kinds = {str(bench.get("kind")) for bench in material.run.benches.values()}
+        if "hardware" not in kinds:
+            lines.append("A signature under this run says that the method works; it releases no hardware.")
+        return tuple(lines), True
+    if code == 1:
+        return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
+    return ("Nobody: what was not judged cannot be signed or waived. Repeat or resume the run.",), False

@@ -7,44 +7,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from storqual.report.cells import Cell, Chart, ChartTable, Digest, KeyValue, Outcome, Phrase, TimelineEvent
+from storqual.report.cells import (
+    Chart,
+    ChartTable,
+    Decision,
+    Digest,
+    KeyValue,
+    Outcome,
+    TimelineEvent,
+)
 from storqual.report.figures import Figure
-from storqual.report.first_screen import AdapterIdentity, Decision, Extreme, Problem, ProblemPoint
-
-__all__ = [
-    "AdapterIdentity",
-    "Appendix",
-    "Cell",
-    "Chart",
-    "ChartTable",
-    "Coverage",
-    "CriteriaTable",
-    "CriterionRow",
-    "CurveGroup",
-    "Decision",
-    "Digest",
-    "Drift",
-    "Environment",
-    "ErrorCounters",
-    "Extreme",
-    "Guard",
-    "KeyValue",
-    "LaunchRow",
-    "LogFinding",
-    "Outcome",
-    "Page",
-    "Phrase",
-    "PointEvidence",
-    "Problem",
-    "ProblemPoint",
-    "Rollup",
-    "SettingRow",
-    "SkippedRow",
-    "Study",
-    "Timeline",
-    "TimelineEvent",
-    "WaiverRow",
-]
 
 
 @dataclass(frozen=True)

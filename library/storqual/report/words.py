@@ -5,20 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from storqual.report.cells import Outcome
 from storqual.report.figures import DASH
-from storqual.report.view import Outcome
-
-__all__ = [
-    "BENCH_KINDS",
-    "EVENT_WORDS",
-    "EXIT_CODES",
-    "OUTCOMES",
-    "SERIOUS_EVENTS",
-    "minute",
-    "outcome",
-    "second",
-    "waived_by",
-]
 
 # symbol: its own shape for each, so that print without colour and colour-blind readers tell them apart
 OUTCOMES: dict[str, Outcome] = {

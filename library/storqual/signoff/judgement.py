@@ -11,14 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.judge.place import write_verdict
+from storqual.inputs import WAIVERS, load_waivers
+from storqual.judge.judgements import write_verdict
+from storqual.judge.outcome import apply_waivers
 from storqual.judge.verdict import verdict_of
-from storqual.judge.waive import apply_waivers
-from storqual.model import WAIVERS, load_waivers
-from storqual.store import Run, sha256_of
-from storqual_core.errors import BadInputError, StorqualError
-
-__all__ = ["Judgement", "acceptable_judgement"]
+from storqual.run import Run, sha256_of
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 _TOLERANCE = 1e-6
 """Relative: another build of numpy may round the last digits otherwise."""

@@ -9,19 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.model.trusted_keys import TrustedKey, fingerprint, load_trusted_keys
-from storqual.signoff.envelope import load_private_key, public_line, seal
-from storqual.signoff.files import envelope_name, statement_name
+from storqual.inputs.policy import TrustedKey, fingerprint, load_trusted_keys
+from storqual.judge.outcome import required_roles
+from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
 from storqual.signoff.judgement import acceptable_judgement
-from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
-from storqual.signoff.roles import required_roles
-from storqual.signoff.ssh import read_public_key, sign_with_ssh
+from storqual.signoff.manifest import MANIFEST, dump_manifest, envelope_name, list_files, statement_name
 from storqual.signoff.statement import Signer, dump_statement, make_statement
 from storqual.signoff.verify import validity_problem, verify_run
-from storqual.store import Run, is_signed, read_run, sha256_of, write_bytes
-from storqual_core.errors import BadInputError
-
-__all__ = ["SignRequest", "Signed", "sign_run"]
+from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True)

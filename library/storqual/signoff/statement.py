@@ -14,11 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storqual.run import Run
+from storqual.run.layout import dump_json
 from storqual.signoff.manifest import MANIFEST
-from storqual.store import Run
-from storqual.store.layout import dump_json
-
-__all__ = ["OWN", "PAYLOAD_TYPE", "Signer", "dump_statement", "make_statement", "parse_statement"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"

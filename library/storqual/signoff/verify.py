@@ -9,17 +9,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.model.trusted_keys import TrustedKey, load_trusted_keys
-from storqual.signoff.envelope import open_envelope, read_payload
-from storqual.signoff.files import Named, named_signatures
-from storqual.signoff.manifest import MANIFEST, manifest_differences, parse_manifest
-from storqual.signoff.roles import required_roles
-from storqual.signoff.ssh import check_ssh_signature
+from storqual.inputs.policy import TrustedKey, load_trusted_keys
+from storqual.judge.outcome import required_roles
+from storqual.run import read_run, sha256_of
+from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
+from storqual.signoff.manifest import MANIFEST, Named, manifest_differences, named_signatures, parse_manifest
 from storqual.signoff.statement import parse_statement
-from storqual.store import read_run, sha256_of
-from storqual_core.errors import BadInputError, StorqualError
-
-__all__ = ["Signature", "Verification", "validity_problem", "verify_run"]
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 
 @dataclass(frozen=True, slots=True)

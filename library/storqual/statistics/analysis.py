@@ -12,8 +12,6 @@ from scipy import special
 
 from storqual.statistics.levels import LARGEST_LEVEL, Rule, alpha_of, nominal_levels
 
-__all__ = ["CI_SIDE", "FAIL_SHARE", "Analysis", "Limits", "Looks", "Outcome", "Spent", "Unit", "nothing", "spend"]
-
 Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["pair", "session"]
 Looks = Literal["every", "last"]

@@ -9,8 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["FEWEST", "Control", "individuals"]
-
 FEWEST = 5
 """Values below which limits would be a guess: four moving ranges know their own middle to within a factor of two."""
 

@@ -9,8 +9,6 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-__all__ = ["CountTest", "compare_counts"]
-
 
 @dataclass(frozen=True, slots=True)
 class CountTest:

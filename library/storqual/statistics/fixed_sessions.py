@@ -19,8 +19,6 @@ from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESS
 from storqual.statistics.shared_noise import session_mean_noise
 from storqual.statistics.wanted import POWER, further_units
 
-__all__ = ["analyse_fixed_sessions"]
-
 Floats = NDArray[np.float64]
 
 

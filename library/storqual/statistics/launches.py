@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["FEWEST_SECONDS", "Levels", "SessionLevels", "launch_levels", "pad", "session_levels", "stack_sessions"]
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

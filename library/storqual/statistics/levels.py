@@ -5,7 +5,7 @@ A gate looks at its data after each pair. A test at 5 % per look would err far m
 made at the level `scale(alpha) * shape(n)`: the shape says how the error is spread over looks, the scale is what
 makes the sum right. Both are spent against Student's t of the look, which does not depend on the size of the noise,
 so the error holds for every bench. The scale was found by simulation of the very statistic that is used
-(`python -m tests.benchmark.calibrate`, seed and paths recorded there) and stands in the tables below.
+(`python -m tests.error_rates.calibrate`, seed and paths recorded there) and stands in the tables below.
 
 Shapes, chosen once by trials over calm to rough noise:
 
@@ -25,8 +25,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["LARGEST_LEVEL", "LEVELS", "Rule", "alpha_of", "nominal_levels", "scale", "shape"]
 
 Rule = Literal["pass", "fail", "session_pass", "session_fail"]
 Floats = NDArray[np.float64]

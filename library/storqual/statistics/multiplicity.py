@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["benjamini_hochberg", "holm"]
-
 
 def holm(probabilities: Sequence[float], alpha: float) -> list[bool]:
     """Which hypotheses to reject so that any false rejection at all has a probability of at most `alpha`."""

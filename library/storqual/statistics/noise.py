@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["LAUNCH_FLOOR", "TELLS_NOTHING", "Prior", "pair_variance", "with_prior"]
-
 Floats = NDArray[np.float64]
 
 LAUNCH_FLOOR = 0.0005

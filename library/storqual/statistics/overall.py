@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-__all__ = ["Overall", "overall_shift"]
-
 
 @dataclass(frozen=True, slots=True)
 class Overall:

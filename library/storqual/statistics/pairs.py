@@ -21,8 +21,6 @@ from storqual.statistics.launches import launch_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, pair_variance, with_prior
 from storqual.statistics.wanted import POWER, further_units
 
-__all__ = ["analyse_pairs"]
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

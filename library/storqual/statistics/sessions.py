@@ -27,8 +27,6 @@ from storqual.statistics.launches import session_levels, stack_sessions
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
 from storqual.statistics.wanted import POWER, further_units
 
-__all__ = ["Session", "analyse_sessions", "split_sessions"]
-
 Floats = NDArray[np.float64]
 
 DF_PER_SESSION = 2.0

@@ -19,8 +19,6 @@ from scipy import special
 
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 
-__all__ = ["FEWEST_POINTS", "common_spread", "session_mean_noise"]
-
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 5

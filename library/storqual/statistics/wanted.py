@@ -9,8 +9,6 @@ from scipy import special
 from storqual.statistics.analysis import FAIL_SHARE, Limits, Unit
 from storqual.statistics.levels import Rule, nominal_levels
 
-__all__ = ["POWER", "further_units"]
-
 POWER = 0.8
 MOST_WANTED = 100_000
 FEWEST_WANTED = 3

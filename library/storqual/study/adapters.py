@@ -8,15 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from storqual.analysis.compare import Comparison, compare, leaders
-from storqual.analysis.compare_words import comparison_sentences, leader_sentence
-from storqual.analysis.equal_load import common_loads, curve, response_at, shift_at_equal_load
-from storqual.analysis.estimates import Estimate
-from storqual.factor_words import level_text, together
+from storqual.base.factor_names import level_text, together
 from storqual.metrics import METRICS
+from storqual.statistics.estimates import Estimate
 from storqual.study.cells import Cell, Levels, Line, first_axis, lines_of
-
-__all__ = ["COMPARED", "Contest", "EqualLoad", "contests", "equal_loads"]
+from storqual.study.compare import (
+    Comparison,
+    common_loads,
+    compare,
+    comparison_sentences,
+    curve,
+    leader_sentence,
+    leaders,
+    response_at,
+    shift_at_equal_load,
+)
 
 COMPARED = ("iops", "throughput_mb_s", "cpu_us_per_io")
 _LOADED = ("iodepth", "numjobs", "drives", "ports")

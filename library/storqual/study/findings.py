@@ -10,13 +10,10 @@ from typing import Any
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
 from storqual.study.cells import Cell
 from storqual.study.demand import Demand, Reached, demands, reached
-from storqual.study.features import Feature, features
-from storqual.study.placement import placement_advice
+from storqual.study.features import Feature, features, placement_advice
 from storqual.study.published import Beside, beside
 from storqual.study.scale import Growth, growths, saturation_advice
 from storqual.study.settings import SettingStudy, setting_studies
-
-__all__ = ["Advice", "Findings", "findings"]
 
 _CACHE = ("WCE", "RCD", "DRA", "NCS", "read_policy", "write_policy", "io_policy", "disk_cache")
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from storqual.audit.references import PublishedValue, overlays
-from storqual.study.cells import METRICS, Cell
-from storqual_core.quantities import format_size, parse_size
-
-__all__ = ["Beside", "beside"]
+from storqual.inputs.references import PublishedValue, overlays
+from storqual.study.cells import STUDIED, Cell
+from storqual_core.kit.quantities import format_size, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
 
@@ -38,7 +36,7 @@ def beside(cells: Sequence[Cell], reports: Sequence[str]) -> list[Beside]:
     """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
     found = []
     for report in reports:
-        for metric in METRICS:
+        for metric in STUDIED:
             for theirs in overlays(report, metric):
                 wanted = dict(_wanted(theirs))
                 if "rw" not in wanted or theirs.value <= 0:

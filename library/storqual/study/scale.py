@@ -7,14 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from storqual.analysis.scaling import Level, Scaling, scaling
-from storqual.analysis.scaling_words import scaling_sentences
-from storqual.factor_words import AXIS_NAMES, level_text
+from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.statistics.scaling import SCALED, Level, Scaling, scaling, scaling_sentences
 from storqual.study.cells import Cell, Line, lines_of
-
-__all__ = ["SCALED", "Growth", "growths", "saturation_advice"]
-
-SCALED = ("adapters", "ports", "drives", "numjobs", "iodepth")
 
 
 @dataclass(frozen=True)

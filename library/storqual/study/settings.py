@@ -1,19 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Varied settings by workload: which matter, in which direction, and which are shown to be neutral."""
+"""Varied settings ranked by their effect on a metric: what matters first, and what is shown not to matter.
+
+The effect of a level is that of the setting alone: at each combination of everything else the level is compared with
+the setting's first level, and the logarithms of the ratios are averaged. A setting is *neutral* only when its whole
+interval lies within the margin; one whose interval holds both nothing and more than the margin is *open*.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from storqual.analysis.compare_words import reaches_tenfold
-from storqual.analysis.ranking import Effect, ranking
 from storqual.metrics import METRICS
+from storqual.statistics.estimates import Estimate, LogLevels, log_levels
 from storqual.study.cells import Cell
+from storqual.study.compare import MARGIN, Better, reaches_tenfold
 
-__all__ = ["RANKED", "SettingStudy", "effect_sentence", "setting_studies"]
+Influence = Literal["better", "worse", "neutral", "open"]
+Combination = tuple[tuple[str, Any], ...]
+
+_ORDER: Mapping[Influence, int] = {"better": 0, "worse": 0, "open": 1, "neutral": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What changing `setting` from `base` to `level` does: `shift` is the fraction by which it is better.
+
+    `places` is at how many combinations of everything else both were measured; `least` and `most` are the smallest
+    and the largest shift among them.
+    """
+
+    setting: str
+    base: Any
+    level: Any
+    shift: Estimate
+    influence: Influence
+    places: int
+    least: float
+    most: float
+
+
+def ranking(
+    launches: Mapping[tuple[Hashable, Combination], Sequence[float]],
+    *,
+    better: Better = "higher",
+    margin: float = MARGIN,
+    rankings: int = 1,
+) -> tuple[Effect, ...]:
+    """The effect of every level of every setting, the largest that is shown first, neutral ones last.
+
+    `launches`: (context, combination of settings) -> one value per launch; a context is whatever else tells points
+    apart. Intervals hold for all effects together (Bonferroni), and for those of as many like `rankings` as are told
+    side by side. Raises ValueError for a margin outside 0 to 1 and for what `log_levels` refuses.
+    """
+    if not 0 < margin < 1:
+        raise ValueError(f"margin {margin!r}, expected a fraction between 0 and 1")
+    places = list(launches)
+    data = log_levels({float(number): launches[place] for number, place in enumerate(places)})
+    at = {place: number for number, place in enumerate(places)}
+    compared = list(_pairs(places))
+    found = [_effect(one, data, at, better, margin, len(compared) * rankings) for one in compared]
+    return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
+
+
+_Place = tuple[Hashable, Combination]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A level beside its setting's first one, and the places at which both were measured."""
+
+    setting: str
+    base: Any
+    level: Any
+    matched: Sequence[tuple[_Place, _Place]]
+
+
+def _pairs(places: Sequence[_Place]) -> Iterator[_Pair]:
+    """Each level above a setting's first."""
+    groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Place]]] = defaultdict(lambda: defaultdict(dict))
+    levels: defaultdict[str, dict[Any, None]] = defaultdict(dict)
+    for context, combination in places:
+        for name, level in combination:
+            rest = tuple(item for item in combination if item[0] != name)
+            groups[name][(context, rest)][level] = (context, combination)
+            levels[name][level] = None
+    for name, listed in levels.items():
+        base, *others = listed
+        for level in others:
+            matched = [(one[base], one[level]) for one in groups[name].values() if base in one and level in one]
+            if matched:
+                yield _Pair(name, base, level, matched)
+
+
+def _effect(
+    pair: _Pair, data: LogLevels, at: Mapping[_Place, int], better: Better, margin: float, tests: int
+) -> Effect:
+    matched, sign = pair.matched, 1.0 if better == "higher" else -1.0
+    shifts = [sign * (data.mean[at[there]] - data.mean[at[here]]) for here, there in matched]
+    share = sum(1 / data.count[at[place]] for both in matched for place in both) / len(matched) ** 2
+    log_shift = data.estimate(sum(shifts) / len(shifts), share, tests)
+    ends = (None if end is None else math.expm1(end) for end in (log_shift.low, log_shift.high))
+    return Effect(
+        setting=pair.setting,
+        base=pair.base,
+        level=pair.level,
+        shift=Estimate(math.expm1(log_shift.value), *ends),
+        influence=_influence(log_shift, margin),
+        places=len(matched),
+        least=math.expm1(min(shifts)),
+        most=math.expm1(max(shifts)),
+    )
+
+
+def _influence(log_shift: Estimate, margin: float) -> Influence:
+    if log_shift.low is None or log_shift.high is None:
+        return "open"
+    if -math.log1p(margin) < log_shift.low and log_shift.high < math.log1p(margin):
+        return "neutral"
+    if log_shift.low > 0:
+        return "better"
+    return "worse" if log_shift.high < 0 else "open"
+
 
 RANKED = ("iops", "cpu_us_per_io")
 

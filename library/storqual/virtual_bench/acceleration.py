@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.places import cache_folder
 from storqual.virtual_bench.qemu import PROGRAM, Acceleration
-from storqual_core.command import run
-from storqual_core.errors import BadInputError
+from storqual_core.kit.command import run
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from storqual.virtual_bench.image import BenchImage
 
-__all__ = ["SIGN_OF_LIFE", "choose_acceleration"]
 
 _KVM = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

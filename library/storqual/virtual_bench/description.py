@@ -8,13 +8,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from storqual_core.errors import BadInputError
-from storqual_core.quantities import parse_duration, parse_size
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["DEVICES", "BenchDescription", "DeviceKind", "VirtualAdapter", "VirtualDrive", "describe", "from_plain"]
 
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

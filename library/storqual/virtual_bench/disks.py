@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.command import run
+from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.kit.command import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +17,6 @@ if TYPE_CHECKING:
     from storqual.virtual_bench.description import BenchDescription
     from storqual.virtual_bench.image import BenchImage
     from storqual.virtual_bench.places import BenchPlaces
-
-__all__ = ["prepare_drives", "prepare_overlay"]
 
 
 def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]) -> bool:
@@ -43,3 +44,67 @@ def prepare_drives(places: BenchPlaces, description: BenchDescription) -> None:
             continue
         with file.open("wb") as handle:
             handle.truncate(drive.size)
+
+
+@dataclass(frozen=True)
+class BenchKeys:
+    """Files of one bench's keys: the client's pair, the host's pair, and the file that makes the host known."""
+
+    client: Path
+    host: Path
+    known_hosts: Path
+
+    @property
+    def client_public(self) -> Path:
+        """What the bench accepts."""
+        return self.client.with_suffix(".pub")
+
+
+def _alias(name: str) -> str:
+    """The name under which the host key is known: the port changes with every power-on, the key does not."""
+    return f"storqual-{name}"
+
+
+def make_keys(places: BenchPlaces, name: str) -> BenchKeys:
+    """The keys of bench `name`, made when missing, with its known_hosts file."""
+    folder = places.keys
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keys = BenchKeys(
+        client=folder / "client_ed25519", host=folder / "host_ed25519", known_hosts=folder / "known_hosts"
+    )
+    for file, comment in ((keys.client, "storqual client"), (keys.host, f"storqual {name}")):
+        if not file.is_file() or not file.with_suffix(".pub").is_file():
+            file.unlink(missing_ok=True)
+            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(file)]).expect()
+    algorithm, key = keys.host.with_suffix(".pub").read_text(encoding="ascii").split()[:2]
+    keys.known_hosts.write_text(f"{_alias(name)} {algorithm} {key}\n", encoding="ascii")
+    return keys
+
+
+def _quoted(path: Path) -> str:
+    """A path as ssh_config takes it: in quotes, with its own escape and token characters made plain."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{text}"'
+
+
+def ssh_config_text(name: str, keys: BenchKeys, port: int) -> str:
+    """An ssh_config that reaches bench `name` on a loopback port and knows its host key beforehand."""
+    return "\n".join(
+        [
+            f"Host {name}",
+            "    HostName 127.0.0.1",
+            f"    Port {port}",
+            "    User root",
+            f"    IdentityFile {_quoted(keys.client)}",
+            "    IdentitiesOnly yes",
+            "    IdentityAgent none",
+            f"    UserKnownHostsFile {_quoted(keys.known_hosts)}",
+            "    GlobalKnownHostsFile /dev/null",
+            f"    HostKeyAlias {_alias(name)}",
+            "    StrictHostKeyChecking yes",
+            "    BatchMode yes",
+            "    PreferredAuthentications publickey",
+            "    LogLevel ERROR",
+            "",
+        ]
+    )

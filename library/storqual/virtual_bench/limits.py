@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualDrive
 from storqual.virtual_bench.qemu import device_arguments
-from storqual_core.errors import BadInputError, ToolError
+from storqual_core.kit.errors import BadInputError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from storqual.virtual_bench.qmp import Monitor
 
-__all__ = ["ALL", "Limit", "declared_limits", "plug", "read_limits", "set_limits", "unplug", "wanted_limits"]
 
 ALL = "all"
 _UNPLUG_LIMIT_S = 20.0

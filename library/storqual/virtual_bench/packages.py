@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.virtual_bench.places import cache_folder, locked
-from storqual_core.command import Completed, run
-from storqual_core.errors import BadInputError, ToolError
+from storqual_core.kit.command import Completed, run
+from storqual_core.kit.errors import BadInputError, ToolError
 
 if TYPE_CHECKING:
     from storqual.virtual_bench.image import BenchImage
 
-__all__ = ["FetchedPackage", "fetch_packages", "kernel_release"]
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _VERSION = re.compile(r"[A-Za-z0-9.+:~-]+")

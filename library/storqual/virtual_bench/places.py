@@ -11,12 +11,10 @@ from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual_core.errors import StorqualError
+from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["BenchPlaces", "cache_folder", "locked", "socket_folder"]
 
 
 def cache_folder() -> Path:

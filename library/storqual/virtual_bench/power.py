@@ -15,24 +15,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.virtual_bench import console
+from storqual.virtual_bench import boot
 from storqual.virtual_bench.acceleration import choose_acceleration
 from storqual.virtual_bench.boot import Booted, BootFailedError, wait_for_boot
 from storqual.virtual_bench.description import BenchDescription, from_plain
-from storqual.virtual_bench.disks import prepare_drives, prepare_overlay
+from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
 from storqual.virtual_bench.image import BenchImage, ensure_image
-from storqual.virtual_bench.keys import make_keys, ssh_config_text
 from storqual.virtual_bench.limits import declared_limits, set_limits
 from storqual.virtual_bench.places import BenchPlaces, locked, make_private, socket_folder
 from storqual.virtual_bench.qemu import Machine, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
-from storqual_core.command import run
-from storqual_core.errors import StorqualError, ToolError
+from storqual_core.kit.command import run
+from storqual_core.kit.errors import StorqualError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PowerState", "power_cycle", "power_off", "power_on", "power_state", "reset"]
 
 Say = "Callable[[str], None]"
 _OFF_LIMIT_S = 60.0
@@ -232,13 +230,13 @@ def power_on(
                 )
             if not state.boot_id:
                 # an earlier power-on was interrupted while the guest was starting
-                state = _boot(places, state, time.monotonic(), console.mark(places.console), limit_s)
+                state = _boot(places, state, time.monotonic(), boot.mark(places.console), limit_s)
             return state, False
         image = ensure_image(say)
         prepare_overlay(places.overlay, image, say)
         prepare_drives(places, description)
         for attempt in (1, 2):
-            since = console.mark(places.console)
+            since = boot.mark(places.console)
             state, began = _spawn(places, description, image, attempt)
             if attempt == 1:
                 say(f"{description.name}: {state.acceleration}: {state.reason}")
@@ -303,7 +301,7 @@ def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
         state = power_state(places)
         if state is None:
             raise StorqualError("the bench is off; a reset needs a running bench")
-        since = console.mark(places.console)
+        since = boot.mark(places.console)
 
         async def press(monitor: Monitor) -> float:
             if not await monitor.ask_and_await("system_reset", {}, "RESET", _RESET_LIMIT_S):

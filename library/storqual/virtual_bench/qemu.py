@@ -10,8 +10,6 @@ from typing import Any
 
 from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualAdapter, VirtualDrive
 
-__all__ = ["Acceleration", "Machine", "device_arguments", "machine_argv", "option_value"]
-
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
 _TRANSLATION_CACHE_MIB = 256

@@ -7,14 +7,13 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from storqual_core.errors import StorqualError, ToolError
+from storqual_core.kit.errors import StorqualError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["Monitor", "converse"]
 
 _ANSWER_LIMIT_S = 30.0
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.bench_program import build_program
-from storqual_core.errors import GuardRefusalError
-from storqual_core.guard_claims import read_claims
-from storqual_core.guard_files import make_file
-from tests.unit.storqual_core.fake_fio import block_text, fake_fio, job, launch, result
+from storqual.bench.program import build_program
+from storqual_core.guard.claims import read_claims
+from storqual_core.guard.files import make_file
+from storqual_core.kit.errors import GuardRefusalError
+from tests.support.fake_fio import block_text, fake_fio, job, launch, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,6 @@ def block(
 
 
 def test_a_block_is_started_once_and_collected_to_its_end(block: Block) -> None:
-    """The second call changes nothing, neither while it runs nor when it is done."""
     block.hold.touch()
     assert block("started", check=True) == {"running": False, "samples": 0, "of": 2, "end": None, "changed": True}
     assert not (block.path.parent / "s01-b01.jsonl").exists()
@@ -90,7 +89,6 @@ def test_a_block_is_started_once_and_collected_to_its_end(block: Block) -> None:
 
 
 def test_stopping_changes_something_only_while_it_runs(block: Block) -> None:
-    """A check stops nothing."""
     assert block("stopped")["changed"] is False
     block.hold.touch()
     block("started")
@@ -101,7 +99,6 @@ def test_stopping_changes_something_only_while_it_runs(block: Block) -> None:
 
 
 def test_a_refusal_of_the_guard_is_the_modules_failure(block: Block) -> None:
-    """With the guard's own sentence."""
     block.drive.unlink()
     block.drive.write_bytes(b"somebody's" * 100)
     with pytest.raises(GuardRefusalError, match="d0"):

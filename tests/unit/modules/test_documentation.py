@@ -45,7 +45,6 @@ def shown() -> dict[str, Any]:
 def test_documentation_is_the_argument_spec(
     name: str, shown: dict[str, Any], load_module: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names, types, defaults and choices are the same in both; every option is described."""
     module = load_module(name)
 
     def start(**words: Any) -> None:
@@ -67,7 +66,6 @@ def test_documentation_is_the_argument_spec(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_return_values_and_examples_are_documented(name: str, shown: dict[str, Any]) -> None:
-    """Each value with its type, when it is returned, and a sample; modes and author come from module or fragment."""
     for value, text in shown[name]["return"].items():
         assert {"description", "returned", "type", "sample"} <= set(text), value
     assert f"{name}:" in shown[name]["examples"]

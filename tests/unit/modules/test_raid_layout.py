@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,6 @@ def test_nothing_declared_is_nothing_done(load_module: Callable[[str], ModuleTyp
 def test_what_is_wrong_is_told_before_anything_is_touched(
     load_module: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
-    """Every problem of every volume."""
     volumes = [{"adapter": "a", "level": "9"}, {"adapter": "b", "level": "1", "members": []}]
     with pytest.raises(BadInputError) as told:
         load_module("raid_layout").work(given(tmp_path, volumes=volumes), check=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,6 @@ def decide(load_module: Callable[[str], Any]) -> Callable[..., dict[str, Any]]:
 
 
 def test_a_newer_version_is_needed_and_an_equal_one_is_not(decide: Callable[..., dict[str, Any]]) -> None:
-    """Drift for one, proof for the other."""
     newer = decide()
     assert (newer["needed"], newer["drift"]) == (True, ["sas0 firmware.firmware: 27.00, declared 28.00"])
     assert newer["settings"][0]["proven"] is None
@@ -45,7 +44,6 @@ def test_a_newer_version_is_needed_and_an_equal_one_is_not(decide: Callable[...,
 
 
 def test_what_was_flashed_must_be_there(decide: Callable[..., dict[str, Any]]) -> None:
-    """The version before is that of the plan."""
     (entry,) = decide(state="proven", version="27.00", found="26.00")["settings"]
     assert (entry["before"], entry["read_back"], entry["changed"], entry["proven"]) == ("26.00", "27.00", True, True)
     with pytest.raises(ToolError, match=r"28\.00 was written and the management controller tells 27\.00"):
@@ -53,7 +51,6 @@ def test_what_was_flashed_must_be_there(decide: Callable[..., dict[str, Any]]) -
 
 
 def test_the_order_of_versions_holds_here_too(decide: Callable[..., dict[str, Any]]) -> None:
-    """A downgrade is somebody's decision."""
     with pytest.raises(ToolError, match="newer than"):
         decide(version="26.00")
     assert decide(version="26.00", **{"from": ["27"]})["needed"]

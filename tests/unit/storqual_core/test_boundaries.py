@@ -35,7 +35,6 @@ def test_the_core_imports_only_the_standard_library_and_itself(path: Path) -> No
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_modules_import_the_core_by_the_name_that_is_shipped(path: Path) -> None:
-    """`storqual_core` is no name on a bench."""
     allowed = sys.stdlib_module_names | {"ansible"}
     if path.name in CONTROL_NODE_MODULES or "kernel_package" in path.name:
         allowed |= {"storqual", "storqual_core"}

@@ -20,6 +20,7 @@ def _shipped() -> None:
     """Never called; what stands here is shipped."""
     from . import (  # noqa: F401, PLC0415 - see above
         arcconf,
+        blkid,
         dc390,
         dkms,
         dmidecode,
@@ -36,7 +37,6 @@ def _shipped() -> None:
         mkfs,
         mvcli,
         nvme,
-        nvme_firmware,
         qaucli,
         redfish,
         sas3ircu,
@@ -53,7 +53,12 @@ def _shipped() -> None:
     )
 
 
+_SHARED = ("capabilities", "storcli_answer")
+"""What tools have in common, and no tool itself."""
+
 TOOLS: Mapping[str, Callable[[], ModuleType]] = {
-    found.name: partial(import_module, f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
+    found.name: partial(import_module, f"{__name__}.{found.name}")
+    for found in pkgutil.iter_modules(__path__)
+    if found.name not in _SHARED
 }
 """Every tool of this folder by its name; calling the value imports it."""

@@ -12,28 +12,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, ToolFacts, Value, VolumeFacts, VolumeRequest
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError, refuse_for
-from ..identity import printed_wwn
-from ..labelled_text import Line, printed_size, read_line
-
-__all__ = [
-    "PROGRAMS",
-    "activation",
-    "create",
-    "delete",
-    "download",
-    "objections",
-    "parse_config",
-    "parse_list",
-    "parse_tasks",
-    "progress",
-    "read_facts",
-    "read_versions",
-    "read_volumes",
-    "set_policy",
-]
+from ..host.identity import printed_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError, refuse_for
+from ..kit.labelled_text import Line, printed_size, read_line
+from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, ToolFacts, Value, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("arcconf",)
 

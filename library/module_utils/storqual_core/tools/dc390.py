@@ -1,28 +1,228 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tekram DC-390: its serial EEPROM, through two registers of PCI configuration space; no vendor tool is needed.
+"""The Microwire serial EEPROM 93C46: 64 words of 16 bits, read and written bit by bit over four lines.
 
-Writing 0x80 selects the chip and sets clock (bit 7) and data (bit 6); writing 0xc0 deselects it; while the chip's
-output is low the first byte of configuration space, the low byte of the vendor id, reads as zero. Source: the
-kernel's am53c974 driver, which reads the EEPROM so at load and never writes it. The adapter's index is its PCI
-address.
+An instruction is a start bit, two bits of operation and six of address, most significant first; each is taken with a
+rising clock while chip select is high. A word is erased before it is written: newer chips do that by themselves, the
+NMC9306 and the emulators that follow it do not. Source: the data sheets of NM93C46 and AT93C46.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
 import time
 from contextlib import contextmanager
-from typing import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Iterator, Mapping, Protocol, Sequence
 
-from ..attributes import read_attribute
-from ..capabilities import Spelling, Value
-from ..command import Runner
-from ..dc390_image import NAMES, Image, unfit
-from ..eeprom_93c46 import read_words, write_words
-from ..errors import ToolError
+from ..kit.command import Runner
+from ..kit.errors import BadInputError, ToolError
+from ..kit.machine import read_attribute
+from .capabilities import Spelling, Value
 
-__all__ = ["SETTINGS", "is_dc390", "objection", "read_image", "read_settings", "write_image", "write_setting"]
+WORDS = 64
+_ADDRESS_BITS = 6
+_WORD_BITS = 16
+_EXTENDED, _WRITE, _READ, _ERASE = 0b00, 0b01, 0b10, 0b11
+# of the extended operation, the two highest bits of the address say which one
+_WRITE_ENABLE, _WRITE_DISABLE = 0b11 << 4, 0b00 << 4
+# the data sheets say 10 ms at most for erasing or writing a word
+_PROGRAM_LIMIT_S = 0.1
+
+
+class Lines(Protocol):
+    """The wires to the chip: chip select, clock and data in go out, data out comes in."""
+
+    def deselect(self) -> None:
+        """Chip select low: ends an instruction, and begins the programming of a word."""
+
+    def drive(self, clock: int, data: int) -> None:
+        """Chip select high, with these levels."""
+
+    def data_out(self) -> int:
+        """The level of the chip's data output."""
+
+
+def read_words(lines: Lines) -> tuple[int, ...]:
+    """All words in order of address."""
+    return tuple(_read(lines, address) for address in range(WORDS))
+
+
+def write_words(lines: Lines, words: Mapping[int, int]) -> None:
+    """Erase and write words by address, in the order given; writing is disabled again whatever happens.
+
+    Raises ToolError when the chip does not get ready. The caller reads back.
+    """
+    _instruct(lines, _EXTENDED, _WRITE_ENABLE)
+    lines.deselect()
+    try:
+        for address, word in words.items():
+            _instruct(lines, _ERASE, address)
+            _program(lines, address)
+            _instruct(lines, _WRITE, address)
+            _send(lines, word, _WORD_BITS)
+            _program(lines, address)
+    finally:
+        _instruct(lines, _EXTENDED, _WRITE_DISABLE)
+        lines.deselect()
+
+
+def _instruct(lines: Lines, operation: int, address: int) -> None:
+    lines.deselect()
+    # chip select rises with the clock low, so that the first rising clock is the start bit's
+    lines.drive(0, 1)
+    _send(lines, 1 << 2 | operation, 3)
+    _send(lines, address, _ADDRESS_BITS)
+
+
+def _send(lines: Lines, value: int, bits: int) -> None:
+    for place in reversed(range(bits)):
+        bit = value >> place & 1
+        lines.drive(0, bit)
+        lines.drive(1, bit)
+        lines.drive(0, 0)
+
+
+def _read(lines: Lines, address: int) -> int:
+    _instruct(lines, _READ, address)
+    word = 0
+    for _ in range(_WORD_BITS):
+        lines.drive(1, 0)
+        # the level is taken while the clock is low: it changes with the rising clock only
+        lines.drive(0, 1)
+        word = word << 1 | lines.data_out()
+    lines.deselect()
+    return word
+
+
+def _program(lines: Lines, address: int) -> None:
+    """Let the chip program a word: it holds its output low while it is busy, once it is selected again."""
+    lines.deselect()
+    lines.drive(0, 0)
+    deadline = time.monotonic() + _PROGRAM_LIMIT_S
+    while not lines.data_out():
+        if time.monotonic() >= deadline:
+            lines.deselect()
+            raise ToolError(f"the EEPROM did not finish word {address} within {_PROGRAM_LIMIT_S:g} s")
+    lines.deselect()
+
+
+SIZE = 128
+_SUM = 0x1234
+_CHECKSUM = 126
+_HOST_ID, _MODE2, _TAGS = 64, 65, 67
+_TARGETS, _TARGET_BYTES = 8, 4
+_PARITY = 0x01
+_RESET_BUS = 0x04
+_MOST_TAG_SHIFT = 4
+# the driver computes 2 << n whatever n is; past this it is no number of tags
+_READABLE_TAG_SHIFT = 6
+
+NAMES = ("host_scsi_id", "max_tags", "scsi_parity", "scsi_bus_reset")
+"""The canonical settings that the image holds."""
+
+
+def unfit(name: str, value: int) -> str:
+    """Why the image cannot hold a value, as part of a sentence; empty when it can."""
+    if name == "host_scsi_id" and not 0 <= value <= 7:
+        return f"{value} is no SCSI id of an 8-bit bus (0 to 7)"
+    if name == "max_tags" and value not in _tag_choices():
+        return f"{value} is not one of {', '.join(map(str, _tag_choices()))}: the EEPROM holds a power of two"
+    return ""
+
+
+def _tag_choices() -> list[int]:
+    return [2 << shift for shift in range(_MOST_TAG_SHIFT + 1)]
+
+
+@dataclass(frozen=True)
+class Image:
+    """All bytes of the EEPROM, whether they make sense or not."""
+
+    data: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.data) != SIZE:
+            raise ValueError(f"an image has {SIZE} bytes, not {len(self.data)}")
+
+    @classmethod
+    def of_words(cls, words: Sequence[int]) -> Image:
+        """From words by address; the low byte of a word comes first."""
+        return cls(struct.pack(f"<{SIZE // 2}H", *words))
+
+    @classmethod
+    def of_hex(cls, text: str) -> Image:
+        """From `hex`. Raises ToolError for a text that is no image."""
+        try:
+            return cls(bytes.fromhex(text))
+        except ValueError as problem:
+            raise ToolError(f"the saved EEPROM image cannot be used: {problem}") from problem
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The words by address."""
+        return struct.unpack(f"<{SIZE // 2}H", self.data)
+
+    @property
+    def hex(self) -> str:
+        """As it is saved."""
+        return self.data.hex()
+
+    @property
+    def valid(self) -> bool:
+        """Whether the checksum fits; the drivers use their own defaults when it does not."""
+        return sum(self.words) & 0xFFFF == _SUM
+
+    def values(self) -> dict[str, int]:
+        """The settings by canonical name. Raises ToolError for an image that no DC-390 wrote."""
+        if not self.valid:
+            raise ToolError(
+                f"the EEPROM's words sum up to 0x{sum(self.words) & 0xFFFF:04x} instead of 0x{_SUM:04x}: it is no "
+                "DC-390, or a write was cut short; playbooks/restore.yml writes the saved image back"
+            )
+        shift = self.data[_TAGS]
+        if shift > _READABLE_TAG_SHIFT:
+            raise ToolError(f"byte {_TAGS} of the EEPROM holds {shift} where a power of two below 8 was expected")
+        parity = {self.data[target * _TARGET_BYTES] & _PARITY for target in range(_TARGETS)}
+        if len(parity) != 1:
+            raise ToolError("the EEPROM has parity checking on for some targets and off for others")
+        return {
+            "host_scsi_id": self.data[_HOST_ID],
+            "max_tags": 2 << shift,
+            "scsi_parity": parity.pop(),
+            "scsi_bus_reset": int(bool(self.data[_MODE2] & _RESET_BUS)),
+        }
+
+    def with_values(self, values: Mapping[str, int]) -> Image:
+        """The image with other settings and the checksum that fits; all other bytes stay. Raises BadInputError."""
+        problems = [f"nvram.{name}: {reason}" for name, value in values.items() if (reason := unfit(name, value))]
+        problems += [f"nvram.{name} is not in the EEPROM of a DC-390" for name in values if name not in NAMES]
+        if problems:
+            raise BadInputError(problems)
+        data = bytearray(self.data)
+        for name, value in values.items():
+            if name == "host_scsi_id":
+                data[_HOST_ID] = value
+            elif name == "max_tags":
+                data[_TAGS] = value.bit_length() - 2
+            elif name == "scsi_parity":
+                for target in range(_TARGETS):
+                    data[target * _TARGET_BYTES] = _bit(data[target * _TARGET_BYTES], _PARITY, value)
+            else:
+                data[_MODE2] = _bit(data[_MODE2], _RESET_BUS, value)
+        words = struct.unpack(f"<{_CHECKSUM // 2}H", data[:_CHECKSUM])
+        data[_CHECKSUM:] = struct.pack("<H", (_SUM - sum(words)) & 0xFFFF)
+        return Image(bytes(data))
+
+    def changes(self, other: Image) -> dict[int, int]:
+        """The words of `other` that differ, by address; the checksum last, so that half a write shows itself."""
+        return {address: word for address, (mine, word) in enumerate(zip(self.words, other.words)) if mine != word}
+
+
+def _bit(byte: int, mask: int, value: int) -> int:
+    return byte | mask if value else byte & ~mask
+
 
 _CHIP = ("0x1022", "0x2020")
 _LINES, _DESELECT, _OUTPUT = 0x80, 0xC0, 0x00

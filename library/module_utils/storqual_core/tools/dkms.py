@@ -7,22 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = [
-    "Source",
-    "State",
-    "build",
-    "built",
-    "built_for",
-    "install",
-    "last_build_words",
-    "parse_status",
-    "source_of",
-    "status",
-    "uninstall",
-]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
 _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+)(.*)$")

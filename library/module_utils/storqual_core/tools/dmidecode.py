@@ -11,10 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Mapping
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = ["DmiRecord", "Slot", "parse_records", "read_slots", "slots"]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 _HANDLE = re.compile(r"^Handle (0x[0-9A-Fa-f]+), DMI type (\d{1,3}), (\d{1,6}) bytes\.?\s*$")
 _PRESENT = re.compile(r"^SMBIOS [0-9.]+ present", re.MULTILINE)

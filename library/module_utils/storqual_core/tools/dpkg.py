@@ -8,19 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Sequence
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = [
-    "Package",
-    "file_package",
-    "image_packages",
-    "install",
-    "installed",
-    "kernel_of",
-    "parse_packages",
-    "remove",
-]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")

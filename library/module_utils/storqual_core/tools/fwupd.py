@@ -9,22 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ..capabilities import AdapterFacts, FirmwareImage, ToolFacts
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError
-from ..json_text import as_list, as_mapping, as_text, find_objects
-
-__all__ = [
-    "PROGRAMS",
-    "activation",
-    "download",
-    "firmware_objections",
-    "obstacles",
-    "parse_devices",
-    "parse_error",
-    "read_facts",
-    "read_versions",
-]
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError
+from ..kit.json_text import as_list, as_mapping, as_text, find_objects
+from .capabilities import AdapterFacts, FirmwareImage, ToolFacts
 
 PROGRAMS = ("fwupdmgr",)
 

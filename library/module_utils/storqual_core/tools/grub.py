@@ -16,20 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Mapping, Sequence
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = [
-    "KEPT_ENTRY",
-    "TRIAL_ENTRY",
-    "Boot",
-    "Entry",
-    "build_entry",
-    "find_entry",
-    "parse_config",
-    "parse_environment",
-    "release_of",
-]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 TRIAL_ENTRY = "storqual-trial"
 KEPT_ENTRY = "storqual-kept"

@@ -11,28 +11,12 @@ from __future__ import annotations
 import re
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError
-from ..identity import normalise_wwn
-from ..labelled_text import labelled, normal_label, pci_of
-from ..machine import visible
-
-__all__ = [
-    "PROGRAMS",
-    "SETTINGS",
-    "activation",
-    "download",
-    "firmware_objections",
-    "objection",
-    "parse_attributes",
-    "parse_firmware_parameters",
-    "parse_list",
-    "read_facts",
-    "read_settings",
-    "read_versions",
-    "write_setting",
-]
+from ..host.identity import normalise_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError
+from ..kit.labelled_text import labelled, normal_label, pci_of
+from ..kit.machine import visible
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 
 PROGRAMS = ("hbacmd", "/usr/sbin/ocmanager/hbacmd", "/usr/sbin/hbanyware/hbacmd")
 _TIMEOUT = 120.0

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from ..command import Runner
-from ..errors import MissingToolError
-
-__all__ = ["rebuild"]
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError
 
 _MAKERS = ("update-initramfs", "dracut")
 # packing one under emulation takes minutes

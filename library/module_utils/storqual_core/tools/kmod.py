@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Sequence
 
-from ..attributes import read_attribute
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = ["Build", "loaded", "loaded_parameter", "on_disk", "parameters", "parse_modinfo", "show_config"]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..kit.machine import read_attribute
 
 _ONCE = ("filename", "name")
 _KEY = re.compile(r"^([a-z_]+):(?:\s+(.*))?$")

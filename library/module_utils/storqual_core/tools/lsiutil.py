@@ -16,29 +16,10 @@ import re
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
-from ..capabilities import AdapterFacts, Spelling, ToolFacts, Value
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError
-from ..machine import visible
-
-__all__ = [
-    "PROGRAMS",
-    "SETTINGS",
-    "Port",
-    "objection",
-    "parse_boards",
-    "parse_notes",
-    "parse_page",
-    "parse_ports",
-    "parse_settings",
-    "parse_versions",
-    "read_facts",
-    "read_page",
-    "read_settings",
-    "read_versions",
-    "write_setting",
-    "write_word",
-]
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError
+from ..kit.machine import visible
+from .capabilities import AdapterFacts, Spelling, ToolFacts, Value
 
 PROGRAMS = ("lsiutil", "lsiutil.x86_64", "lsiutil.i686")
 _TIMEOUT = 120.0

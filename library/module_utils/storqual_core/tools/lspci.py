@@ -12,10 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Mapping
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = ["PciFunction", "parse_records", "parse_verbose", "read_functions", "read_records"]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 _TIMEOUT = 120.0
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"

@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..command import Runner
-from ..errors import ToolError
-
-__all__ = ["ScsiDevice", "parse_devices", "read_devices"]
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 
 _PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] +"
 _NODE = r"(-|/dev/\S+)"

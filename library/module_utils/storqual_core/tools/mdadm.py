@@ -11,25 +11,10 @@ from __future__ import annotations
 import re
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
-from ..command import Completed, Runner
-from ..errors import ToolError, refuse_for
-from ..quantities import parse_size
-
-__all__ = [
-    "INDEX",
-    "PROGRAMS",
-    "create",
-    "delete",
-    "objections",
-    "parse_detail",
-    "parse_scan",
-    "progress",
-    "read_facts",
-    "read_volumes",
-    "resume",
-    "set_policy",
-]
+from ..kit.command import Completed, Runner
+from ..kit.errors import ToolError, refuse_for
+from ..kit.quantities import parse_size
+from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mdadm",)
 INDEX = "md"

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from typing import Mapping, Sequence
 
-from ..command import Runner
-
-__all__ = ["make"]
+from ..kit.command import Runner
 
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),

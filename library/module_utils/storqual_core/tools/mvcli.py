@@ -12,26 +12,10 @@ import re
 from dataclasses import replace
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
-from ..command import Completed, Runner
-from ..errors import MissingToolError, ToolError, refuse_for
-from ..labelled_text import Line, printed_size, read_line
-
-__all__ = [
-    "PROGRAMS",
-    "activation",
-    "create",
-    "delete",
-    "download",
-    "firmware_objections",
-    "objections",
-    "parse_cards",
-    "parse_records",
-    "parse_volumes",
-    "read_facts",
-    "read_versions",
-    "read_volumes",
-]
+from ..kit.command import Completed, Runner
+from ..kit.errors import MissingToolError, ToolError, refuse_for
+from ..kit.labelled_text import Line, printed_size, read_line
+from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mvcli", "mnv_cli")
 

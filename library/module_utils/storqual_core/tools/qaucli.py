@@ -12,28 +12,12 @@ from __future__ import annotations
 import re
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
-from ..command import Completed, Runner, run_first
-from ..errors import MissingToolError, ToolError
-from ..identity import normalise_wwn
-from ..labelled_text import labelled, normal_label, pci_of, whole_number
-from ..machine import visible
-
-__all__ = [
-    "PROGRAMS",
-    "SETTINGS",
-    "activation",
-    "download",
-    "firmware_objections",
-    "objection",
-    "parse_instances",
-    "parse_listing",
-    "parse_parameters",
-    "read_facts",
-    "read_settings",
-    "read_versions",
-    "write_setting",
-]
+from ..host.identity import normalise_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.labelled_text import labelled, normal_label, pci_of, whole_number
+from ..kit.machine import visible
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 
 PROGRAMS = ("qaucli", "/opt/QLogic_Corporation/QConvergeConsoleCLI/qaucli", "scli")
 _TIMEOUT = 120.0

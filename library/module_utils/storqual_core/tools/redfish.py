@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from ..errors import ToolError
-from ..json_text import as_list, as_mapping, as_text, the_object
-
-__all__ = ["find_version", "parse_error"]
+from ..kit.errors import ToolError
+from ..kit.json_text import as_list, as_mapping, as_text, the_object
 
 
 def parse_error(text: str) -> str:

@@ -12,32 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Mapping
 
-from ..capabilities import (
-    AdapterFacts,
-    DriveFacts,
-    EnclosureFacts,
-    ToolFacts,
-    VolumeFacts,
-    VolumeRequest,
-)
-from ..command import Completed, Runner
-from ..errors import MissingToolError, ToolError, refuse_for
-from ..identity import printed_wwn
-from ..labelled_text import read_line
-
-__all__ = [
-    "PROGRAMS",
-    "create",
-    "delete",
-    "objections",
-    "parse_display",
-    "parse_list",
-    "parse_status",
-    "progress",
-    "read_facts",
-    "read_versions",
-    "read_volumes",
-]
+from ..host.identity import printed_wwn
+from ..kit.command import Completed, Runner
+from ..kit.errors import MissingToolError, ToolError, refuse_for
+from ..kit.labelled_text import read_line
+from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("sas3ircu", "sas2ircu")
 

@@ -12,23 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import Mapping
 
-from ..capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
-from ..command import Runner
-from ..errors import MissingToolError, ToolError
-from ..labelled_text import labelled
-
-__all__ = [
-    "PROGRAMS",
-    "Listed",
-    "activation",
-    "download",
-    "firmware_objections",
-    "parse_adapter",
-    "parse_links",
-    "parse_list_all",
-    "read_facts",
-    "read_versions",
-]
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.labelled_text import labelled
+from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
 
 PROGRAMS = ("sas3flash", "sas2flash")
 

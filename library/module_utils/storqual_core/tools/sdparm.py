@@ -11,11 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Mapping
 
-from ..command import Runner
-from ..errors import ToolError
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 from .sg3 import printed_number, status_sentence
-
-__all__ = ["Field", "ModePages", "parse_fields", "read_fields"]
 
 _TIMEOUT = 120.0
 _HEAD = re.compile(r"^\s+(/dev/\S+): (.*)$")

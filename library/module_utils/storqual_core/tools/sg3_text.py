@@ -11,21 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Mapping
 
-from ..command import Completed, Runner
-from ..errors import ToolError
-from ..mode_page import check_page
-from .sg3 import parse_hex_bytes, printed_number, status_sentence
-
-__all__ = [
-    "Inquiry",
-    "ModeSense",
-    "parse_hex_file",
-    "parse_inquiry",
-    "parse_mode_pages",
-    "read_inquiry",
-    "read_mode_pages",
-    "read_vpd_page",
-]
+from ..kit.command import Completed, Runner
+from ..kit.errors import ToolError
+from .sg3 import check_page, parse_hex_bytes, printed_number, status_sentence
 
 _TIMEOUT = 60.0
 _UNIT_ATTENTION = 6

@@ -13,12 +13,10 @@ import re
 import time
 from typing import Mapping
 
-from ..capabilities import FirmwareImage
-from ..command import Completed, Runner
-from ..errors import ToolError
+from ..kit.command import Completed, Runner
+from ..kit.errors import ToolError
+from .capabilities import FirmwareImage
 from .sg3 import status_sentence
-
-__all__ = ["SEGMENT", "activate", "activation", "changed_microcode", "download", "parse_revision", "read_versions"]
 
 SEGMENT = 4096
 """Bytes of a segment: what sg3_utils' own help recommends, drives differ in how much more they take."""

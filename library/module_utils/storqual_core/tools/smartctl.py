@@ -12,12 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping
 
-from ..command import Runner
-from ..errors import ToolError
-from ..identity import printed_wwn
-from ..json_text import as_int, as_list, as_mapping, as_text, the_object
-
-__all__ = ["Device", "Health", "parse_health", "parse_scan", "read_health", "read_scan", "status_sentences"]
+from ..host.identity import printed_wwn
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
 
 _TIMEOUT = 120.0
 _CANNOT = 0b11

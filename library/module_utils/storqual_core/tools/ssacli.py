@@ -12,7 +12,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Iterator, Mapping
 
-from ..capabilities import (
+from ..host.identity import printed_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError, refuse_for
+from ..kit.labelled_text import Line, printed_size, read_line
+from .capabilities import (
     AdapterFacts,
     DriveFacts,
     EnclosureFacts,
@@ -23,25 +27,6 @@ from ..capabilities import (
     VolumeFacts,
     VolumeRequest,
 )
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError, refuse_for
-from ..identity import printed_wwn
-from ..labelled_text import Line, printed_size, read_line
-
-__all__ = [
-    "PROGRAMS",
-    "activation",
-    "create",
-    "delete",
-    "download",
-    "firmware_objections",
-    "objections",
-    "parse_controllers",
-    "read_facts",
-    "read_versions",
-    "read_volumes",
-    "resolve",
-]
 
 PROGRAMS = ("ssacli", "hpssacli", "hpacucli")
 

@@ -12,12 +12,12 @@ import re
 from dataclasses import replace
 from typing import Any, Mapping
 
-from ..capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError, refuse_for
-from ..identity import printed_wwn
-from ..json_text import as_list, as_mapping, as_text
-from ..storcli_answer import (
+from ..host.identity import printed_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError, refuse_for
+from ..kit.json_text import as_list, as_mapping, as_text
+from .capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .storcli_answer import (
     adapter_of,
     answers_of,
     carried_out,
@@ -29,28 +29,6 @@ from ..storcli_answer import (
     percent_of,
     size_of,
 )
-
-__all__ = [
-    "FREE",
-    "PROGRAMS",
-    "SETTINGS",
-    "activation",
-    "create",
-    "delete",
-    "download",
-    "initialise",
-    "objections",
-    "parse_adapters",
-    "parse_volumes",
-    "progress",
-    "read_facts",
-    "read_settings",
-    "read_versions",
-    "read_volumes",
-    "resolve",
-    "set_policy",
-    "write_setting",
-]
 
 PROGRAMS = (
     "storcli64",

@@ -12,36 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Mapping
 
-from ..capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
-from ..command import Completed, Runner, run_first
-from ..errors import ToolError, refuse_for
-from ..identity import printed_wwn
-from ..json_text import as_list, as_mapping, as_text
-from ..storcli_answer import (
-    adapter_of,
-    carried_out,
-    data_of,
-    drives_behind,
-    drives_of,
-    first,
-    flat,
-    size_of,
-)
-
-__all__ = [
-    "FREE",
-    "PROGRAMS",
-    "create",
-    "delete",
-    "objections",
-    "parse_adapters",
-    "parse_volumes",
-    "read_facts",
-    "read_versions",
-    "read_volumes",
-    "resolve",
-    "set_policy",
-]
+from ..host.identity import printed_wwn
+from ..kit.command import Completed, Runner, run_first
+from ..kit.errors import ToolError, refuse_for
+from ..kit.json_text import as_list, as_mapping, as_text
+from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .storcli_answer import adapter_of, carried_out, data_of, drives_behind, drives_of, first, flat, size_of
 
 PROGRAMS = (
     "storcli2",

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import time
 
-from ..command import Runner
-from ..errors import MissingToolError
-
-__all__ = ["add_part", "delete_part", "mount", "unmount"]
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError
 
 _SECTOR = 512
 _BUSY = "busy"

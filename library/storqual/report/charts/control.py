@@ -14,8 +14,6 @@ from storqual.report.charts.svg import drawing, element, group, path, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ControlMark", "control_chart"]
-
 
 @dataclass(frozen=True)
 class ControlMark:

@@ -14,9 +14,7 @@ from storqual.report.charts.svg import drawing, element, path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storqual.report.charts.scales import Linear, Log
-
-__all__ = ["Bin", "Distribution", "histogram"]
+    from storqual.report.charts.frame import Linear, Log
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from storqual.report.charts.scales import Linear
+from storqual.report.charts.frame import Linear
 from storqual.report.charts.svg import element, group, path, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Shift", "interval_axis", "interval_bar", "reach"]
 
 _WIDTH, _HEIGHT, _AXIS = 200.0, 24.0, 20.0
 _EDGE = 8.0

@@ -14,9 +14,8 @@ from storqual.report.charts.svg import drawing, element, group, path, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storqual.report.charts.scales import Linear, Log
+    from storqual.report.charts.frame import Linear, Log
 
-__all__ = ["Event", "Span", "Trace", "time_chart"]
 
 _BADGE = 15.0
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from storqual.text_safety import visible_text
+from storqual.base.text import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Attribute", "drawing", "element", "group", "num", "path", "text"]
 
 Attribute = str | float | int
 _NAME = re.compile(r"^[a-zA-Z][a-zA-Z0-9-]*$")

@@ -12,10 +12,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storqual.base.text import terminal_text
 from storqual.report.rows import Row, read_rows
 from storqual.report.sentence import sentence_for
 from storqual.report.words import waived_by
-from storqual.text_safety import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from storqual.report.material import Material
 
-__all__ = ["github_annotations", "gitlab_code_quality"]
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step."""

@@ -14,18 +14,17 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.report.appendix import commands_of
+from storqual.base.text import visible_text
 from storqual.report.material import ARMS, Material, read_material
+from storqual.report.parts.appendix import commands_of
 from storqual.report.rows import Row, read_rows
-from storqual.store import write_bytes
-from storqual.text_safety import visible_text
+from storqual.run import write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from storqual.report.links import Key
 
-__all__ = ["ocp_lines", "write_ocp"]
 
 _DIAGNOSES = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
 _RESULTS = {

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storqual.base.text import visible_text
 from storqual.report.rows import read_rows
 from storqual.report.words import OUTCOMES
-from storqual.text_safety import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from storqual.report.material import Material
 
-__all__ = ["open_metrics"]
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _FAMILIES = {

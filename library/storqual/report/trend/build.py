@@ -5,31 +5,103 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from storqual.report.axes import percent_axis
+from storqual.report.cells import Cell, Chart, ChartTable, Outcome
 from storqual.report.charts.control import ControlMark, control_chart
 from storqual.report.charts.frame import Axis
 from storqual.report.figures import NONE, Figure, count, percent
 from storqual.report.render import render_template
-from storqual.report.trend.read import NOT_JUDGED, PastRun, read_past
-from storqual.report.trend.reference import reference_series
-from storqual.report.trend.series import Series, series_of
-from storqual.report.trend.view import BenchChart, DropRow, RunRow, TrendPage, TrendWaiver
-from storqual.report.view import Chart, ChartTable, Outcome
+from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
 from storqual.report.words import OUTCOMES, minute, outcome
+from storqual.run import write_bytes
 from storqual.statistics.control import FEWEST
-from storqual.store import write_bytes
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One campaign; `href` leads to its report where there is one."""
+
+    date: str
+    name: str
+    href: str
+    benches: str
+    adapters: str
+    baseline: str
+    candidate: str
+    suite: str
+    outcome: Outcome
+    worst: Figure
+    where: str
+    coverage: Cell
+    waivers: Figure
+
+
+@dataclass(frozen=True)
+class TrendWaiver:
+    """A waiver that past verdicts rest on; `state` says whether it holds, and how long."""
+
+    state: str
+    tone: str
+    owner: str
+    reason: str
+    reference: str
+    expiry: str
+    covers: tuple[str, ...]
+    last_used: str
+
+
+@dataclass(frozen=True)
+class DropRow:
+    """A candidate drop on an adapter against one baseline: its last campaign, and all of them."""
+
+    adapter: str
+    candidate: str
+    baseline: str
+    outcome: Outcome
+    median: Figure
+    worst: Figure
+    points: Figure
+    campaigns: Figure
+    date: str
+
+
+@dataclass(frozen=True)
+class BenchChart:
+    """A control chart with what it says in a sentence."""
+
+    ident: str
+    sentence: str
+    chart: Chart
+    calm: bool
+
+
+@dataclass(frozen=True)
+class TrendPage:
+    """trend.html."""
+
+    title: str
+    subject: tuple[Cell, ...]
+    as_of: str
+    counts: tuple[tuple[Outcome, Figure], ...]
+    waivers: tuple[TrendWaiver, ...]
+    signals: tuple[tuple[str, str], ...]
+    runs: tuple[RunRow, ...]
+    drops: tuple[DropRow, ...]
+    benches: tuple[BenchChart, ...]
+    untrended: str
+
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storqual.report.rows import Row
 
-__all__ = ["build_trend", "trend_page"]
 
 _SOON_DAYS = 30
 _MOST_TICKS = 8

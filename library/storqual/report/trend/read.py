@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
 
+from storqual.judge.earlier import readings_of
 from storqual.report.rows import Row, read_rows
-from storqual.store import read_run_json
-from storqual_core.errors import BadInputError, StorqualError
-
-__all__ = ["NOT_JUDGED", "PastRun", "read_past"]
+from storqual.run import read_run, read_run_json
+from storqual.statistics.control import Control, individuals
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 NOT_JUDGED = "NOT JUDGED"
 
@@ -109,3 +112,100 @@ def _verdict(path: Path) -> Mapping[str, Any]:
     if not isinstance(verdict, dict):
         raise StorqualError(f"{file}: found {type(verdict).__name__}, expected an object")
     return verdict
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+_METRIC = "iops"
+FEWEST = 2
+"""Campaigns from which there is something to compare."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One campaign: deviation from the usual level in percent, median over `points` points (readings)."""
+
+    run: PastRun
+    percent: float
+    points: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Campaigns in the order of time with their control chart: of an adapter or drive of a bench, under `what`."""
+
+    bench: str
+    place: str
+    what: str
+    levels: tuple[Level, ...]
+    control: Control
+
+
+def series_of(runs: Sequence[PastRun]) -> tuple[Series, ...]:
+    """A series for every bench, adapter and baseline drop that at least two campaigns have points in common for.
+
+    The baseline is what should not change: it is compared with itself, point by point, as log-ratios to the point's
+    median over the campaigns.
+    """
+    found: defaultdict[tuple[str, str, str], dict[str, tuple[PastRun, dict[str, float]]]] = defaultdict(dict)
+    for run in runs:
+        for bench, adapter, point, value in _baselines(run):
+            found[bench, adapter, run.drop("baseline")].setdefault(run.name, (run, {}))[1][point] = value
+    made = []
+    for (bench, adapter, drop), by_run in found.items():
+        levels = _levels(list(by_run.values()))
+        if len(levels) >= FEWEST:
+            control = individuals([level.percent for level in levels])
+            made.append(Series(bench, adapter, f"baseline drop {drop}", tuple(levels), control))
+    return tuple(sorted(made, key=lambda one: (one.bench, one.place, one.what)))
+
+
+def _baselines(run: PastRun) -> Iterator[tuple[str, str, str, float]]:
+    for row in run.rows:
+        value = row.number("reference")
+        if row.against == "baseline" and row.text("metric") == _METRIC and value is not None and value > 0:
+            yield (*row.key, value)
+
+
+def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
+    seen: defaultdict[str, list[float]] = defaultdict(list)
+    for _, values in runs:
+        for point, value in values.items():
+            seen[point].append(math.log(value))
+    usual = {point: median(values) for point, values in seen.items() if len(values) >= FEWEST}
+    levels = []
+    for run, values in runs:
+        apart = [math.log(value) - usual[point] for point, value in values.items() if point in usual]
+        if apart:
+            levels.append(Level(run, 100 * math.expm1(median(apart)), len(apart)))
+    return levels
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
+    """A series for every bench and reference drive that at least two campaigns have readings of.
+
+    Only runs on benches with a reference have their samples read. A campaign's value is the mean of its readings, as
+    deviation from the median campaign.
+    """
+    found: defaultdict[tuple[str, str], dict[str, tuple[PastRun, list[float]]]] = defaultdict(dict)
+    for run in runs:
+        if any(bench.get("reference") for bench in (run.document.get("benches") or {}).values()):
+            for reading in readings_of(read_run(run.path)):
+                place = found[reading.bench, reading.drive].setdefault(run.name, (run, []))
+                place[1].append(math.log(reading.iops))
+    made = []
+    for (bench, drive), campaigns in found.items():
+        if len(campaigns) < FEWEST:
+            continue
+        usual = median(fmean(values) for _, values in campaigns.values())
+        levels = tuple(
+            Level(run, 100 * math.expm1(fmean(values) - usual), len(values)) for run, values in campaigns.values()
+        )
+        made.append(Series(bench, drive, "golden reference", levels, individuals([one.percent for one in levels])))
+    return tuple(made)

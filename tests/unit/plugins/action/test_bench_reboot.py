@@ -128,7 +128,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_nobody_logs_in_before_the_bench_says_its_name(lab: Lab) -> None:
-    """A login of a busy boot that is given up begins anew and takes ten seconds; a knock costs nothing."""
     code, result = lab.reboot()
     assert code == 0
     assert (result["previous_boot_id"], result["boot_id"], result["system"]) == (OLD, NEW, "running")
@@ -136,7 +135,6 @@ def test_nobody_logs_in_before_the_bench_says_its_name(lab: Lab) -> None:
 
 
 def test_a_bench_behind_another_host_is_asked_by_logins_alone(lab: Lab) -> None:
-    """What a port of the host between says is nothing about the bench."""
     (lab.folder / "config").write_text("hostname bench\nport 22\nproxyjump gate\n", encoding="utf-8")
     code, result = lab.reboot()
     assert code == 0

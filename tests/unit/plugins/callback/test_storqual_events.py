@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.resources import project_root
+from storqual.base.resources import project_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,6 @@ def callback() -> Any:
 def test_a_play_that_could_not_publish_its_report_could_not_judge(
     callback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: int, publish: int, code: int
 ) -> None:
-    """A verdict alone is no report: nobody can look at what it rests on."""
     (tmp_path / "verdict.json").write_text(json.dumps({"exit_code": verdict}), encoding="utf-8")
     ended = SimpleNamespace(returncode=publish)
     monkeypatch.setattr(callback.subprocess, "run", lambda *_words, **_more: ended)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual.audit.conventions import infer_conventions
-from storqual.formulas import service_demand_percent_thousandths
-from tests.unit.storqual.audit.reports import comparison_of, printed
+from storqual.base.formulas import service_demand_percent_thousandths
+from tests.support.audit_reports import comparison_of, printed
 
 MEGA, KILO = (10**6, 2**20), (1000, 1024)
 DEMAND = "service_demand_percent_thousandths(cpu, rate, MB, KB)"
@@ -30,7 +30,6 @@ rows = st.lists(
 @given(rows)
 @settings(max_examples=3)
 def test_the_units_of_a_table_are_found(mb: int, kb: int, rows: list[tuple[Fraction, Fraction]]) -> None:
-    """Whatever the table was computed with, that reading fits every cell, and is the one inferred."""
     members = []
     for cpu, rate in rows:
         demand = service_demand_percent_thousandths(cpu, rate, mb, kb)
@@ -48,7 +47,6 @@ def test_readings_that_fit_alike_are_named() -> None:
 
 
 def test_a_reading_that_fits_alone_is_named_with_the_next_best() -> None:
-    """Two of two, where any other reading gives none."""
     members = [
         comparison_of(printed(value / 1024, 3), "a / KB", {"a": printed(value, 0)})
         for value in (Fraction(123456), Fraction(777777))
@@ -59,13 +57,11 @@ def test_a_reading_that_fits_alone_is_named_with_the_next_best() -> None:
 
 
 def test_where_nothing_fits_that_is_said() -> None:
-    """A convention is not invented to save a wrong figure."""
     sense = infer_conventions([comparison_of(printed(Fraction(7), 0), "a / KB", {"a": printed(Fraction(50), 0)})])
     assert sense.sentence().startswith("No sense of its units makes it agree")
 
 
 def test_without_conventions_there_is_nothing_to_say() -> None:
-    """A plain ratio has no units to guess."""
     assert (
         infer_conventions([comparison_of(printed(Fraction(2), 0), "a / a", {"a": printed(Fraction(2), 0)})]).words
         == ""

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from storqual.audit.misprint import mixed_up_with, most_likely_misprint
-from storqual.audit.printed import Printed
-from tests.unit.storqual.audit.reports import claims_of, comparison_of
+from storqual.inputs.printed import Printed
+from tests.support.audit_reports import claims_of, comparison_of
 
 
 def number(text: str) -> Printed:

@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from storqual.audit import Status
-from storqual.audit.printed import Printed, Rounding, decimal_text, prints_as
-from storqual.interval import Interval
-from tests.unit.storqual.audit.reports import claims_of, comparison_of, printed
+from storqual.base.formulas import Interval
+from storqual.inputs.printed import Printed, Rounding, decimal_text, prints_as
+from tests.support.audit_reports import claims_of, comparison_of, printed
 
 FORMULAS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
     "increase_percent(a, b)": lambda a, b: a / b * 100 - 100,
@@ -34,7 +34,6 @@ decimals = st.integers(0, 3)
 def test_a_figure_computed_before_its_inputs_were_rounded_is_never_inconsistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int
 ) -> None:
-    """An author computes from measured values and prints all of them rounded."""
     truth = FORMULAS[formula](a, b)
     inputs = {"a": printed(a, of_a), "b": printed(b, of_b)}
     assume(inputs["b"].value - inputs["b"].step / 2 > 0)
@@ -46,7 +45,6 @@ def test_a_figure_computed_before_its_inputs_were_rounded_is_never_inconsistent(
 def test_a_figure_computed_from_the_printed_inputs_is_consistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int, shown: bool
 ) -> None:
-    """Another author computes from what is printed."""
     inputs = {"a": printed(a, of_a), "b": printed(b, of_b)}
     assume(inputs["b"].value - inputs["b"].step / 2 > 0)
     truth = FORMULAS[formula](inputs["a"].value, inputs["b"].value)
@@ -67,7 +65,6 @@ def test_a_figure_computed_from_the_printed_inputs_is_consistent(
 def test_a_figure_beyond_the_rounding_of_all_inputs_is_always_inconsistent(
     formula: str, a: Fraction, b: Fraction, of_a: int, of_b: int, of_result: int, side: int, steps: int
 ) -> None:
-    """One step of the last digit beyond what the inputs leave open is not excused."""
     inputs = {"a": printed(a, of_a), "b": printed(b, of_b)}
     assume(inputs["b"].value - inputs["b"].step / 2 > 0)
     values = comparison_of(printed(a, of_result), formula, inputs).values(Rounding.NEAREST)
@@ -100,7 +97,6 @@ def test_a_figure_repeated_with_other_digits_is_inconsistent(value: Fraction, pl
     [("69104", 69104, 1), ("0.466", Fraction(466, 1000), Fraction(1, 1000)), ("3.20e8", 320_000_000, 10**6)],
 )
 def test_the_last_printed_digit_is_the_step(text: str, value: Fraction, step: Fraction) -> None:
-    """Trailing zeros behind the point are digits; an exponent moves them."""
     assert Printed.parse(text) == Printed(text, Fraction(value), Fraction(step))
 
 
@@ -129,18 +125,15 @@ def test_what_is_no_number_is_refused(text: str) -> None:
     ],
 )
 def test_each_manner_of_rounding_has_its_own_reach(value: str, text: str, manner: Rounding, prints: bool) -> None:
-    """A tie may be rounded either way; a cut never reaches the next digit; both mirror for negative numbers."""
     assert prints_as(Interval.exactly(Fraction(value)), Printed.parse(text), manner) is prints
 
 
 def test_an_exact_count_has_no_rounding() -> None:
-    """Four cards are four."""
     assert Printed.parse("4", exact=True).before(Rounding.NEAREST) == Interval.exactly(4)
 
 
 @given(st.fractions(-1000, 1000), decimals)
 def test_rounding_to_text_is_to_nearest(value: Fraction, places: int) -> None:
-    """What is printed is at most half a step away."""
     step = Fraction(1, 10**places)
     assert abs(Fraction(decimal_text(value, step)) - value) <= step / 2
 

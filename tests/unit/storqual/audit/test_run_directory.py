@@ -16,9 +16,9 @@ import pytest
 from storqual.audit import Status, audit, exit_code
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
-from storqual_core.errors import BadInputError
-from tests.judged_run import QUIET, suite_with
-from tests.make_run import make_run
+from storqual_core.kit.errors import BadInputError
+from tests.support.judged_run import QUIET, suite_with
+from tests.support.make_run import make_run
 
 CRITERION = {
     "id": "iops@sym/seq_read[bs=4k]", "bench": "vbench", "adapter": "sym", "point": "seq_read[bs=4k]",
@@ -52,7 +52,6 @@ def write(folder: Path, verdict: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [".", "verdict.json", "report.html"])
 def test_a_sound_verdict_is_consistent_throughout(folder: Path, name: str) -> None:
-    """The directory, its verdict and its report stand for the same run."""
     claims = audit([folder / name])
     assert claims
     assert {claim.status for claim in claims} == {Status.CONSISTENT}
@@ -101,7 +100,6 @@ CONTRADICTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_each_contradiction_is_found(folder: Path, name: str) -> None:
-    """A verdict that says two things is not published."""
     change, wrong = CONTRADICTIONS[name]
     verdict = deepcopy(VERDICT)
     change(verdict)
@@ -113,7 +111,6 @@ def test_each_contradiction_is_found(folder: Path, name: str) -> None:
 
 
 def test_a_waived_failure_is_no_contradiction(folder: Path) -> None:
-    """It keeps FAIL, and the run passes."""
     verdict = deepcopy(VERDICT)
     first(verdict).update(outcome="FAIL", shift_percent=-2.0, ci95_percent=[-3.0, -1.1], waiver="waivers.yml:3")
     write(folder, verdict)
@@ -140,14 +137,12 @@ def test_a_gate_may_refuse_a_marginal_pass(folder: Path) -> None:
 
 
 def test_a_directory_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
-    """There is nothing to audit before judging."""
     with pytest.raises(BadInputError, match=r"verdict\.json: found no readable file"):
         audit([tmp_path])
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "other"}', "\x00"])
 def test_what_is_no_verdict_is_bad_input(folder: Path, text: str) -> None:
-    """Told with the file's name, never a traceback."""
     (folder / "verdict.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadInputError, match=r"verdict\.json: found"):
         audit([folder])
@@ -166,7 +161,6 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_real_run_is_consistent_with_its_samples_and_its_page(judged: Path) -> None:
-    """Means and counts come out of the samples again, and the page shows what the verdict says."""
     claims = audit([judged])
     assert {claim.status for claim in claims} == {Status.CONSISTENT}
     ids = {claim.id for claim in claims}
@@ -176,7 +170,6 @@ def test_a_real_run_is_consistent_with_its_samples_and_its_page(judged: Path) ->
 
 
 def test_an_interval_of_next_to_no_data_is_read_back_from_the_page(judged: Path, tmp_path: Path) -> None:
-    """Two launches of much noise reach to any power of ten, which the page writes as one."""
     run = shutil.copytree(judged, tmp_path / judged.name)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     verdict["criteria"][0]["ci95_percent"] = [-642562222200069.4, 99.9999]
@@ -188,7 +181,6 @@ def test_an_interval_of_next_to_no_data_is_read_back_from_the_page(judged: Path,
 
 
 def test_a_run_of_one_arm_is_consistent_with_its_page(tmp_path: Path) -> None:
-    """Adapters among themselves: there are shifts to draw, and no zeros printed for an arm that is not there."""
     suite = suite_with("{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
     run = make_run(tmp_path, suite=suite, sessions=8, **QUIET)
     lines = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -230,7 +222,6 @@ TAMPERING = {
 
 @pytest.mark.parametrize("what", TAMPERING)
 def test_a_number_that_was_changed_afterwards_is_found(judged: Path, tmp_path: Path, what: str) -> None:
-    """In the page, the verdict or the samples: the three must agree."""
     name, old, new, claim = TAMPERING[what]
     run = shutil.copytree(judged, tmp_path / judged.name)
     text = (run / name).read_text(encoding="utf-8")

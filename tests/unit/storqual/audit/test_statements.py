@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from storqual.audit import Status
-from tests.unit.storqual.audit.reports import claims_of
+from tests.support.audit_reports import claims_of
 
 FIGURES = """\
 - {id: low, page: 1, what: low, value: 10}
@@ -64,18 +64,15 @@ def status(assertion: str) -> Status:
     ],
 )
 def test_each_statement_is_judged(assertion: str, expected: Status) -> None:
-    """Every way to state something, where it holds, where digits leave it open, and where it does not."""
     assert status(assertion) is expected
 
 
 def test_a_scaling_claim_is_answered_with_the_linear_range() -> None:
-    """The reader learns how far it holds and what the next unit adds."""
     claims = claims_of(FIGURES, "- {id: claim, page: 1, text: linear, linear: {series: scaling, up_to: 4}}\n")
     assert "It is linear up to 3. Unit 4 adds 141." in claims["claim"].explanation
 
 
 def test_a_series_is_judged_cell_by_cell() -> None:
-    """Each cell is a claim of its own, named by its label."""
     claims = claims_of(FIGURES, "- {id: claim, page: 1, text: it rises, stated: scaling, same: scaling}\n")
     assert list(claims) == [f"claim[{label}]" for label in (1, 2, 3, 4, 5, 8)]
     assert claims["claim[8]"].text == "it rises (ports 8)"

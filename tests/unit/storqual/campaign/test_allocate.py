@@ -6,39 +6,34 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.campaign.allocate import SHORTEST_BLOCK_S, Want, allocate, funded
+from storqual.campaign.until_decided import SHORTEST_BLOCK_S, Want, allocate, funded
 
 NO_LIMIT = float("inf")
 
 
 def test_with_time_for_all_every_point_gets_a_pair() -> None:
-    """However many there are, as long as the longest block has room."""
     wants = [Want(name, units, 40) for name, units in (("a", 1), ("b", 30), ("c", 4))]
     given_ = allocate(wants, unit_s=15.0, longest_s=600.0, left_s=NO_LIMIT)
     assert given_ == {"a": 1, "c": 1, "b": 1}
 
 
 def test_a_single_point_gets_a_block_worth_asking_for() -> None:
-    """Thirty seconds of pairs, but never more than half of what it will probably take."""
     assert allocate([Want("a", 40, 40)], unit_s=5.0, longest_s=600.0, left_s=NO_LIMIT) == {"a": 6}
     assert allocate([Want("a", 4, 40)], unit_s=5.0, longest_s=600.0, left_s=NO_LIMIT) == {"a": 2}
     assert allocate([Want("a", 40, 3)], unit_s=5.0, longest_s=600.0, left_s=NO_LIMIT) == {"a": 3}
 
 
 def test_with_too_little_time_the_nearest_decisions_are_finished() -> None:
-    """Two of three points can be decided: the third gets nothing."""
     wants = [Want("far", 50, 60), Want("near", 2, 60), Want("middle", 6, 60)]
     assert [want.key for want in funded(wants, 10.0, 100.0)] == ["near", "middle"]
     assert set(allocate(wants, unit_s=10.0, longest_s=600.0, left_s=100.0)) == {"near", "middle"}
 
 
 def test_a_pair_longer_than_the_longest_block_is_a_block_of_its_own() -> None:
-    """A pair is never cut."""
     assert allocate([Want("a", 5, 5)], unit_s=700.0, longest_s=600.0, left_s=NO_LIMIT) == {"a": 1}
 
 
 def test_what_may_have_no_more_gets_no_more() -> None:
-    """Neither beyond the most of the profile nor beyond the budget."""
     assert allocate([Want("a", 5, 0)], unit_s=5.0, longest_s=600.0, left_s=NO_LIMIT) == {}
     assert allocate([Want("a", 5, 5)], unit_s=5.0, longest_s=600.0, left_s=4.9) == {}
 
@@ -50,7 +45,6 @@ WANTS = st.lists(st.tuples(st.integers(1, 200), st.integers(0, 60)), max_size=40
 def test_limits_hold_whatever_is_wanted(
     wanted: list[tuple[int, int]], unit_s: float, longest_s: float, left_s: float
 ) -> None:
-    """Time left, longest block, most per point; and something is given when anything can be."""
     wants = [Want(number, units, left) for number, (units, left) in enumerate(wanted)]
     given_ = allocate(wants, unit_s=unit_s, longest_s=longest_s, left_s=left_s)
     total = sum(given_.values()) * unit_s

@@ -14,15 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.campaign import Further, Provision, RunBlock, Stop
-from storqual.commands.collect import collect_spool
-from storqual.commands.next import next_command
-from storqual.commands.plan import check_resume
-from storqual.commands.record import close_run, parse_fields, record
-from storqual.store import coverage, read_block, read_run
-from storqual_core.errors import BadInputError
-from tests.make_lab import KERNEL, OTHER, SMALL_SUITE
-from tests.simulated_campaign import Bench, KilledError, drive
-from tests.simulated_campaign import plan as plan_run_of
+from storqual.campaign.next import next_command
+from storqual.plan.make import check_resume
+from storqual.run import coverage, read_block, read_run
+from storqual.run.record import close_run, collect_spool, parse_fields, record
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
+from tests.support.simulated_campaign import Bench, KilledError, drive
+from tests.support.simulated_campaign import plan as plan_run_of
 
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
 
@@ -45,7 +44,6 @@ def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
 
 
 def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
-    """Provision, blocks, next session; then everything is measured."""
     path, bench = plan(tmp_path), Bench()
     assert drive(path, bench) == Stop("everything that was planned is measured", complete=True)
     assert launched(path) == wanted(path)
@@ -56,7 +54,6 @@ def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
 
 
 def test_asking_changes_nothing(tmp_path: Path) -> None:
-    """The same question has the same answer."""
     path = plan(tmp_path)
     steps = [next_command(path, "b1") for _ in range(2)]
     assert steps[0] == steps[1]
@@ -70,7 +67,6 @@ def test_asking_changes_nothing(tmp_path: Path) -> None:
 def test_interrupted_anywhere_no_sample_is_lost_or_repeated(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    """Killed at any moment, reset at any moment: every launch has its one sample, every session its one boot."""
     path, bench, chance = plan(tmp_path_factory.mktemp("run")), Bench(), random.Random(seed)
     stop: Stop | None = None
     while stop is None:
@@ -89,7 +85,6 @@ def test_interrupted_anywhere_no_sample_is_lost_or_repeated(
 
 
 def test_a_started_block_is_given_again(tmp_path: Path) -> None:
-    """The bench attaches to it or collects it; a second one never starts."""
     path = plan(tmp_path)
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
     first = next_command(path, "b1")
@@ -99,7 +94,6 @@ def test_a_started_block_is_given_again(tmp_path: Path) -> None:
 
 
 def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
-    """Only what is left is measured in it."""
     path, bench = plan(tmp_path), Bench()
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": bench.boot_id})
     record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
@@ -138,7 +132,6 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
 def test_what_cannot_go_on_stops_until_somebody_resumes(
     tmp_path: Path, kind: str, fields: dict[str, str], reason: str
 ) -> None:
-    """The reason is told; a resume tries the rest again."""
     path = plan(tmp_path)
     if kind == "block_finished":
         record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
@@ -155,7 +148,6 @@ def test_what_cannot_go_on_stops_until_somebody_resumes(
 
 
 def test_resuming_with_other_inputs_is_refused(tmp_path: Path) -> None:
-    """The plan's drop, suite and gate, or none."""
     path = plan(tmp_path)
     suite = tmp_path / "small.suite.yml"
     check_resume(path, {"suite": suite, "baseline": tmp_path / "drops" / "baseline.yml"})
@@ -168,7 +160,6 @@ def test_resuming_with_other_inputs_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
-    """The seam for measuring until decided: the state stays in the files alone."""
     path, bench = plan(tmp_path), Bench()
 
     def once_more(run: Any, _bench: str) -> Further | Stop:
@@ -180,7 +171,7 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
         return Further("one point is undecided", (block,), (session,))
 
     drive(path, bench)
-    step = next_command(path, "b1", worth=once_more)
+    step = next_command(path, "b1", beyond=once_more)
     assert isinstance(step, Provision)
     assert step.session.id == "x01"
     drive(path, bench)
@@ -188,7 +179,6 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
 
 
 def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
-    """By name, with those that there are."""
     path = plan(tmp_path)
     for ask in (lambda: next_command(path, "b2"), lambda: record(path, "restored", {"bench": "b2"})):
         with pytest.raises(BadInputError, match="found no bench 'b2', expected one of b1"):
@@ -196,7 +186,6 @@ def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_fields_are_words_or_json() -> None:
-    """As a role writes them on a command line."""
     assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
     with pytest.raises(BadInputError, match="expected name=value"):
         parse_fields(["a", "b:={"])

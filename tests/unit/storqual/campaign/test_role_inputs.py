@@ -20,5 +20,4 @@ from storqual.campaign.role_inputs import role_inputs
 def test_a_number_of_processors_is_a_word_of_the_kernel_command_line(
     system: dict[str, object], words: list[str]
 ) -> None:
-    """After the words that the drop gives itself."""
     assert role_inputs({"os": system})["cmdline"] == words

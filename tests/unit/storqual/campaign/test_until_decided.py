@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from storqual.arm_limits import limits_of_block
 from storqual.campaign import Stop
-from storqual.campaign.effort import Effort, bench_seconds
-from storqual.commands.plan import check_resume
 from storqual.judge.verdict import judge_run
-from storqual.store import Event, coverage, read_block, read_run
-from tests.make_lab import lab_hosts
-from tests.simulated_campaign import Bench, KilledError, Rates, drive, plan
+from storqual.plan.make import check_resume
+from storqual.run import Event, coverage, read_block, read_run
+from storqual.run.effort import Effort, bench_seconds
+from storqual.virtual_bench.campaign_limits import limits_of_block
+from tests.support.make_lab import lab_hosts
+from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, plan
 
 SUITE = """\
 name: sequential
@@ -54,7 +54,6 @@ def outcomes(path: Path) -> dict[str, str]:
 
 
 def test_points_that_are_decided_cost_nothing_more(tmp_path: Path) -> None:
-    """The one that lost just about the margin is measured on; the others stop at their first looks."""
     path, _, stop = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
     count = launches(path)
     assert stop.complete
@@ -66,7 +65,6 @@ def test_points_that_are_decided_cost_nothing_more(tmp_path: Path) -> None:
 
 
 def test_a_fail_is_measured_afresh_in_a_session_of_its_own(tmp_path: Path) -> None:
-    """Only the point that failed, with both arms; two fails make a FAIL."""
     path, bench, stop = campaign(tmp_path, Rates(losses={"16k": 0.06}))
     run = read_run(path)
     (session,) = (session for session in run.sessions if session.purpose)
@@ -83,7 +81,6 @@ def test_a_fail_is_measured_afresh_in_a_session_of_its_own(tmp_path: Path) -> No
 
 
 def test_arms_alternate_and_launches_are_numbered_through(tmp_path: Path) -> None:
-    """A B, then B A, over blocks and sessions; no launch twice."""
     path, _, _ = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
     first: dict[tuple[str, int], str] = {}
     seen: Counter[tuple[str, str, int]] = Counter()
@@ -95,7 +92,6 @@ def test_arms_alternate_and_launches_are_numbered_through(tmp_path: Path) -> Non
 
 
 def test_arms_that_the_control_node_switches_have_blocks_of_their_own(tmp_path: Path) -> None:
-    """The limits of a virtual bench: A, B B, A A ... until decided; the launches of a pair are in neighbours."""
     path, _, stop = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02, "16k": 0.06}), **LIMITS)
     assert stop.complete
     assert outcomes(path) == {"4k": "PASS", "16k": "FAIL", "64k": outcomes(path)["64k"]}
@@ -115,7 +111,6 @@ def test_arms_that_the_control_node_switches_have_blocks_of_their_own(tmp_path: 
 
 
 def test_sessions_are_added_in_the_order_a_b_b_a(tmp_path: Path) -> None:
-    """Where an arm costs a boot, both arms get one more session until decided."""
     path, bench, stop = campaign(tmp_path, Rates(noise=0.002, session_noise=0.006), **KERNELS)
     run = read_run(path)
     order = [session.arm for session in run.sessions if not session.purpose]
@@ -139,7 +134,6 @@ def test_the_budgets_end_is_inconclusive_and_says_what_is_missing(tmp_path: Path
 
 
 def test_a_budget_is_kept(tmp_path: Path) -> None:
-    """The events say how long the campaign had the bench; then it stops although points are undecided."""
     path = plan(tmp_path, hosts=ONE_ADAPTER, suite=SUITE, budget=600.0)
     document = json.loads((path / "run.json").read_text())
     document["plan"]["effort"]["b1"]["budget_s"] = 0.001
@@ -149,7 +143,6 @@ def test_a_budget_is_kept(tmp_path: Path) -> None:
 
 
 def test_no_time_is_counted_between_an_interruption_and_its_resumption() -> None:
-    """Nobody had the bench then."""
     times = [
         ("planned", None, 0),
         ("note", "b1", 100),
@@ -165,7 +158,6 @@ def test_no_time_is_counted_between_an_interruption_and_its_resumption() -> None
 
 
 def test_a_session_costs_more_than_its_launches() -> None:
-    """One more session of each arm at three points: two boots, two blocks, twelve launches."""
     costs = {"launch_s": 6.5, "block_s": 2.0, "session_s": 50.0, "longest_block_s": 600.0}
     effort = Effort(by_session=True, most=6, launches=2, **costs)
     assert effort.unit_seconds(3) == 2 * (50.0 + 2.0 + 6 * 6.5)
@@ -175,7 +167,6 @@ def test_a_session_costs_more_than_its_launches() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arms", [{}, LIMITS, KERNELS], ids=["interleaved", "by_block", "sessions"])
 def test_interrupted_anywhere_the_decision_is_the_same(tmp_path: Path, seed: int, arms: dict[str, Any]) -> None:
-    """Kills and resets at any moment: no finished sample is lost or repeated, the verdict is that of peace."""
     rates = Rates(noise=0.006, losses={"16k": 0.06})
     peaceful, _, _ = campaign(tmp_path / "peace", rates, **arms)
     path, bench = plan(tmp_path / "war", hosts=ONE_ADAPTER, suite=SUITE, **arms), Bench(rates)

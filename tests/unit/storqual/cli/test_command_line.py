@@ -15,13 +15,13 @@ from pathlib import Path
 import click
 import pytest
 
-from storqual.ask_benches import Answers
+from storqual.bench.ask import Answers
 from storqual.cli import main, storqual
-from storqual_core.bench_facts import read_facts
-from tests.bench_tree import STATE, BenchTree
-from tests.signing import make_person, write_keys
-from tests.unit.storqual.report.hostile import PAYLOADS, infect
-from tests.unit.storqual.report.runs import QUICK, judged, points_of
+from storqual_core.facts.bench_facts import read_facts
+from tests.support.bench_tree import STATE, BenchTree
+from tests.support.hostile_payloads import PAYLOADS, infect
+from tests.support.judged_reports import QUICK, judged, points_of
+from tests.support.signing import make_person, write_keys
 
 COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
 
@@ -53,7 +53,6 @@ def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_says_what_it_is_for(name: str) -> None:
-    """Arguments are told in the text."""
     for option in command(name).params:
         if isinstance(option, click.Option):
             assert option.help, f"{name} {option.opts}"
@@ -103,7 +102,6 @@ def test_hostile_texts_of_a_run_reach_a_terminal_as_text(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No control byte and no escape sequence but rich's own colours."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("NO_COLOR", "1")
     more = ["text=\x1b[31m{{ 7*7 }}\r"] if arguments[0] == "record" else []
@@ -144,7 +142,6 @@ def test_on_a_terminal_tables_have_heads_and_in_a_pipe_there_are_none(
 def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
     hostile_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a pipeline it is one line with the remedy, not a prompt."""
     pat = make_person(tmp_path, "Pat", "technician", passphrase="x")  # noqa: S106 - of a key made for this test
     keys = write_keys(tmp_path, pat)
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
@@ -188,7 +185,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_shell_completes_commands_options_and_names(line: str, offered: list[str], folder: Path) -> None:
-    """As the README says how to switch it on."""
     assert completions(line, folder) == offered
 
 
@@ -200,7 +196,6 @@ def readme_lines() -> Iterator[str]:
 
 @pytest.mark.parametrize("line", list(readme_lines()))
 def test_the_readme_names_options_that_there_are(line: str) -> None:
-    """Every command and every option of it."""
     words = line.split()
     found = command(words[1])
     known = {word for option in found.params for word in option.opts}

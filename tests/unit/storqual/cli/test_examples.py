@@ -17,14 +17,14 @@ import click
 import pytest
 
 from storqual.cli import main, storqual
+from storqual.inputs import lab
 from storqual.judge.verdict import judge_run
-from storqual.model import lab
-from storqual.store import write_json
-from storqual_core.bench_facts import read_facts
-from tests.bench_tree import STATE, BenchTree
-from tests.make_run import make_run
-from tests.signing import make_person, write_keys
-from tests.synthetic_shape import POINTS, SUITE
+from storqual.run import write_json
+from storqual_core.facts.bench_facts import read_facts
+from tests.support.bench_tree import STATE, BenchTree
+from tests.support.make_run import make_run
+from tests.support.signing import make_person, write_keys
+from tests.support.synthetic_shape import POINTS, SUITE
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 RUN = "20261121T101500Z-adapter-4f2a"
@@ -111,7 +111,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         calls.append({"name": words[1], **more})
         return []
 
-    for module in ("storqual.ask_benches", "storqual.bench_drift", "storqual.cli.qualify"):
+    for module in ("storqual.bench.ask", "storqual.bench.drift", "storqual.cli.qualify"):
         monkeypatch.setattr(f"{module}.run_playbook", play)
     monkeypatch.setattr("storqual.virtual_bench.image.ensure_image", lambda _: None)
     monkeypatch.setattr("storqual.virtual_bench.packages.fetch_packages", fetch)
@@ -150,7 +150,6 @@ def test_an_example_does_what_it_says(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It ends without a mistake in its use, and with the code that its help promises."""
     line = line.replace("<run-id>", RUN).partition(" > ")[0]
     before, pipe, after = line.rpartition("| ")
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))

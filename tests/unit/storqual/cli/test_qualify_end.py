@@ -10,8 +10,8 @@ import pytest
 
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
-from tests.judged_run import QUIET
-from tests.make_run import make_run
+from tests.support.judged_run import QUIET
+from tests.support.make_run import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,18 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from storqual.cli import storqual
-from storqual.commands.history import history_of
 from storqual.history.chart import control_chart
-from storqual.history.extract import extract_of
-from storqual.history.index import INDEX
+from storqual.history.index import INDEX, extract_of, history_of
 from storqual.history.noise import Noise, noise_of, pooled
-from storqual.history.reference import Reading
-from storqual.judge.history import read_histories
+from storqual.judge.earlier import Reading, read_histories
 from storqual.judge.verdict import judge_run
+from storqual.run import read_run
 from storqual.statistics.control import FEWEST
-from storqual.store import read_run
-from storqual_core.errors import BadInputError
-from tests.make_run import make_run
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_run import make_run
 
 
 def judged(folder: Path, name: str, **options: object) -> Path:
@@ -35,7 +32,6 @@ def judged(folder: Path, name: str, **options: object) -> Path:
 
 
 def test_runs_are_read_once_known_again_and_forgotten(tmp_path: Path) -> None:
-    """By digest: a copy elsewhere is known, a new verdict is read again, what is gone is gone."""
     first, second = (judged(tmp_path, f"2026010{number}T000000Z-x-0000") for number in (1, 2))
     assert history_of(tmp_path)["index"] == {"read": 2, "known": 0, "forgotten": 0, "problems": ()}
     assert history_of(tmp_path)["index"] == {"read": 0, "known": 2, "forgotten": 0, "problems": ()}
@@ -48,7 +44,6 @@ def test_runs_are_read_once_known_again_and_forgotten(tmp_path: Path) -> None:
 
 
 def test_the_index_is_rebuilt_from_the_runs(tmp_path: Path) -> None:
-    """Deleted or damaged, it says the same again."""
     judged(tmp_path, "20260101T000000Z-x-0000")
     before = history_of(tmp_path)
     for spoil in (Path.unlink, lambda path: path.write_bytes(b"no database at all" * 100)):
@@ -59,7 +54,6 @@ def test_the_index_is_rebuilt_from_the_runs(tmp_path: Path) -> None:
 
 
 def test_a_run_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
-    """It is named."""
     judged(tmp_path, "20260101T000000Z-x-0000")
     bad = judged(tmp_path, "20260102T000000Z-x-0000")
     (bad / "run.json").write_text("{}", encoding="utf-8")
@@ -70,7 +64,6 @@ def test_a_run_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("design", ["interleaved", "sessions"])
 def test_the_noise_of_a_point_is_what_was_planted(tmp_path: Path, design: str) -> None:
-    """Two percent per launch; a loss of the candidate is no noise."""
     path = judged(
         tmp_path,
         "20260101T000000Z-x-0000",
@@ -92,7 +85,6 @@ def test_the_noise_of_a_point_is_what_was_planted(tmp_path: Path, design: str) -
 
 
 def test_noise_of_several_runs_is_pooled_by_degrees_of_freedom() -> None:
-    """Nine times one variance and once another."""
     place = ("b", "a", "p", "iops")
     (found,) = pooled([Noise(*place, 0.01, 9.0, None, 0.0), Noise(*place, 0.03, 1.0, 0.02, 2.0)])
     assert found.sd_pair == pytest.approx(math.sqrt((9 * 1e-4 + 9e-4) / 10))
@@ -100,7 +92,6 @@ def test_noise_of_several_runs_is_pooled_by_degrees_of_freedom() -> None:
 
 
 def test_the_extract_is_what_the_judge_reads(tmp_path: Path) -> None:
-    """The file that a plan takes, of some benches or of all."""
     judged(tmp_path, "20260101T000000Z-x-0000")
     file = tmp_path / "extract.json"
     file.write_bytes(extract_of(tmp_path))
@@ -113,7 +104,6 @@ def test_the_extract_is_what_the_judge_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_the_command_tells_runs_and_noise_and_writes_the_extract(tmp_path: Path, noise: float) -> None:
-    """Also of a bench whose launches agree to the last digit."""
     judged(tmp_path, "20260101T000000Z-x-0000", design="interleaved", launches=3, noise=noise)
     extract = tmp_path / "noise.json"
     result = CliRunner().invoke(
@@ -145,7 +135,6 @@ def test_a_bench_out_of_control_makes_its_campaign_suspect() -> None:
 
 
 def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: Path) -> None:
-    """The run's own reference launches against the limits in the extract it was planned with."""
     path = make_run(tmp_path, noise=0.003)
     document = json.loads((path / "run.json").read_text(encoding="utf-8"))
     document["benches"]["vbench"]["reference"] = "0x5"
@@ -166,6 +155,5 @@ def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: P
 
 
 def test_there_are_no_limits_before_there_are_enough_campaigns() -> None:
-    """Four campaigns say nothing about the fifth."""
     chart = control_chart(readings([1000.0] * (FEWEST - 1) + [10.0]))
     assert all(point.low is None and not point.suspect for point in chart)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.judge.verdict import judge_run
-from tests.judged_run import QUIET, suite_with
-from tests.make_run import make_run
+from tests.support.judged_run import QUIET, suite_with
+from tests.support.make_run import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,6 @@ PEERS = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, 
 
 
 def test_an_adapter_is_compared_with_its_peers(tmp_path: Path) -> None:
-    """The slow one of three fails, its faster peers do not."""
     slow = {"sym": 0.0, "mpt": 0.0, "mega": 0.0}
     path = make_run(tmp_path, suite=PEERS, adapters=tuple(slow), sessions=8, **QUIET)
     lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -65,14 +64,12 @@ def test_what_a_boot_does_to_all_of_them_is_no_difference(tmp_path: Path) -> Non
 
 
 def test_in_one_session_they_are_compared_launch_by_launch(tmp_path: Path) -> None:
-    """There is but one boot."""
     found = peer_entries(make_run(tmp_path, suite=PEERS, design="interleaved", launches=4, **QUIET))
     assert {(entry["outcome"], entry["unit_of_inference"]) for entry in found} == {("PASS", "launch")}
 
 
 @pytest.mark.parametrize("reads", [None, 0], ids=["not counted", "none"])
 def test_a_peer_without_a_value_is_left_out(tmp_path: Path, reads: int | None) -> None:
-    """The others are compared with each other; it is in no sentence."""
     run = make_run(tmp_path, suite=PEERS, adapters=("sym", "mpt", "mega"), sessions=8, **QUIET)
     lines = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
     for line in lines:

@@ -11,9 +11,9 @@ import pytest
 
 from storqual.judge.interim import needs
 from storqual.judge.verdict import judge_run
-from storqual.store import read_run
-from tests.make_run import make_run
-from tests.synthetic_shape import POINTS
+from storqual.run import read_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 POINT = POINTS[1]
 
@@ -51,7 +51,6 @@ EARLY = {f"s{number:02d}" for number in range(1, 7)}
 
 
 def test_two_fails_make_a_fail(tmp_path: Path) -> None:
-    """The loss is there in the fresh sessions too."""
     path = sequential(tmp_path, fresh=6)
     change(path, 0.8, EARLY | LATE)
     outcome, reason = outcome_at(path, "sym")
@@ -60,7 +59,6 @@ def test_two_fails_make_a_fail(tmp_path: Path) -> None:
 
 
 def test_a_fail_and_a_pass_decide_nothing(tmp_path: Path) -> None:
-    """A pass never overturns a fail, and a fail that does not come again is none."""
     path = sequential(tmp_path, fresh=6)
     change(path, 0.8, EARLY)
     outcome, reason = outcome_at(path, "sym")
@@ -69,19 +67,16 @@ def test_a_fail_and_a_pass_decide_nothing(tmp_path: Path) -> None:
 
 
 def test_fresh_launches_do_not_dilute_the_first_ones(tmp_path: Path) -> None:
-    """A loss that shows only when measured afresh was no fail: the first decision was a pass."""
     path = sequential(tmp_path, fresh=6)
     change(path, 0.8, LATE)
     assert outcome_at(path, "sym")[0] == "PASS"
 
 
 def test_a_quiet_unchanged_campaign_needs_nothing(tmp_path: Path) -> None:
-    """It may stop."""
     assert needs(read_run(sequential(tmp_path))) == []
 
 
 def test_a_fail_needs_confirmation_and_a_noisy_point_more(tmp_path: Path) -> None:
-    """What is decided soonest comes first."""
     path = sequential(tmp_path / "a", effect={f"sym/{POINT}": -0.2})
     confirm = needs(read_run(path))
     assert [(need.what, need.point.adapter, need.point.point) for need in confirm] == [("confirm", "sym", POINT)]
@@ -92,7 +87,6 @@ def test_a_fail_needs_confirmation_and_a_noisy_point_more(tmp_path: Path) -> Non
 
 
 def test_a_confirmed_fail_needs_nothing_more(tmp_path: Path) -> None:
-    """It was measured afresh."""
     path = sequential(tmp_path, fresh=6)
     change(path, 0.8, EARLY | LATE)
     assert [need for need in needs(read_run(path)) if need.what == "confirm"] == []

@@ -23,7 +23,6 @@ def quiet(count: int, level: float = 1000.0, spread: float = 0.01, seed: int = 1
 
 
 def test_an_unchanged_candidate_passes() -> None:
-    """All fields, once."""
     found = decide(quiet(12), quiet(12, seed=2))
     assert found.outcome == "pass"
     assert found.ci95[0] < found.shift < found.ci95[1]
@@ -32,7 +31,6 @@ def test_an_unchanged_candidate_passes() -> None:
 
 
 def test_a_slower_candidate_fails() -> None:
-    """The shift is negative and near the truth."""
     found = decide(quiet(12), quiet(12, level=930.0, seed=2))
     assert found.outcome == "fail"
     assert found.shift == pytest.approx(-0.07, abs=0.015)
@@ -48,14 +46,12 @@ def test_a_slower_latency_is_negative_too() -> None:
 
 
 def test_a_faster_candidate_passes_with_a_positive_shift() -> None:
-    """Better is no finding of the gate's."""
     found = decide(quiet(12), quiet(12, level=1200.0, seed=2))
     assert found.outcome == "pass"
     assert found.shift > 0.15
 
 
 def test_few_pairs_of_a_noisy_bench_say_how_many_are_wanted() -> None:
-    """And what they could have found."""
     found = decide(quiet(6, spread=0.1), quiet(6, spread=0.1, seed=2))
     assert found.outcome == "inconclusive"
     assert 3 <= found.pairs_wanted < 500
@@ -63,7 +59,6 @@ def test_few_pairs_of_a_noisy_bench_say_how_many_are_wanted() -> None:
 
 
 def test_a_margin_that_the_data_cannot_reach_wants_more_than_one_that_they_can() -> None:
-    """Half the margin costs about four times the pairs."""
     arms = quiet(10, spread=0.08), quiet(10, spread=0.08, seed=3)
     wide, narrow = (decide(*arms, margin=margin, indifference=0.002).pairs_wanted for margin in (0.03, 0.01))
     assert narrow > wide
@@ -71,7 +66,6 @@ def test_a_margin_that_the_data_cannot_reach_wants_more_than_one_that_they_can()
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_no_pair_or_one_says_nothing(count: int) -> None:
-    """There is no noise to compare with."""
     found = decide(quiet(count), quiet(count, seed=2))
     assert found.outcome == "inconclusive"
     assert found.ci95 == (-1.0, math.inf)
@@ -79,27 +73,23 @@ def test_no_pair_or_one_says_nothing(count: int) -> None:
 
 
 def test_an_odd_launch_is_ignored() -> None:
-    """A launch without its partner changes nothing."""
     baseline, candidate = quiet(9), quiet(9, seed=2)
     assert decide(baseline, candidate[:8]) == decide(baseline[:8], candidate[:8])
 
 
 def test_single_values_do_for_launches() -> None:
-    """A launch may be one number, with or without a list around it."""
     baseline, candidate = [1000.0, 1010.0, 990.0, 1005.0], [1001.0, 1000.0, 995.0, 1003.0]
     assert decide(baseline, candidate) == decide([[v] for v in baseline], [[v] for v in candidate])
 
 
 @pytest.mark.parametrize("launch", [[], [math.nan], [1.0, math.nan], [0.0, 0.0], 0.0, [math.inf], [5.0, -1.0], -3.0])
 def test_a_launch_that_says_nothing_is_refused(launch: object) -> None:
-    """Missing is never good: it is an error of the caller."""
     for arms in (([[1.0], launch], [[1.0], [1.0]]), ([[1.0], [1.0]], [[1.0], launch])):
         with pytest.raises(ValueError, match="launch 1"):
             decide(*arms)  # type: ignore[arg-type]
 
 
 def test_single_seconds_at_zero_are_stalls_and_stay() -> None:
-    """A stall is part of the launch."""
     candidate = quiet(12, seed=2)
     for launch in candidate:
         launch[2] = 0.0
@@ -120,7 +110,6 @@ def test_single_seconds_at_zero_are_stalls_and_stay() -> None:
     ],
 )
 def test_limits_and_sessions_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
-    """By a sentence, not by a strange verdict."""
     with pytest.raises(ValueError, match="expected"):
         decide(quiet(2), quiet(2), **wrong)  # type: ignore[arg-type]
 
@@ -129,14 +118,12 @@ def test_limits_and_sessions_that_make_no_sense_are_refused(wrong: dict[str, obj
     "wrong", [{"sd_pair": -0.1}, {"sd_pair": math.nan}, {"df_pair": -1.0}, {"sd_session": math.inf}]
 )
 def test_a_history_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
-    """Numbers that are none."""
     with pytest.raises(ValueError, match="expected"):
         History(**wrong)
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
 def test_equal_figures_pass_and_a_tenth_less_fails(count: int) -> None:
-    """No variance at all is no division by zero and no certainty."""
     same, less = [[500.0] * 5] * count, [[450.0] * 5] * count
     found = decide(same, same)
     assert found.outcome == "pass"
@@ -145,7 +132,6 @@ def test_equal_figures_pass_and_a_tenth_less_fails(count: int) -> None:
 
 
 def test_a_difference_within_rounding_is_not_shown_by_equal_figures() -> None:
-    """Two figures that differ in the fourth digit, ten times: still no loss of more than nothing."""
     found = decide([1000.0] * 10, [999.9] * 10, margin=0.0015, indifference=0.0)
     assert found.outcome != "fail"
 
@@ -153,7 +139,6 @@ def test_a_difference_within_rounding_is_not_shown_by_equal_figures() -> None:
 @settings(max_examples=40, deadline=None)
 @given(LAUNCHES, LAUNCHES)
 def test_the_first_crossing_is_final(baseline: list[list[float]], candidate: list[list[float]]) -> None:
-    """Called after each pair, the first decision is what a call with all launches says."""
     whole = decide(baseline, candidate)
     for count in range(1, min(len(baseline), len(candidate)) + 1):
         found = decide(baseline[:count], candidate[:count])
@@ -166,7 +151,6 @@ def test_the_first_crossing_is_final(baseline: list[list[float]], candidate: lis
 @settings(max_examples=40, deadline=None)
 @given(LAUNCHES, LAUNCHES, st.floats(1e-6, 1e6))
 def test_the_unit_does_not_matter(baseline: list[list[float]], candidate: list[list[float]], unit: float) -> None:
-    """IOPS or thousands of IOPS: the same decision."""
 
     def scaled(arm: list[list[float]]) -> list[list[float]]:
         return [[value * unit for value in launch] for launch in arm]
@@ -179,7 +163,6 @@ def test_the_unit_does_not_matter(baseline: list[list[float]], candidate: list[l
 @settings(max_examples=40, deadline=None)
 @given(LAUNCHES, LAUNCHES, st.sampled_from(["higher", "lower"]))
 def test_every_answer_is_sound(baseline: list[list[float]], candidate: list[list[float]], better: str) -> None:
-    """Numbers where numbers belong, and the estimate inside its interval."""
     found: Decision = decide(baseline, candidate, better=better)  # type: ignore[arg-type]
     assert found.outcome in ("pass", "fail", "inconclusive")
     assert (found.pairs_wanted == 0) == (found.outcome != "inconclusive")
@@ -189,7 +172,6 @@ def test_every_answer_is_sound(baseline: list[list[float]], candidate: list[list
 
 
 def test_a_smaller_alpha_asks_for_more() -> None:
-    """One in ten thousand instead of one in twenty."""
     arms = quiet(8, spread=0.03), quiet(8, spread=0.03, seed=3)
     usual, strict = (decide(*arms, alpha=alpha) for alpha in (0.05, 0.0001))
     assert usual.outcome == "pass"
@@ -205,7 +187,6 @@ def test_what_is_not_given_is_what_the_contract_says() -> None:
 
 
 def test_arms_of_unequal_length_need_session_ids_of_their_own_length_only() -> None:
-    """One boot more of the candidate is no mistake."""
     baseline, candidate = quiet(8), quiet(10, seed=2)
     sessions = [
         [f"{arm}{number // 2}" for number in range(len(launches))]

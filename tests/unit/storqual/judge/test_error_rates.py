@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from storqual.judge import decide
-from tests.benchmark.simulator import NOISES, Bench, simulate
-from tests.benchmark.trials import run_pairs, run_sessions
+from tests.error_rates.simulator import NOISES, Bench, simulate
+from tests.error_rates.trials import run_pairs, run_sessions
 
 TRIALS = 150
 
@@ -27,7 +27,6 @@ TRIALS = 150
 def test_pairs_are_judged_with_known_error_rates(
     noise: str, effect: float, passed: tuple[float, float], failed: tuple[float, float]
 ) -> None:
-    """Percent passed and percent failed after confirmation lie where the full benchmark puts them."""
     cell = run_pairs(Bench(NOISES[noise], effect), TRIALS, seed=8)
     assert passed[0] <= cell.passed <= passed[1]
     assert failed[0] <= cell.fail <= failed[1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storqual.judge.verdict import judge_run
-from tests.make_run import make_run
+from tests.support.make_run import make_run
 
 LEVELS = (1, 2, 4, 8)
 SUITE = """\
@@ -53,7 +53,6 @@ def scales(found: dict[str, Any]) -> dict[str, Any]:
     ("limit", "knee", "outcome"), [(4, 8.0, "PASS"), (4, 4.0, "PASS"), (8, 4.0, "FAIL"), (8, 6.0, "FAIL")]
 )
 def test_linear_as_far_as_asked_passes_and_no_farther(tmp_path: Path, limit: int, knee: float, outcome: str) -> None:
-    """Judged once for a curve, at the level that the criterion names."""
     one = scales(verdict(tmp_path, limit, knee))
     assert (one["outcome"], one["point"]) == (outcome, f"rand_read[drives={limit}]")
     assert one["against"] == "scaling"
@@ -62,5 +61,4 @@ def test_linear_as_far_as_asked_passes_and_no_farther(tmp_path: Path, limit: int
 
 
 def test_what_noise_hides_is_not_decided(tmp_path: Path) -> None:
-    """Launches that spread by a tenth neither show nor refute five percent."""
     assert scales(verdict(tmp_path, 8, 8.0, noise=0.1))["outcome"] == "INCONCLUSIVE"

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from storqual.judge.evidence import short_ramps
 from storqual.judge.extract import Launch, Place
-from storqual.judge.transients import short_ramps
 
 
 def places(transient: tuple[float, ...], *, launches: int = 24, seconds: int = 8, noise: float = 0.02) -> dict:
@@ -25,14 +25,12 @@ def places(transient: tuple[float, ...], *, launches: int = 24, seconds: int = 8
 
 
 def test_level_launches_say_nothing() -> None:
-    """Neither quiet nor noisy ones."""
     assert short_ramps(places(())) == []
     assert short_ramps(places((), noise=0.2)) == []
 
 
 @pytest.mark.parametrize(("transient", "seconds"), [((0.7,), 1), ((1.4, 1.2), 2)])
 def test_a_transient_beyond_the_ramp_is_told_with_its_length(transient: tuple[float, ...], seconds: int) -> None:
-    """Slow starts and full caches alike."""
     (said,) = short_ramps(places(transient))
     cut = int(said.partition("settle for ")[2].partition(" ")[0])
     # the cut may take a second that is level, never leave one that is not
@@ -40,7 +38,6 @@ def test_a_transient_beyond_the_ramp_is_told_with_its_length(transient: tuple[fl
 
 
 def test_a_transient_of_less_than_a_percent_is_none() -> None:
-    """It moves no verdict: both arms have it."""
     assert short_ramps(places((0.995,), noise=0.002)) == []
 
 

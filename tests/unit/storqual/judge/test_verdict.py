@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.judge.verdict import judge_run
-from storqual_core.errors import BadInputError, StorqualError
-from tests.judged_run import QUIET, judged, suite_with
-from tests.make_run import make_run
-from tests.synthetic_shape import POINTS, SUITE
+from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.judged_run import QUIET, judged, suite_with
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS, SUITE
 
 KEYS = {
     "id",
@@ -42,7 +42,6 @@ POINT = POINTS[1]
 
 
 def test_a_verdict_has_the_keys_that_others_rely_on(tmp_path: Path) -> None:
-    """Every criterion has all of them, and the file holds what was returned."""
     verdict = judged(tmp_path)
     assert verdict["schema"] == "storqual.verdict/1"
     assert {"run", "outcome", "exit_code", "as_of", "inputs", "criteria", "coverage", "warnings"} <= set(verdict)
@@ -53,14 +52,12 @@ def test_a_verdict_has_the_keys_that_others_rely_on(tmp_path: Path) -> None:
 
 
 def test_a_pass_without_waivers_says_nothing_of_waivers(tmp_path: Path) -> None:
-    """A warning that is always there is read by nobody."""
     verdict = judged(tmp_path, sessions=8)
     assert verdict["outcome"] == "PASS"
     assert not any("waive" in warning for warning in verdict["warnings"])
 
 
 def test_points_with_few_pairs_lend_each_other_their_noise(tmp_path: Path) -> None:
-    """Two pairs say little of a point's own noise; those of sixty such points say it of each."""
 
     def width(folder: str, count: int) -> float:
         names = tuple(f"rand_read[bs=4k,drives=1,iodepth={number}]" for number in range(1, count + 1))
@@ -72,7 +69,6 @@ def test_points_with_few_pairs_lend_each_other_their_noise(tmp_path: Path) -> No
 
 
 def test_numbers_are_percent_and_negative_is_worse(tmp_path: Path) -> None:
-    """For a rate and for a cost alike."""
     verdict = judged(tmp_path, effect=-0.05, cpu_effect=0.10)
     by_metric = {
         metric: [entry for entry in verdict["criteria"] if entry["metric"] == metric]
@@ -89,7 +85,6 @@ def test_numbers_are_percent_and_negative_is_worse(tmp_path: Path) -> None:
 
 
 def test_the_unit_is_the_session_where_an_arm_has_its_own(tmp_path: Path) -> None:
-    """And the pair where arms alternate."""
     sessions = judged(tmp_path / "a", launches=2)["criteria"][0]
     assert sessions["unit_of_inference"] == "session"
     assert sessions["sessions"] == {"candidate": 2, "baseline": 2}
@@ -146,7 +141,6 @@ BROKEN = st.fixed_dictionaries(
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shape=BROKEN)
 def test_no_set_of_troubles_ever_passes(tmp_path_factory: pytest.TempPathFactory, shape: dict[str, Any]) -> None:
-    """Whatever is broken, alone or together: PASS only when nothing is."""
     verdict = judged(tmp_path_factory.mktemp("run"), **shape)
     broken = any(bool(value) for name, value in shape.items() if name != "sessions") or shape.get("sessions") == 2
     assert (verdict["exit_code"] == 0) == (not broken)
@@ -159,7 +153,6 @@ def test_no_set_of_troubles_ever_passes(tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.parametrize("arm", ["baseline", "candidate"])
 @pytest.mark.parametrize("primitive", ["read_bytes", "runtime_ns"])
 def test_one_sample_without_a_primitive_is_an_error_at_its_point(tmp_path: Path, arm: str, primitive: str) -> None:
-    """Three good launches do not make up for one that cannot be read."""
     path = make_run(tmp_path, suite=suite_with("{metric: throughput_mb_s}"), **QUIET)
     lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
     hurt = next(line for line in lines if line["arm"] == arm and line["point"] == POINT)
@@ -196,7 +189,6 @@ def test_what_a_resumed_campaign_got_over_is_a_warning(
 
 
 def test_the_panic_text_is_quoted_and_the_drive_named(tmp_path: Path) -> None:
-    """A reader of the verdict knows what happened without opening a log."""
     panic = {"kind": "kernel_panic", "bench": "vbench", "text": "[1.0] x\nKernel panic - not syncing: VFS: no root"}
     assert "Kernel panic - not syncing: VFS: no root" in judged(tmp_path / "a", events=[panic])["reason"]
     pulled = {"kind": "unplugged", "bench": "vbench", "drive": "0x5000c50015ea71a0"}
@@ -204,7 +196,6 @@ def test_the_panic_text_is_quoted_and_the_drive_named(tmp_path: Path) -> None:
 
 
 def test_a_finding_that_names_its_launch_spoils_that_point_only(tmp_path: Path) -> None:
-    """A reset of one adapter says nothing about another."""
     finding = {"kind": "adapter_reset", "lines": ["sym0: SCSI BUS reset"], "launch": 0}
     verdict = judged(tmp_path, findings=[finding])
     wrong = {(entry["adapter"], entry["point"]) for entry in verdict["criteria"] if entry["outcome"] == "ERROR"}
@@ -213,7 +204,6 @@ def test_a_finding_that_names_its_launch_spoils_that_point_only(tmp_path: Path) 
 
 
 def test_an_unknown_metric_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
-    """The plan refuses it; an old suite may still hold it."""
     path = make_run(tmp_path, **QUIET)
     suite = path / "inputs" / "suite.yml"
     suite.write_text(SUITE.replace("metric: iops", "metric: latency_p99.9999_us"), encoding="utf-8")
@@ -224,7 +214,6 @@ def test_an_unknown_metric_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
 
 
 def test_an_informative_metric_that_is_not_there_decides_nothing(tmp_path: Path) -> None:
-    """It is shown as not answered, with the reason."""
     criteria = ("{metric: iops}", "{metric: latency_p99.99_us, required: false, margin: 20%}")
     verdict = judged(tmp_path, suite=suite_with(*criteria))
     skipped = [entry for entry in verdict["criteria"] if entry["outcome"] == "SKIPPED"]
@@ -242,7 +231,6 @@ def test_a_percentile_is_found_in_a_sessions_launches_together(tmp_path: Path) -
 
 
 def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
-    """At least, at most, and what lies across the limit."""
     levels = {
         entry["point"]: entry["candidate"] for entry in judged(tmp_path / "a")["criteria"] if entry["id"] == "iops"
     }
@@ -263,7 +251,6 @@ def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
 
 
 def test_counts_have_their_own_rule(tmp_path: Path) -> None:
-    """No errors in either arm is a pass, though nothing can be divided."""
     suite = suite_with("{metric: iops}", "{metric: io_errors_per_tb, margin: 10%}")
     verdict = judged(tmp_path, suite=suite)
     entries = [entry for entry in verdict["criteria"] if entry["metric"] == "io_errors_per_tb"]
@@ -272,7 +259,6 @@ def test_counts_have_their_own_rule(tmp_path: Path) -> None:
 
 
 def test_a_loss_everywhere_is_a_finding_beside_the_verdicts(tmp_path: Path) -> None:
-    """Two percent everywhere is within the margin at each point and visible over all of them."""
     verdict = judged(tmp_path, effect=-0.02)
     assert verdict["exit_code"] == 0
     shifts = [one for one in verdict["overall"] if one["metric"] == "iops"]
@@ -291,7 +277,6 @@ def test_one_bad_point_in_a_large_matrix_is_found_and_no_other_blamed(tmp_path: 
 
 
 def test_a_damaged_sample_stops_the_judge(tmp_path: Path) -> None:
-    """Half a line in the middle of the file is not skipped."""
     path = make_run(tmp_path, **QUIET)
     data = (path / "samples.jsonl").read_bytes()
     (path / "samples.jsonl").write_bytes(b'{"schema": "storqual.sample/1"}\n' + data)
@@ -300,7 +285,6 @@ def test_a_damaged_sample_stops_the_judge(tmp_path: Path) -> None:
 
 
 def test_a_sample_seen_twice_stops_the_judge(tmp_path: Path) -> None:
-    """One launch must not count as two."""
     path = make_run(tmp_path, **QUIET)
     data = (path / "samples.jsonl").read_bytes()
     (path / "samples.jsonl").write_bytes(data + data.splitlines(keepends=True)[0])
@@ -315,7 +299,6 @@ def test_no_run_directory_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_what_an_emulation_cannot_answer_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    """On hardware the same criterion is judged; on a virtual bench it says why it is not."""
     criterion = (
         "  - {id: port, metric: iops, against: absolute, min: 1, required: false, hardware_only: no real port}\n"
     )

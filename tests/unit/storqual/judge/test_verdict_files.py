@@ -8,16 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from storqual.judge.verdict import judge_run
-from storqual.store import read_run
-from tests.judged_run import QUIET
-from tests.make_run import make_run
+from storqual.run import read_run
+from tests.support.judged_run import QUIET
+from tests.support.make_run import make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:
-    """Byte by byte, at the same time of judging."""
     path = make_run(tmp_path, **QUIET)
     judge_run(path)
     first = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
@@ -28,7 +27,6 @@ def test_the_same_run_judged_twice_is_the_same_verdict(tmp_path: Path) -> None:
 
 
 def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None:
-    """A campaign that was interrupted, published and resumed ends with the verdict on all of it."""
     path = make_run(tmp_path, **QUIET)
     lines = (path / "samples.jsonl").read_bytes().splitlines(keepends=True)
     (path / "samples.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
@@ -39,7 +37,6 @@ def test_a_run_that_went_on_is_judged_again_in_its_place(tmp_path: Path) -> None
 
 
 def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
-    """What somebody put a name under stays."""
     path = make_run(tmp_path, **QUIET)
     judge_run(path)
     (path / "signoff.json").write_text("{}", encoding="utf-8")
@@ -50,7 +47,6 @@ def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_another_time_of_judging_does_not_overwrite(tmp_path: Path) -> None:
-    """Judging as of last spring is a question, not the run's verdict."""
     path = make_run(tmp_path, **QUIET)
     judge_run(path)
     before = (path / "verdict.json").read_bytes()
@@ -59,7 +55,6 @@ def test_another_time_of_judging_does_not_overwrite(tmp_path: Path) -> None:
 
 
 def test_inputs_are_named_by_their_digests(tmp_path: Path) -> None:
-    """Rules and data both."""
     path = make_run(tmp_path, **QUIET)
     inputs = judge_run(path)["inputs"]
     assert {"suite", "baseline", "candidate", "samples.jsonl"} <= set(inputs)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
-from tests.unit.storqual.metrics.samples import PRIMITIVES, launch
+from tests.support.metric_samples import PRIMITIVES, launch
 
 EXPECTED = {
     "iops": 1000.0,
@@ -57,13 +57,11 @@ def reason_of(name: str, **changes: object) -> str:
 
 @pytest.mark.parametrize(("name", "expected"), EXPECTED.items())
 def test_a_metric_is_right_on_round_numbers(name: str, expected: float) -> None:
-    """Computed by hand."""
     assert value_of(name).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
 def test_a_metric_is_defined_in_full(metric: Metric) -> None:
-    """Unit, direction and needs; the name says the unit where it is no plain rate."""
     assert metric.unit
     assert metric.better in ("higher", "lower")
     assert metric.needs
@@ -72,7 +70,6 @@ def test_a_metric_is_defined_in_full(metric: Metric) -> None:
 
 @pytest.mark.parametrize("lacking", sorted(PRIMITIVES))
 def test_a_missing_primitive_is_never_zero(lacking: str) -> None:
-    """Without it a metric has nearly the same value, one of another source, or none and says why."""
     broken = launch(without=(lacking,))
     for metric in METRICS.values():
         whole, found = metric.value(launch()), metric.value(broken)
@@ -91,7 +88,6 @@ def test_a_missing_primitive_is_never_zero(lacking: str) -> None:
     )
 )
 def test_broken_primitives_give_a_value_or_a_reason(changes: dict[str, object]) -> None:
-    """Whatever stands in a damaged sample: no exception, no NaN."""
     broken = launch(**changes)
     for metric in METRICS.values():
         found = metric.value(broken)
@@ -99,13 +95,11 @@ def test_broken_primitives_give_a_value_or_a_reason(changes: dict[str, object]) 
 
 
 def test_no_io_is_no_measurement() -> None:
-    """A job that was refused has a rate of nothing, not of zero."""
     assert reason_of("iops", read_ios=0) == "no I/O was done"
     assert reason_of("latency_mean_us", read_ios=0) == "no I/O was done"
 
 
 def test_both_directions_count() -> None:
-    """A mixed workload has the sum."""
     mixed = {"write_ios": 5_000, "write_bytes": 5_000 * 8192}
     assert value_of("iops", **mixed).value == 1500.0
     assert value_of("write_iops", **mixed).value == 500.0
@@ -126,7 +120,6 @@ def test_a_percentile_needs_ten_ios_beyond_it() -> None:
 
 
 def test_percentiles_are_merged_by_adding_bins() -> None:
-    """Never by averaging: the slow launch is in the tail of both together."""
     fast = launch(read_bins={"1000000": 10_000})
     slow = launch(read_bins={"1000000": 9_000, "9000000": 1_000})
     assert METRICS["latency_p95_us"].value(merged([fast, slow])) == Value(1000.0)
@@ -141,12 +134,10 @@ def test_launches_too_short_for_a_percentile_answer_together() -> None:
 
 
 def test_bins_that_do_not_hold_all_ios_are_no_histogram() -> None:
-    """One of the jobs was run without json+."""
     assert reason_of("latency_p50_us", read_bins={"1000000": 5_000}) == "the bins hold 5000 of 10000 I/Os"
 
 
 def test_reads_and_writes_share_a_percentile() -> None:
-    """The overall percentile is of all I/Os."""
     mixed = {"write_ios": 10_000, "write_bins": {"50000000": 10_000}}
     assert value_of("latency_p50_us", **mixed).value == 30_000.0
     assert value_of("latency_p90_us", **mixed).value == 50_000.0
@@ -154,7 +145,6 @@ def test_reads_and_writes_share_a_percentile() -> None:
 
 @given(st.lists(st.lists(st.integers(1, 2000), min_size=20, max_size=60), min_size=1, max_size=4))
 def test_merged_percentiles_are_those_of_the_joined_values(jobs: list[list[int]]) -> None:
-    """Against sorting everything, with bins as wide as one value."""
     launches = []
     for values in jobs:
         bins: dict[str, int] = {}
@@ -170,7 +160,6 @@ def test_merged_percentiles_are_those_of_the_joined_values(jobs: list[list[int]]
 
 
 def test_residency_comes_first() -> None:
-    """And is named."""
     assert value_of("cpu_us_per_io").source == "cpuidle residency"
 
 
@@ -181,7 +170,6 @@ def test_the_idle_column_is_next() -> None:
 
 
 def test_idle_use_that_is_not_known_is_said() -> None:
-    """The number is there, and what it includes."""
     found = value_of("cpu_us_per_io", without=("idle_cpuidle_ns", "idle_wall_ns"))
     assert found.value == pytest.approx(110.0)
     assert found.source == "cpuidle residency, idle use not subtracted"
@@ -195,19 +183,16 @@ def test_nothing_falls_back_to_fios_own_time_in_silence() -> None:
 
 
 def test_steal_above_one_percent_voids_it() -> None:
-    """Time that another guest took is in no counter."""
     assert "1.5 %" in reason_of("cpu_us_per_io", stat_steal_ticks=30)
     assert value_of("steal_percent", stat_steal_ticks=30).value == pytest.approx(1.5)
     assert value_of("cpu_us_per_io", stat_steal_ticks=19).value == pytest.approx(100.0)
 
 
 def test_the_bench_programs_own_time_is_taken_off() -> None:
-    """It is the harness's, not the adapter's."""
     assert value_of("cpu_us_per_io", own_cpu_ns=100_000_000).value == pytest.approx(90.0)
 
 
 def test_a_bench_that_is_busier_without_load_has_no_service_demand() -> None:
-    """A negative cost is a broken measurement."""
     assert "no more processor time" in reason_of("cpu_us_per_io", idle_cpuidle_ns=1_500_000_000)
 
 
@@ -221,7 +206,6 @@ def test_windows_of_different_lengths_are_compared_as_rates() -> None:
 
 
 def test_dips_below_the_level_are_counted_once_each() -> None:
-    """Two dips, one of them two seconds long, in ten seconds."""
     seconds = [1000.0, 1001, 700, 999, 1000, 650, 720, 1000, 998, 1002]
     assert value_of("dips_per_min", seconds=seconds).value == pytest.approx(12.0)
 
@@ -233,13 +217,11 @@ def test_noise_is_no_dip() -> None:
 
 
 def test_the_longest_stall_is_in_seconds() -> None:
-    """Next to nothing counts as nothing."""
     seconds = [1000.0, 1000, 0, 20, 1000, 1000, 1000, 0, 1000, 1000]
     assert value_of("longest_stall_s", seconds=seconds).value == 2.0
 
 
 def test_a_launch_without_seconds_has_no_dips() -> None:
-    """Nor has it none."""
     assert "no iops was recorded" in reason_of("dips_per_min", seconds=[])
 
 
@@ -258,7 +240,6 @@ def test_what_an_io_of_a_volume_costs_its_members_is_counted_by_the_kernel() -> 
 
 
 def test_what_one_launch_lacks_the_merged_one_lacks() -> None:
-    """Half a sum is no sum."""
     both = merged([launch(), launch(without=("cpuidle_ns",))])
     assert "cpuidle_ns" not in both.primitives
     assert both.primitives["read_ios"] == 20_000
@@ -266,7 +247,6 @@ def test_what_one_launch_lacks_the_merged_one_lacks() -> None:
 
 
 def test_merging_keeps_rates_and_adds_counts() -> None:
-    """Two equal launches have the IOPS of one."""
     both = merged([launch(), launch()])
     for name in ("iops", "latency_mean_us", "cpu_us_per_io", "interrupts_per_io"):
         assert METRICS[name].value(both) == METRICS[name].value(launch())

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from storqual.campaign.role_inputs import role_inputs
 from storqual.plan import make_plan
-from tests.make_lab import make_lab
+from tests.support.make_lab import make_lab
 
 
 def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) -> None:
-    """Its file begins at the manifest; the arm without one runs what was found."""
     build = {"dkms": {"package": "x.deb", "module": "sym_driver"}}
     campaign = make_plan(make_lab(tmp_path, baseline={}, candidate={"driver": build}))
     specs = campaign.document["provision"]["b1"]
@@ -22,7 +21,6 @@ def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) ->
 
 
 def test_what_one_arm_has_of_adapters_the_other_has_as_found(tmp_path: Path) -> None:
-    """NVRAM by adapter, options by module; a throttle may have become an option."""
     candidate = {"nvram": {"max_tags": 8, "execution_throttle": 4}, "driver": {"options": {"sym53c8xx": {"safe": 1}}}}
     campaign = make_plan(make_lab(tmp_path, baseline={"driver": {"options": {"m": {"p": 1}}}}, candidate=candidate))
     specs = campaign.document["provision"]["b1"]

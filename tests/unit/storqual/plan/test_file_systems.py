@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.plan import make_plan
-from storqual_core.block_file import parse_block
-from storqual_core.file_system_ask import FileSystemAsk, part_bytes
-from tests.make_lab import lab_hosts, make_lab
+from storqual_core.measure.asks import FileSystemAsk, part_bytes
+from storqual_core.measure.batch_file import parse_block
+from tests.support.make_lab import lab_hosts, make_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,6 @@ def kind_of(launch: dict[str, Any]) -> str:
 
 
 def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file_is(tmp_path: Path) -> None:
-    """In whole MiB; a launch on drives says nothing."""
     campaign = plan(tmp_path, SUITE.replace("24MiB", "24000001"))
     block = parse_block(json.dumps(campaign.blocks[0]))
     asked = {launch.point.rpartition("target=")[2][:-1]: launch.file_system for launch in block.launches}
@@ -50,7 +49,6 @@ def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file
 
 
 def test_launches_on_one_file_system_stay_together(tmp_path: Path) -> None:
-    """Each is made once in a round; the order of file systems is drawn as that of the points is."""
     (block,) = plan(tmp_path).blocks
     rounds = [block["launches"][start : start + 36] for start in range(0, 144, 36)]
     orders = [[kind for kind, _ in groupby(round_, key=kind_of)] for round_ in rounds]
@@ -61,7 +59,6 @@ def test_launches_on_one_file_system_stay_together(tmp_path: Path) -> None:
 
 
 def test_making_file_systems_is_part_of_the_expected_time(tmp_path: Path) -> None:
-    """Each once for a block, the larger the file the longer."""
     seconds = [
         plan(tmp_path / name, SUITE.replace("24MiB", size)).document["plan"]["expected_seconds"]
         for name, size in (("small", "20MiB"), ("large", "220MiB"))
@@ -80,7 +77,6 @@ def test_making_file_systems_is_part_of_the_expected_time(tmp_path: Path) -> Non
 def test_points_without_room_for_a_file_system_are_skipped_with_the_reason(
     tmp_path: Path, lab: dict[str, Any], size: str, why: str
 ) -> None:
-    """The others are measured."""
     hosts = lab_hosts({"sym": 1}, **lab)
     if lab:
         (drive,) = hosts["b1"]["storqual_adapters"]["sym"]["drives"]

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli import storqual
 from storqual.plan import make_plan
-from storqual_core.errors import BadInputError
-from tests.make_lab import lab_hosts, make_lab
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_lab import lab_hosts, make_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,6 @@ def problems(request: Any) -> list[str]:
     ("activation", "cost"), [("none", "reload"), ("reset", "reload"), ("reboot", "reboot"), ("power cycle", "reboot")]
 )
 def test_what_starts_an_image_is_what_a_change_costs(tmp_path: Path, activation: str, cost: str) -> None:
-    """Sessions, never interleaved launches."""
     request = lab(tmp_path, activation=activation)
     manifest = json.loads((tmp_path / "drops" / "baseline.yml").read_text())
     manifest["firmware"]["activation"] = activation
@@ -58,7 +57,6 @@ def test_what_starts_an_image_is_what_a_change_costs(tmp_path: Path, activation:
 
 
 def test_roles_get_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None:
-    """Absolute here, below the state folder there; two images of one name do not meet."""
     campaign = make_plan(lab(tmp_path))
     spec = campaign.document["provision"]["b1"]["candidate"]
     inputs = role_inputs(spec)
@@ -81,7 +79,6 @@ def test_roles_get_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None
 
 
 def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> None:
-    """Every claimed one of them that the section is for."""
     hosts = lab_hosts({"sym": 2, "mpt": 1})
     drives = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
     arms = {
@@ -110,13 +107,11 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
 def test_what_is_wrong_with_an_image_is_told_before_a_bench_is_touched(
     tmp_path: Path, more: dict[str, Any], words: str
 ) -> None:
-    """With file and line."""
     told = problems(lab(tmp_path, **more))
     assert any("candidate.yml:" in problem and words in problem for problem in told), told
 
 
 def test_firmware_of_one_arm_alone_is_refused(tmp_path: Path) -> None:
-    """The other arm could not be measured with its own again."""
     request = lab(tmp_path)
     (tmp_path / "drops" / "baseline.yml").write_text("{}")
     (told,) = problems(request)
@@ -124,7 +119,6 @@ def test_firmware_of_one_arm_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_resolve_shows_the_firmware_of_each_owner(tmp_path: Path) -> None:
-    """As a person looks at a drop before it is provisioned."""
     lab(tmp_path)
     words = ["resolve", "-i", str(tmp_path / "hosts.json"), "--bench", "b1", "--drop", "candidate"]
     shown = CliRunner().invoke(storqual, words)

@@ -9,7 +9,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storqual.model import Suite, find_suite, load_suite
+from storqual.inputs import Suite, find_suite, load_suite
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.points import cells
 
@@ -48,7 +48,6 @@ shapes = st.tuples(
 @settings(deadline=None, max_examples=50)
 @given(shapes, st.text(max_size=4))
 def test_no_factor_level_is_lost(shape: tuple[dict[str, int], int, int], seed: str) -> None:
-    """As many cells as the longest list of levels are enough to see them all."""
     factors, workloads, adapters = shape
     candidates = placed(suite_of(factors, workloads), adapters)
     count = max([workloads, adapters, *factors.values()])
@@ -72,13 +71,11 @@ def test_the_order_of_the_candidates_changes_nothing(
 
 
 def test_more_cells_than_there_are_is_the_whole_matrix() -> None:
-    """None twice."""
     candidates = placed(suite_of({"bs": 2}, 1), 1)
     assert set(balanced_fraction(candidates, 99, "x")) == set(candidates)
 
 
 def test_quick_of_the_adapter_suite_is_balanced() -> None:
-    """Each factor's levels on each adapter, most pairs of levels, and no level much more often than another."""
     suite = load_suite(find_suite("adapter"))
     quick = suite.profiles["quick"]
     assert quick.cells is not None

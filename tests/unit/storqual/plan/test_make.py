@@ -13,9 +13,9 @@ import pytest
 
 from storqual.campaign.role_inputs import role_inputs
 from storqual.plan import Campaign, make_plan
-from storqual_core.block_file import parse_block
-from storqual_core.errors import BadInputError, StorqualError
-from tests.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
+from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.measure.batch_file import parse_block
+from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
 
 def sessions(campaign: Campaign) -> list[tuple[str, str, str]]:
@@ -34,7 +34,6 @@ def problems(request: Any) -> str:
 
 
 def test_a_kernel_is_compared_in_sessions_a_b_b_a(tmp_path: Path) -> None:
-    """Two neighbouring sessions of one arm are separated by a fresh boot."""
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
     assert sessions(campaign) == [
         ("baseline", "reboot", "if_needed"),
@@ -45,7 +44,6 @@ def test_a_kernel_is_compared_in_sessions_a_b_b_a(tmp_path: Path) -> None:
 
 
 def test_every_session_measures_every_point_once(tmp_path: Path) -> None:
-    """In an order of its own."""
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
     orders = [[(launch["adapter"], launch["point"]) for launch in block["launches"]] for block in campaign.blocks]
     points = {(point["adapter"], point["point"]) for point in campaign.document["plan"]["points"]}
@@ -56,7 +54,6 @@ def test_every_session_measures_every_point_once(tmp_path: Path) -> None:
 
 
 def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
-    """Equal seeds, equal plans; the cells are the same for every seed."""
     plans = [
         make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, seed=seed, run="r")) for seed in (1, 1, 2)
     ]
@@ -66,7 +63,6 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_equal_arms_alternate_launch_by_launch(tmp_path: Path) -> None:
-    """A B at every point, then B A at every point, in one session."""
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL))
     assert sessions(campaign) == [("baseline+candidate", "none", "if_needed")]
     (block,) = campaign.blocks
@@ -80,7 +76,6 @@ def test_equal_arms_alternate_launch_by_launch(tmp_path: Path) -> None:
 
 
 def test_equal_arms_can_be_kept_in_sessions(tmp_path: Path) -> None:
-    """To measure what a boot alone does to the numbers."""
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL, by_sessions=True))
     assert [arms for arms, _, _ in sessions(campaign)] == ["baseline", "candidate", "candidate", "baseline"]
     assert {boot for _, _, boot in sessions(campaign)[1:]} == {"always"}
@@ -91,7 +86,6 @@ SLOWER = {"virtual": {"iops_limit": {"all": 900}}, "drive": {"WCE": 0}}
 
 
 def test_limits_of_the_emulator_alternate_block_by_block(tmp_path: Path) -> None:
-    """One session; each block has one arm, and both arms go over the points in the same order: A, B, B, A."""
     campaign = make_plan(make_lab(tmp_path, baseline=LIMITED, candidate=SLOWER))
     assert sessions(campaign) == [("baseline+candidate", "instant", "if_needed")]
     assert campaign.document["plan"]["designs"]["b1"]["by_block"]
@@ -110,7 +104,6 @@ def test_limits_of_the_emulator_alternate_block_by_block(tmp_path: Path) -> None
 
 
 def test_module_options_are_loaded_again(tmp_path: Path) -> None:
-    """No boot."""
     options = {"driver": {"options": {"sym53c8xx": {"max_tags": 16}}}}
     campaign = make_plan(make_lab(tmp_path, baseline={}, candidate=options))
     assert {(change, boot) for _, change, boot in sessions(campaign)[1:]} == {("reload", "never")}
@@ -134,14 +127,12 @@ def wanted_state(block: dict[str, Any]) -> list[str]:
 
 
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
-    """The block file is a contract of two programs."""
     for drops in ((KERNEL, OTHER), INSTANT, ({}, {})):
         for block in make_plan(make_lab(tmp_path, baseline=drops[0], candidate=drops[1])).blocks:
             assert len(parse_block(json.dumps(block)).launches) == len(block["launches"])
 
 
 def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None:
-    """A pair stays together; nothing is lost at the cuts."""
     suite = SMALL_SUITE.replace("cells: all, ", "cells: all, block: 60s, ")
     campaign = make_plan(make_lab(tmp_path, suite=suite, profile="full"))
     assert len(campaign.blocks) > 2
@@ -154,7 +145,6 @@ def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None
 
 
 def test_a_point_that_an_adapter_cannot_serve_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    """Planned, not measured, and said."""
     campaign = make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4, "mpt": 1}), profile="full"))
     skipped = [point for point in campaign.document["plan"]["points"] if point["skipped"]]
     assert {(point["adapter"], point["skipped"]) for point in skipped} == {("mpt", "needs 2 drives, 1 is claimed")}
@@ -162,7 +152,6 @@ def test_a_point_that_an_adapter_cannot_serve_is_skipped_with_the_reason(tmp_pat
 
 
 def test_drives_that_no_adapter_has_are_an_error(tmp_path: Path) -> None:
-    """Said with the line of the suite."""
     said = problems(make_lab(tmp_path, hosts=lab_hosts({"sym": 1})))
     assert "small.suite.yml:3: found drives=2 in workload seq_read, expected what an adapter under test has" in said
     assert "(sym of b1 needs 2 drives, 1 is claimed)" in said
@@ -185,13 +174,11 @@ def test_the_number_of_adapters_is_the_profiles_the_choice_the_users(tmp_path: P
 
 
 def test_fewer_adapters_get_their_share_of_the_cells(tmp_path: Path) -> None:
-    """Eight cells over two adapters are four on one."""
     campaign = make_plan(make_lab(tmp_path, hosts=lab_hosts({"sym": 4})))
     assert len(campaign.document["plan"]["points"]) == 4
 
 
 def test_a_later_part_of_a_section_holds(tmp_path: Path) -> None:
-    """First the rule, then the exception."""
     hosts = lab_hosts({"sym": 2, "mpt": 2})
     wwn, serial = (hosts["b1"]["storqual_adapters"]["sym"]["drives"][1][name] for name in ("wwn", "serial"))
     drop = {
@@ -204,7 +191,6 @@ def test_a_later_part_of_a_section_holds(tmp_path: Path) -> None:
 
 
 def test_what_a_drop_names_and_no_bench_has_is_an_error(tmp_path: Path) -> None:
-    """Adapters, models, drives, members; with the nearest name."""
     drop = {
         "nvram": {"on": {"adapter": "syn"}, "max_tags": 4},
         "drive": {"on": {"model": "WD*"}, "WCE": 0},
@@ -230,21 +216,18 @@ def test_a_think_time_wants_no_ramp(tmp_path: Path) -> None:
 
 
 def test_a_virtual_section_is_for_virtual_benches(tmp_path: Path) -> None:
-    """Nobody limits a real drive by mistake."""
     hosts = lab_hosts({"sym": 4, "mpt": 4}, kind="hardware")
     said = problems(make_lab(tmp_path, hosts=hosts, candidate={"virtual": {"panic_at_boot": True}}))
     assert "found section virtual, for bench b1, which is hardware, expected it on virtual benches only" in said
 
 
 def test_a_criterion_that_no_planned_point_answers_is_an_error(tmp_path: Path) -> None:
-    """Here for an adapter that is not under test."""
     suite = SMALL_SUITE.replace("profiles:", "  - {id: far, metric: iops, adapters: nvme, margin: 5%}\nprofiles:")
     said = problems(make_lab(tmp_path, suite=suite))
     assert "small.suite.yml:7: found no planned point for far" in said
 
 
 def test_peers_need_a_second_adapter(tmp_path: Path) -> None:
-    """One adapter has none."""
     suite = SMALL_SUITE.replace("against: baseline", "against: peers")
     assert "found iops against peers with one adapter under test" in problems(
         make_lab(tmp_path, suite=suite, hosts=lab_hosts({"sym": 4}))
@@ -252,7 +235,6 @@ def test_peers_need_a_second_adapter(tmp_path: Path) -> None:
 
 
 def test_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
-    """Inventory, drops and suite in one go."""
     hosts = lab_hosts({"sym": 4})
     hosts["b1"]["storqual_kind"] = "metal"
     said = problems(
@@ -269,7 +251,6 @@ def test_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_cannot_see_its_margin_says_so(tmp_path: Path) -> None:
-    """Before the bench is touched; one session per arm sees nothing at all."""
     suite = SMALL_SUITE.replace("quick: {", "quick: {noise: 4%, ")
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, suite=suite))
     assert "this plan sees losses from" in campaign.warnings[0]
@@ -281,7 +262,6 @@ def test_a_plan_that_cannot_see_its_margin_says_so(tmp_path: Path) -> None:
 
 
 def test_benches_are_planned_side_by_side(tmp_path: Path) -> None:
-    """Ids carry the bench; the campaign takes as long as its longest bench."""
     hosts = {**lab_hosts({"sym": 4, "mpt": 4}), **lab_hosts({"sym": 4, "mpt": 4}, bench="b2")}
     campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=KERNEL, candidate=OTHER))
     one = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
@@ -299,7 +279,6 @@ def test_no_matching_bench_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:
-    """A secret in the inventory does not get into the run directory."""
     hosts = lab_hosts({"sym": 4, "mpt": 4})
     hosts["b1"]["snmp_community"] = "canary-7f3a"
     campaign = make_plan(make_lab(tmp_path, hosts=hosts))
@@ -307,7 +286,6 @@ def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_list_made_before_can_be_limited(tmp_path: Path) -> None:
-    """By names, as Ansible limits its own."""
     hosts = {**lab_hosts({"sym": 4}), **lab_hosts({"sym": 4}, bench="b2")}
     assert [plan.bench.name for plan in make_plan(make_lab(tmp_path, hosts=hosts, limit="b2")).benches] == ["b2"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from storqual.model import load_suite
+from storqual.base.resources import project_root
+from storqual.inputs import load_suite
 from storqual.plan import Campaign, PlanRequest, make_plan
-from storqual.resources import project_root
 
 METHODS = (
     "qla1040-adapters",
@@ -50,7 +50,6 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
 
 @pytest.mark.parametrize("suite", METHODS)
 def test_a_method_takes_minutes(campaigns: dict[str, Campaign], suite: str) -> None:
-    """Quick is quick: under a quarter of an hour of bench time, and nothing that the bench could not serve."""
     document = campaigns[suite].document
     assert document["plan"]["expected_seconds"] < 900
     assert sum(not point["skipped"] for point in document["plan"]["points"]) >= 4
@@ -64,7 +63,6 @@ def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
-    """One and two channels of four drives, one and two adapters."""
     points = {(p["adapter"], p["point"]): p for p in campaigns["a7173a-service-demand"].document["plan"]["points"]}
     assert {adapter for adapter, _ in points} == {"mraid", "mraidb"}
     assert len(points["mraid", "throughput_256k[drives_per_port=4,ports=2,rw=read]"]["drives"]) == 8
@@ -72,7 +70,6 @@ def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> Non
 
 
 def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
-    """The A6826A method on one card with eight ports."""
     points = [p for p in campaigns["a6826a-port-scaling"].document["plan"]["points"] if p["workload"] == "scaling"]
     assert max(len(point["drives"]) for point in points if not point["skipped"]) == 8
 
@@ -91,7 +88,6 @@ def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dic
 
 @pytest.mark.parametrize("file", sorted((project_root() / "suites").glob("*.suite.yml")), ids=lambda file: file.name)
 def test_every_workload_of_a_method_cites_its_source(file: Path) -> None:
-    """Section and page of the report, workload by workload."""
     suite = load_suite(file)
     if suite.published or suite.name in METHODS:
         assert [name for name, workload in suite.workloads.items() if not workload.source] == []

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from storqual.model import Adapter, Suite, inventory_from_hostvars
+from storqual.inputs import Adapter, Suite, inventory_from_hostvars
 from storqual.plan.points import Pattern, cells, drives_for, shortage
-from tests.make_lab import lab_hosts
+from tests.support.make_lab import lab_hosts
 
 
 def adapter(count: int) -> Adapter:
@@ -30,32 +30,27 @@ def pattern(drives: int, ports: int | None = None) -> Pattern:
 
 
 def test_a_name_has_all_factors_in_alphabetical_order() -> None:
-    """Sizes in the largest exact binary unit; a factor with one level is named too."""
     found = [cell.name for cell in cells(suite(factors={"iodepth": [4], "drives": [4], "bs": ["4k", "1536", "1m"]}))]
     assert found == [f"seq_read[bs={size},drives=4,iodepth=4]" for size in ("4k", "1536", "1m")]
 
 
 def test_adding_a_level_renames_no_point() -> None:
-    """So a point keeps its history."""
     few = {cell.name for cell in cells(suite(factors={"bs": ["4k"], "iodepth": [1, 4]}))}
     more = {cell.name for cell in cells(suite(factors={"bs": ["4k", "64k"], "iodepth": [1, 4, 16]}))}
     assert few < more
 
 
 def test_fixed_parameters_are_not_in_the_name() -> None:
-    """Only factors are."""
     (cell,) = cells(suite(bs="64k", iodepth=8))
     assert (cell.name, cell.pattern["bs"], cell.pattern["iodepth"]) == ("seq_read", 65536, 8)
 
 
 def test_varied_settings_are_in_the_name() -> None:
-    """Another level of a setting is another point."""
     names = [cell.name for cell in cells(suite(factors={"bs": ["4k"]}), [{"drive.WCE": 0}, {"drive.WCE": 1}])]
     assert names == ["seq_read[bs=4k,drive.WCE=0]", "seq_read[bs=4k,drive.WCE=1]"]
 
 
 def test_drives_are_dealt_round_robin_over_ports() -> None:
-    """The first n claimed drives in inventory order."""
     four = adapter(4)
     assert [drive.port for drive in drives_for(four, pattern(3))] == [0, 1, 0]
     uneven = four.model_copy(
@@ -72,14 +67,12 @@ def test_ports_keep_a_pattern_to_the_first_ports() -> None:
 
 
 def test_what_an_adapter_lacks_is_said() -> None:
-    """In words for the ledger."""
     assert shortage(adapter(4), pattern(4)) == ""
     assert shortage(adapter(1), pattern(4)) == "needs 4 drives, 1 is claimed"
     assert shortage(adapter(4), pattern(2, ports=3)) == "needs drives on 3 ports, the claimed ones are on 2"
 
 
 def test_unclaimed_drives_are_never_used() -> None:
-    """No claim, no write."""
     two = adapter(2)
     first = two.drives[0].model_copy(update={"claim": False})
     assert drives_for(two.model_copy(update={"drives": (first, two.drives[1])}), pattern(2)) == (two.drives[1],)

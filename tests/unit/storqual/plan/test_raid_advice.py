@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from storqual.model.inventory import Adapter, Bench, Ceiling, Drive
-from storqual.plan.raid_advice import raid_advice
+from storqual.inputs.inventory import Adapter, Bench, Ceiling, Drive
+from storqual.plan.volumes import raid_advice
 
 KB = 1024
 
@@ -50,7 +50,6 @@ def test_other_levels_and_suites_without_random_reads_get_no_inequality() -> Non
 
 
 def test_what_the_inventory_does_not_say_is_not_guessed() -> None:
-    """No link, no rotation (a solid-state drive has none), no strip: nothing is said of it."""
     assert len(advice(bench(link=None))) == 1
     assert len(advice(bench(rotation_rate=1))) == 1
     assert advice(bench(), strip=None) == []

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from storqual.plan import Campaign, make_plan
-from storqual_core.errors import BadInputError
-from tests.make_lab import lab_hosts, make_lab
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_lab import lab_hosts, make_lab
 
 SUITE = """\
 name: small
@@ -35,7 +35,6 @@ def plan(folder: Path, *, vary: str = "", suite: str = SUITE, **request: Any) ->
 
 
 def test_one_arm_has_one_session_and_no_baseline(tmp_path: Path) -> None:
-    """Every launch is the candidate's; the run has no baseline anywhere."""
     campaign = plan(tmp_path)
     document = campaign.document
     assert set(document["arms"]) == {"candidate"}
@@ -47,21 +46,18 @@ def test_one_arm_has_one_session_and_no_baseline(tmp_path: Path) -> None:
 
 
 def test_drives_per_port_balance_the_ports(tmp_path: Path) -> None:
-    """Two drives of each port in use: two on one port, four on two."""
     points = {point["point"]: point for point in plan(tmp_path).document["plan"]["points"]}
     assert len(points["seq_read[bs=4k,drives_per_port=2,ports=1]"]["drives"]) == 2
     assert len(points["seq_read[bs=4k,drives_per_port=2,ports=2]"]["drives"]) == 4
 
 
 def test_a_profile_measures_its_own_levels_only(tmp_path: Path) -> None:
-    """Levels that a profile does not name are another profile's."""
     names = [point["point"] for point in plan(tmp_path).document["plan"]["points"]]
     assert not any("drives_per_port=1" in name for name in names)
     assert len([name for name in names if name.startswith("seq_read")]) == 4
 
 
 def test_what_an_emulation_cannot_stand_for_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    """The rest is measured; on hardware it all is."""
     points = {point["workload"]: point for point in plan(tmp_path).document["plan"]["points"]}
     assert points["emulation_cannot"]["skipped"] == "needs hardware: it has no cache"
     real = plan(tmp_path, hosts=lab_hosts({"sym": 4}, kind="hardware"))
@@ -69,7 +65,6 @@ def test_what_an_emulation_cannot_stand_for_is_skipped_with_the_reason(tmp_path:
 
 
 def test_instant_settings_are_switched_inside_the_session(tmp_path: Path) -> None:
-    """Levels alternate in one session; what was there is remembered although provisioning changes nothing."""
     campaign = plan(tmp_path, vary="drive.nomerges: [0, 2]")
     assert len(campaign.document["plan"]["sessions"]) == 1
     (block,) = campaign.blocks
@@ -80,7 +75,6 @@ def test_instant_settings_are_switched_inside_the_session(tmp_path: Path) -> Non
 
 
 def test_dear_settings_are_visited_there_and_back(tmp_path: Path) -> None:
-    """What costs a boot is varied by sessions, in an order in which slow drift cancels."""
     campaign = plan(tmp_path, vary="os.cpus: [2, 4]")
     sessions = campaign.document["plan"]["sessions"]
     assert [session["configuration"] for session in sessions] == [
@@ -93,7 +87,6 @@ def test_dear_settings_are_visited_there_and_back(tmp_path: Path) -> None:
 
 
 def test_a_profile_may_vary_other_settings(tmp_path: Path) -> None:
-    """Its own list takes the place of the suite's."""
     campaign = plan(tmp_path, vary="os.cpus: [2, 4]", profile="other")
     assert {name for point in campaign.document["plan"]["points"] for name in point["varied"]} == {"drive.nomerges"}
 
@@ -106,7 +99,6 @@ def test_a_criterion_against_nobody_is_refused(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_profile_that_no_workload_has_are_told(tmp_path: Path) -> None:
-    """A misspelt level is bad input, with those there are."""
     with pytest.raises(
         BadInputError, match=r"drives_per_port 3 in quick, which no workload has, expected one of 1, 2"
     ):
@@ -126,7 +118,6 @@ profiles:
 
 
 def test_adapters_of_one_driver_work_as_a_team(tmp_path: Path) -> None:
-    """Two cards together belong to the first of them; ports count card by card."""
     hosts = lab_hosts({"sym": 4, "symb": 4})
     for adapter in hosts["b1"]["storqual_adapters"].values():
         adapter["driver"] = "sym53c8xx"

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storqual.campaign.rest import rest_of
+from storqual.campaign.further import rest_of
 from storqual.plan import make_plan
-from tests.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, make_lab
+from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, make_lab
 
 
 def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, dict[str, str]]]]:
@@ -33,7 +33,6 @@ WANTED = {"baseline": {"WCE": "1", "queue_depth": "4"}, "candidate": {"WCE": "0"
 
 
 def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
-    """Each launch finds its drives as its arm wants them, whatever ran before."""
     campaign = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1]))
     (session,) = campaign.document["plan"]["sessions"]
     assert (session["arms"], session["change"], session["boot"]) == (
@@ -49,7 +48,6 @@ def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataObject) -> None:
-    """After a reset no earlier switch holds; every launch that is left still finds its drives right."""
     campaign = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r"))
     (block,) = campaign.blocks
     ids = [f"{block['block']}/{launch['index']}" for launch in block["launches"]]
@@ -86,7 +84,6 @@ def test_the_kernel_looks_again_at_a_write_cache_that_was_switched(tmp_path: Pat
 
 
 def test_slow_varied_settings_are_outermost_and_quick_ones_inside(tmp_path: Path) -> None:
-    """Each slow level has its A B B A; the write cache is switched by the bench."""
     suite = SMALL_SUITE.replace("profiles:", "vary: {nvram.max_tags: [4, 16], drive.WCE: [0, 1]}\nprofiles:")
     campaign = make_plan(make_lab(tmp_path, suite=suite, baseline=KERNEL, candidate=OTHER, profile="full"))
     plan = campaign.document["plan"]

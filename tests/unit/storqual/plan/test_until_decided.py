@@ -12,9 +12,9 @@ import pytest
 
 from storqual.plan import make_plan
 from storqual.plan.make import Campaign
-from storqual_core.block_file import parse_block
-from storqual_core.errors import BadInputError
-from tests.make_lab import KERNEL, OTHER, lab_hosts, make_lab
+from storqual_core.kit.errors import BadInputError
+from storqual_core.measure.batch_file import parse_block
+from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 SUITE = """\
 name: sequential
@@ -44,7 +44,6 @@ def launches(found: Campaign) -> int:
 
 
 def test_only_what_comes_before_the_first_look_is_planned(tmp_path: Path) -> None:
-    """Four pairs, or two sessions of each arm; the rest follows from what is seen."""
     interleaved = campaign(tmp_path / "a", profile="full")
     assert launches(interleaved) == 8 * 4 * 2
     assert interleaved.document["plan"]["looks"] == "every"
@@ -71,7 +70,6 @@ def test_the_expected_time_is_that_of_deciding(tmp_path: Path) -> None:
 
 
 def test_a_budget_keeps_required_criteria_and_names_what_is_left_out(tmp_path: Path) -> None:
-    """Less time than all of it takes: of the informative half of the matrix something is left out."""
     whole = campaign(tmp_path / "a", profile="full")
     budget = 0.8 * whole.document["plan"]["expected_seconds"]
     found = campaign(tmp_path / "b", profile="full", budget=budget)
@@ -86,7 +84,6 @@ def test_a_budget_keeps_required_criteria_and_names_what_is_left_out(tmp_path: P
 
 
 def test_a_budget_makes_any_profile_measure_until_decided(tmp_path: Path) -> None:
-    """Its pairs are then no limit; the budget is."""
     found = campaign(tmp_path, profile="quick", budget=36000.0)
     assert found.document["plan"]["looks"] == "every"
     effort = found.document["plan"]["effort"]["b1"]
@@ -94,7 +91,6 @@ def test_a_budget_makes_any_profile_measure_until_decided(tmp_path: Path) -> Non
 
 
 def test_a_budget_of_a_characterisation_only_says_how_many_points(tmp_path: Path) -> None:
-    """One arm has nothing to decide: launches stay as the profile says."""
     suite = SUITE.replace("against: baseline", "against: absolute, min: 1")
     whole = campaign(tmp_path / "a", suite=suite, name_of_baseline="")
     part = campaign(tmp_path / "b", suite=suite, name_of_baseline="", budget=0.6 * whole.benches[0].seconds)
@@ -112,7 +108,6 @@ def test_a_budget_too_small_for_anything_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ramp", "runtime"), [("0s", 2.0), ("1s", 2.0), ("5s", 8.0), ("60s", 60.0)])
 def test_launches_are_as_long_as_their_cost_makes_worth(tmp_path: Path, ramp: str, runtime: float) -> None:
-    """Where the profile names no runtime; a named one stays."""
     suite = SUITE.replace("runtime: 5s, ramp: 1s, until", f"ramp: {ramp}, until")
     found = campaign(tmp_path, suite=suite, profile="full")
     assert found.document["plan"]["runtime_s"] == runtime
@@ -120,7 +115,6 @@ def test_launches_are_as_long_as_their_cost_makes_worth(tmp_path: Path, ramp: st
 
 
 def test_noise_that_history_knows_sizes_the_plan(tmp_path: Path) -> None:
-    """A noisy bench takes more pairs, and a margin out of reach is told before the bench is touched."""
     extract = tmp_path / "noise.json"
     entry = {"bench": "b1", "adapter": "sym", "point": "rand_read[bs=4k]", "metric": "iops", "df_pair": 20.0}
     found = []
@@ -135,7 +129,6 @@ def test_noise_that_history_knows_sizes_the_plan(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_holds_no_history_is_told(tmp_path: Path) -> None:
-    """With the file's name."""
     extract = tmp_path / "noise.json"
     extract.write_text("{}", encoding="utf-8")
     with pytest.raises(BadInputError, match=r"noise\.json"):
@@ -143,7 +136,6 @@ def test_a_folder_that_holds_no_history_is_told(tmp_path: Path) -> None:
 
 
 def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) -> None:
-    """On its drive, with a load that no suite changes; its launches are numbered through."""
     hosts = lab_hosts({"sym": 2}, kind="hardware")
     drive = hosts["b1"]["storqual_adapters"]["sym"]["drives"][1]["wwn"]
     hosts["b1"]["storqual_reference"] = drive
@@ -161,7 +153,6 @@ def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) 
 
 
 def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) -> None:
-    """All drives of the campaign, in the first block; the time for it is expected."""
     plain = campaign(tmp_path / "a")
     suite = SUITE.replace("pairs: 3,", "pairs: 3, precondition: {purge: discard, steady: {rw: randwrite}},")
     found = campaign(tmp_path / "b", suite=suite, consent=("ea71a0",))
@@ -178,7 +169,6 @@ def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) 
 
 
 def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_path: Path) -> None:
-    """In the block as the bench reads it, and in the expected time: half of its launches are long."""
     load = "rw: randread, iodepth: 2, load: {to: 100ms, of: p99, by: iodepth, most: 512}"
     suite = SUITE.replace("rand_read: {rw: randread", f"rand_read: {{{load}")
     found = campaign(tmp_path, suite=suite)
@@ -193,7 +183,6 @@ def test_a_load_to_a_cap_becomes_a_search_from_the_workloads_own_load_on(tmp_pat
 
 
 def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
-    """As the rate's process, in the options that the bench accepts."""
     suite = SUITE.replace("rw: randread", "rw: randread, rate_iops: 500, arrivals: poisson")
     found = campaign(tmp_path, suite=suite)
     asks = [launch.fio for block in found.blocks for launch in parse_block(json.dumps(block)).launches]
@@ -223,7 +212,6 @@ def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    """Before any bench is touched."""
     suite = SUITE.replace(old, new, 1)
     assert suite != SUITE
     with pytest.raises(BadInputError) as problem:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from storqual.plan import Campaign, make_plan
-from storqual_core.block_file import parse_block
-from storqual_core.errors import BadInputError
-from storqual_core.guard_claims import read_claims, read_volumes
-from storqual_core.own_volumes import volume_path, volume_uuid
-from tests.make_lab import lab_hosts, make_lab
+from storqual_core.guard.claims import read_claims, read_volumes
+from storqual_core.guard.volumes import volume_path, volume_uuid
+from storqual_core.kit.errors import BadInputError
+from storqual_core.measure.batch_file import parse_block
+from tests.support.make_lab import lab_hosts, make_lab
 
 SUITE = """\
 name: volumes
@@ -41,7 +41,6 @@ def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suit
 
 
 def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> None:
-    """The bench program reads from the block file what the guard must find."""
     campaign = plan(tmp_path, raid(), raid(level=10))
     for block in campaign.blocks:
         read = parse_block(json.dumps(block))
@@ -55,7 +54,6 @@ def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> No
 
 
 def test_drives_in_a_volume_are_no_targets_of_their_own(tmp_path: Path) -> None:
-    """What one arm takes is taken in both; what then is left too few for is told."""
     one = SUITE.replace("drives: [1, 2]", "drives: [1]")
     campaign = plan(tmp_path, raid(), raid(members=DRIVES[1:5]), one)
     launches = [launch for block in campaign.blocks for launch in block["launches"]]
@@ -66,13 +64,11 @@ def test_drives_in_a_volume_are_no_targets_of_their_own(tmp_path: Path) -> None:
 
 
 def test_the_points_of_a_volume_name_the_drives_behind_it(tmp_path: Path) -> None:
-    """For whoever asks what a point was measured on."""
     points = plan(tmp_path, raid(), raid()).document["plan"]["points"]
     assert {tuple(point["drives"]) for point in points if point["workload"] == "on_volume"} == {tuple(DRIVES[:4])}
 
 
 def test_another_layout_is_a_rebuild(tmp_path: Path) -> None:
-    """Each arm has its sessions, and the volume is made again between them."""
     campaign = plan(tmp_path, raid(), raid(strip="128k"))
     assert {session["change"] for session in campaign.document["plan"]["sessions"]} == {"rebuild"}
     specs = campaign.document["provision"]["b1"]
@@ -80,7 +76,6 @@ def test_another_layout_is_a_rebuild(tmp_path: Path) -> None:
 
 
 def test_a_suite_varies_the_strip_of_the_volumes(tmp_path: Path) -> None:
-    """One configuration per strip and arm."""
     campaign = plan(tmp_path, raid(), raid(), SUITE + "vary: {raid.strip: [64k, 256k]}\n")
     strips = {name: spec["raid"][0]["strip"] for name, spec in campaign.document["provision"]["b1"].items()}
     assert strips["candidate[raid.strip=262144]"] == 262144
@@ -108,13 +103,11 @@ def test_members_are_by_default_all_claimed_drives_but_the_spares(tmp_path: Path
 def test_a_volume_that_no_drop_declares_is_told_before_the_bench_is_touched(
     tmp_path: Path, baseline: dict[str, Any], suite: str, words: str
 ) -> None:
-    """With the file and the line."""
     with pytest.raises(BadInputError, match=r"small\.suite\.yml:\d+: ") as told:
         plan(tmp_path, baseline, baseline, suite)
     assert words in "\n".join(told.value.problems)
 
 
 def test_the_id_of_a_volume_does_not_depend_on_the_order_of_its_members() -> None:
-    """Nor on the day; other members give another one."""
     assert volume_uuid(DRIVES[:3]) == volume_uuid(DRIVES[2::-1])
     assert volume_uuid(DRIVES[:3]) != volume_uuid(DRIVES[:4])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from storqual.report import build_report
-from tests.unit.storqual.report.pages import Page, read_page
-from tests.unit.storqual.report.runs import PANIC, QUICK, judged
+from tests.support.judged_reports import PANIC, QUICK, judged
+from tests.support.report_pages import Page, read_page
 
 BUILDS = {
     "baseline": "7585F59D32EFD68246EEB02 07.719.03.00-rc1",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.aggregate: means, their intervals, and quantiles of merged histograms."""
+"""Tests of storqual.report.material: means, their intervals, and quantiles of merged histograms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from storqual.report.aggregate import mean_of, quantile, spread_of
-from storqual.report.material import Launch, PointData
-from storqual.store import PlannedPoint
+from storqual.report.material import Launch, PointData, mean_of, quantile, spread_of
+from storqual.run import PlannedPoint
 
 
 def launch(value: float, session: str = "s01", status: str = "ok", arm: str = "baseline") -> Launch:
@@ -30,7 +29,6 @@ def point(*launches: Launch) -> PointData:
 
 
 def test_the_interval_of_a_mean_is_student_s() -> None:
-    """With launches of one session the launch is the unit; the textbook's interval comes out."""
     values = [100.0, 104.0, 98.0, 101.0]
     data = point(*(launch(value) for value in values))
     found = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
@@ -40,7 +38,6 @@ def test_the_interval_of_a_mean_is_student_s() -> None:
 
 
 def test_sessions_are_the_unit_where_there_are_several() -> None:
-    """Launches of one session share its luck: they count once."""
     data = point(launch(100), launch(100), launch(110, "s02"), launch(110, "s02"))
     spread = spread_of([data], "baseline", "iops")
     assert spread.freedom == 1
@@ -48,13 +45,11 @@ def test_sessions_are_the_unit_where_there_are_several() -> None:
 
 
 def test_the_spread_is_pooled_over_points() -> None:
-    """Two units know little of their spread; ten points of two know it."""
     points = [point(launch(100), launch(102)) for _ in range(10)]
     assert spread_of(points, "baseline", "iops").freedom == 10
 
 
 def test_one_launch_has_a_mean_and_no_interval() -> None:
-    """None is not zero."""
     data = point(launch(100))
     found = mean_of(data.good("baseline"), "iops", spread_of([data], "baseline", "iops"))
     assert found is not None
@@ -62,24 +57,20 @@ def test_one_launch_has_a_mean_and_no_interval() -> None:
 
 
 def test_launches_that_went_wrong_are_no_values() -> None:
-    """A refused launch does not pull a mean to zero."""
     data = point(launch(100), launch(0, status="refused"))
     assert [one.values["iops"] for one in data.good("baseline")] == [100]
 
 
 def test_without_values_there_is_no_mean() -> None:
-    """An arm that was not measured has no mark."""
     assert mean_of([], "iops", spread_of([], "baseline", "iops")) is None
 
 
 @given(st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), min_size=1, max_size=30), st.floats(0.001, 1.0))
 def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed(bins: dict[int, int], fraction: float) -> None:
-    """By writing every single value out."""
     values = sorted(value for value, number in bins.items() for _ in range(number))
     rank = int(np.ceil(fraction * len(values) - 1e-9 * len(values)))
     assert quantile(bins, fraction) == values[max(rank, 1) - 1]
 
 
 def test_an_empty_histogram_has_no_quantile() -> None:
-    """None, not zero."""
     assert quantile({}, 0.5) is None

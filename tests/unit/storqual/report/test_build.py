@@ -11,13 +11,12 @@ import pytest
 
 from storqual.report import build_report
 from storqual.report.figures import MINUS
-from storqual_core.errors import BadInputError, StorqualError
-from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import PANIC, QUICK, judged, points_of
+from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.judged_reports import PANIC, QUICK, judged, points_of
+from tests.support.report_pages import read_page
 
 
 def test_a_run_without_verdict_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    """The report never judges."""
     run = judged(tmp_path, points=QUICK[:1])
     (run / "verdict.json").unlink()
     with pytest.raises(BadInputError, match="storqual judge"):
@@ -28,7 +27,6 @@ def test_a_run_without_verdict_is_refused_with_the_remedy(tmp_path: Path) -> Non
     "content", ['{"schema": "storqual.verdict/9"}', '{"schema": "storqual.verdict/1", "run": "x"}']
 )
 def test_a_verdict_of_another_run_or_version_is_refused(content: str, tmp_path: Path) -> None:
-    """Two files that do not belong together make no report."""
     run = judged(tmp_path, points=QUICK[:1])
     (run / "verdict.json").write_text(content)
     with pytest.raises(BadInputError, match="expected"):
@@ -36,7 +34,6 @@ def test_a_verdict_of_another_run_or_version_is_refused(content: str, tmp_path: 
 
 
 def test_a_verdict_that_is_no_json_is_damage(tmp_path: Path) -> None:
-    """And no traceback."""
     run = judged(tmp_path, points=QUICK[:1])
     (run / "verdict.json").write_text("{")
     with pytest.raises(StorqualError, match="found no JSON"):
@@ -55,7 +52,6 @@ def test_two_arms_of_one_build_are_said_to_be_that(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_was_not_read_back_as_declared_stands_out(tmp_path: Path) -> None:
-    """A drive that kept its cache is the first row and says what is wrong."""
     wrong = {"drive": "0x5", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 1, "proven": False}
     run = judged(tmp_path, points=QUICK[:1], settings={"candidate": [wrong]})
     rows = read_page(build_report(run)).section("arms").all("table", "settings")[0].all("tbody")[0].all("tr")
@@ -64,7 +60,6 @@ def test_a_setting_that_was_not_read_back_as_declared_stands_out(tmp_path: Path)
 
 
 def test_a_hole_is_named_as_one(tmp_path: Path) -> None:
-    """A planned point that was not measured and that nobody explained."""
     run = judged(tmp_path, points=QUICK[:2], missing=[f"sym/{QUICK[0]}"])
     page = read_page(build_report(run))
     assert f"sym {QUICK[0]} no reason is on record" in page.section("coverage").text()
@@ -72,7 +67,6 @@ def test_a_hole_is_named_as_one(tmp_path: Path) -> None:
 
 
 def test_a_whole_matrix_is_drawn_as_curves_over_block_size(tmp_path: Path) -> None:
-    """A panel per workload and combination; lines where there are several sizes."""
     run = judged(tmp_path, adapters=("sym",), points=points_of(workloads=("rand_read",), sizes=(4096, 65536)))
     section = read_page(build_report(run)).section("curves")
     captions = [node.text() for node in section.all("figcaption")]
@@ -84,14 +78,12 @@ def test_a_whole_matrix_is_drawn_as_curves_over_block_size(tmp_path: Path) -> No
 
 
 def test_a_session_that_holds_both_arms_provisions_both(tmp_path: Path) -> None:
-    """An interleaved design has one session; neither arm is called unprovisioned."""
     run = judged(tmp_path, points=QUICK[:2], design="interleaved", launches=2)
     text = read_page(build_report(run)).section("subject").text()
     assert "not provisioned" not in text
 
 
 def test_a_crash_is_told_once_for_all_metrics_of_an_adapter(tmp_path: Path) -> None:
-    """Points that share one reason share one entry."""
     run = judged(tmp_path, adapters=("sym",), points=QUICK[:3], missing=QUICK, required=("iops", "cpu_us_per_io"))
     entries = read_page(build_report(run)).section("problems").all("ol")[0].children
     assert len(entries) == 1
@@ -99,7 +91,6 @@ def test_a_crash_is_told_once_for_all_metrics_of_an_adapter(tmp_path: Path) -> N
 
 
 def test_an_interval_without_bounds_keeps_the_table_readable(tmp_path: Path) -> None:
-    """Two launches may leave an interval to any power of ten; it is shown short and drawn with an arrow."""
     run = judged(tmp_path, points=QUICK[:1])
     verdict = json.loads((run / "verdict.json").read_text())
     verdict["criteria"][0]["ci95_percent"] = [-595935145525.5, 100.0]
@@ -109,7 +100,6 @@ def test_an_interval_without_bounds_keeps_the_table_readable(tmp_path: Path) -> 
 
 
 def test_an_arm_that_was_never_provisioned_differs_in_nothing(tmp_path: Path) -> None:
-    """It is said to be missing, and not compared line by line with the arm that ran."""
     setting = {"drive": "0x5", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": None}
     run = judged(tmp_path, points=QUICK[:1], settings={"baseline": [setting]})
     document = json.loads((run / "run.json").read_text())
@@ -135,7 +125,6 @@ def test_a_section_of_a_drop_that_is_a_list_of_one_has_a_plain_name(tmp_path: Pa
 
 
 def test_warnings_do_not_say_again_what_stands_above_them(tmp_path: Path) -> None:
-    """The panic is an incident and the sentence; a warning of its own kind stays."""
     panicked = (
         "vbench: the kernel of the candidate panicked: [    4.519914] Kernel panic - not syncing: Fatal exception"
     )
@@ -153,7 +142,6 @@ def test_warnings_do_not_say_again_what_stands_above_them(tmp_path: Path) -> Non
 
 
 def test_checks_that_did_not_pass_stand_before_those_that_did(tmp_path: Path) -> None:
-    """A reader of twenty checks looks for the one that failed."""
     checks = [
         {"id": f"{word.lower()}_check", "outcome": word, "reason": word} for word in ("PASS", "SKIPPED", "FAIL")
     ]
@@ -163,7 +151,6 @@ def test_checks_that_did_not_pass_stand_before_those_that_did(tmp_path: Path) ->
 
 
 def test_a_characterisation_counts_its_one_arm_and_speaks_of_no_candidate(tmp_path: Path) -> None:
-    """No shift to explain, no zero launches of a baseline that it never had."""
     run = judged(tmp_path, points=QUICK[:1])
     document = json.loads((run / "run.json").read_text())
     del document["arms"]["baseline"]
@@ -182,7 +169,6 @@ def test_a_characterisation_counts_its_one_arm_and_speaks_of_no_candidate(tmp_pa
 
 
 def test_a_pass_says_what_was_compared_and_what_else_holds(tmp_path: Path) -> None:
-    """Twenty checks are no comparison: they do not stand in its number."""
     checks = [{"id": f"check_{number}", "outcome": "PASS", "reason": "well"} for number in range(3)]
     page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, checks=checks)))
     assert page.root.all("p", "sentence")[0].text() == (
@@ -191,7 +177,6 @@ def test_a_pass_says_what_was_compared_and_what_else_holds(tmp_path: Path) -> No
 
 
 def test_one_criterion_is_not_spoken_of_as_several(tmp_path: Path) -> None:
-    """The first line of a report is read aloud in meetings."""
     page = read_page(build_report(judged(tmp_path, points=QUICK[:1], adapters=("mpt",), noise=0.002)))
     assert page.root.all("p", "sentence")[0].text() == (
         "At the 1 required criterion the candidate was shown to be no worse than its margin allows."
@@ -203,7 +188,6 @@ LOST = {"kind": "session_lost", "bench": "vbench", "session": "s01", "reason": "
 
 @pytest.mark.parametrize("missing", [(), QUICK[1:2]], ids=["measured later", "never measured"])
 def test_what_the_campaign_got_over_is_no_trouble_of_the_outcome(tmp_path: Path, missing: tuple[str, ...]) -> None:
-    """A session that was lost and measured again is told where it happened, with what became of it."""
     holes = {"missing": missing, "missing_in": ("baseline", "candidate")}
     page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, events=[LOST], **holes)))
     happened = page.section("time").text()

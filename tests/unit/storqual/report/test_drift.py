@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from storqual.report import build_report
-from tests.unit.storqual.report.pages import Node, read_page
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.support.judged_reports import QUICK, judged
+from tests.support.report_pages import Node, read_page
 
 BEFORE = {"kernel": {"release": "6.1.0-47-amd64"}, "memory": 1 << 30}
 
@@ -31,7 +31,6 @@ def arms(run: Path, **environment: Any) -> Node:
 
 
 def test_what_moved_is_shown_with_both_values(run: Path) -> None:
-    """And only that; the rest is a click away."""
     section = arms(run, before=BEFORE, after={**BEFORE, "memory": 1 << 29})
     moved = next(one for one in section.all("table") if "not the same after" in one.text())
     assert "memory 1073741824 536870912" in moved.text()
@@ -42,12 +41,10 @@ def test_what_moved_is_shown_with_both_values(run: Path) -> None:
 
 
 def test_a_bench_that_stayed_is_said_to_have(run: Path) -> None:
-    """In a sentence."""
     assert "said the same of itself" in arms(run, before=BEFORE, after=BEFORE).text()
 
 
 def test_one_look_is_no_comparison(run: Path) -> None:
-    """A campaign that never came to its end has no word on drift."""
     text = arms(run, before=BEFORE).text()
     assert "said the same" not in text
     assert "2 values of vbench as far as they were read" in text

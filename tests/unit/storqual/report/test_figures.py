@@ -28,13 +28,11 @@ TIED = "\u00a0"
     ],
 )
 def test_four_digits_tell_a_number(value: float, shown: str) -> None:
-    """Whole numbers stay whole, small ones keep their digits."""
     assert plain(value) == shown
 
 
 @given(st.floats(min_value=1e-3, max_value=1e12))
 def test_rounding_moves_a_number_by_less_than_its_last_digit(value: float) -> None:
-    """What is read is within a two-thousandth of what was measured."""
     assert float(plain(value).replace(",", "")) == pytest.approx(value, rel=5.1e-4)
 
 
@@ -43,18 +41,15 @@ def test_rounding_moves_a_number_by_less_than_its_last_digit(value: float) -> No
     [(-1.234, f"{MINUS}1.23"), (0.001, "0.00"), (-0.001, "0.00"), (12.34, "+12.3"), (-12.36, f"{MINUS}12.4")],
 )
 def test_a_shift_has_a_sign_unless_it_rounds_to_zero(value: float, shown: str) -> None:
-    """No minus zero; two decimals below ten and one above."""
     assert percent(value, "x").text == f"{shown}{TIED}%"
 
 
 def test_a_margin_has_no_sign_and_no_trailing_zeros() -> None:
-    """Three percent is three percent."""
     assert [percent(value, "x", signed=False).text for value in (3.0, 2.5)] == [f"3{TIED}%", f"2.5{TIED}%"]
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf])
 def test_what_is_missing_is_a_dash_and_never_zero(missing: float | None) -> None:
-    """In every form of number."""
     for figure in (
         percent(missing, "x"),
         quantity(missing, "ns", "x"),
@@ -67,7 +62,6 @@ def test_what_is_missing_is_a_dash_and_never_zero(missing: float | None) -> None
 
 
 def test_a_column_has_one_unit_that_fits_its_middle() -> None:
-    """Nanoseconds become what people say; an unknown unit stays."""
     assert scale_for("ns", [1e6, 2e6, 5e9]) == Scale("ms", 1e6)
     assert scale_for("us", [150.0]) == Scale("µs", 1)
     assert scale_for("us/IO", [150.0]) == Scale("µs/IO", 1)
@@ -76,7 +70,6 @@ def test_a_column_has_one_unit_that_fits_its_middle() -> None:
 
 
 def test_a_quantity_carries_its_unit_and_what_it_was() -> None:
-    """The number before rounding stays with the figure."""
     figure = quantity(1_234_567, "B/s", "x")
     assert (figure.text, figure.value, figure.divisor) == (f"1.235{TIED}MB/s", 1_234_567, 1e6)
 
@@ -86,5 +79,4 @@ def test_a_quantity_carries_its_unit_and_what_it_was() -> None:
     [(0.25, "0.25 s"), (200, "3 min 20 s"), (3725, "1 h 2 min"), (59.4, "59.4 s"), (50, "50 s"), (0.5, "0.5 s")],
 )
 def test_times_read_as_people_say_them(value: float, shown: str) -> None:
-    """Seconds, minutes, hours."""
     assert seconds(value, "x").text == shown

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from storqual.base.text import visible_text
 from storqual.report import build_report
 from storqual.report.links import details_of
 from storqual.report.material import read_material
-from storqual.report.summary import print_summary
-from storqual.text_safety import visible_text
+from storqual.report.parts.summary import print_summary
+from tests.support.hostile_payloads import PAYLOADS, chunks, infect
+from tests.support.judged_reports import PANIC, QUICK, judged
+from tests.support.report_pages import Page, read_page
 from tests.unit.storqual.report.conftest import FINDING, SETTINGS
-from tests.unit.storqual.report.hostile import PAYLOADS, chunks, infect
-from tests.unit.storqual.report.pages import Page, read_page
-from tests.unit.storqual.report.runs import PANIC, QUICK, judged
 
 PARTS = 8
 HREF = re.compile(r"#[a-z0-9-]+|data:,|(?:\.\./)?report(?:/[a-z0-9_-]+)?\.html(?:#[a-z0-9]+)?")
@@ -84,19 +84,16 @@ def assert_inert(page: Page) -> None:
 
 
 def test_there_are_some_five_hundred_payloads() -> None:
-    """HTML, attributes, URLs, SVG, templates, YAML, formulas, escape sequences and control bytes."""
     assert len(PAYLOADS) >= 450
     assert len(set(PAYLOADS)) == len(PAYLOADS)
 
 
 def test_a_page_of_hostile_strings_is_inert(infected: tuple[Path, tuple[str, ...]]) -> None:
-    """A parsed page holds no element and no attribute that a device brought in."""
     run, _ = infected
     assert_inert(read_page(run / "report.html"))
 
 
 def test_every_payload_is_shown_as_what_it_is(infected: tuple[Path, tuple[str, ...]]) -> None:
-    """It appears as text, also in the fields that people read first; templates in it are not filled in."""
     run, payloads = infected
     page = read_page(run / "report.html")
     told = " ".join(visible_text("".join(payloads)).split())
@@ -106,7 +103,6 @@ def test_every_payload_is_shown_as_what_it_is(infected: tuple[Path, tuple[str, .
 
 
 def test_no_control_character_reaches_a_page(infected: tuple[Path, tuple[str, ...]]) -> None:
-    """Not as a byte and not as a reference."""
     run, _ = infected
     source = (run / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]", source)
@@ -125,7 +121,6 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_no_sequence_of_a_device(
     stream: type[io.StringIO], infected: tuple[Path, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the summary's own colours; in a pipe none at all."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm-256color")
     run, _ = infected
@@ -138,7 +133,6 @@ def test_a_terminal_gets_no_sequence_of_a_device(
 
 
 def test_a_hostile_adapter_names_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Detail pages stay in their folder whatever an alias is."""
     monkeypatch.setattr("storqual.report.links.MOST_POINTS", 1)
     run = judged(tmp_path, adapters=("../../etc/x", "<b>", "…"), points=QUICK[:2])
     files = [detail.file for detail in details_of(read_material(run))]

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from storqual.base.text import terminal_text, visible_text, xml_text
 from storqual.pytest_plugin import publish_log
 from storqual.report import build_report
 from storqual.report.export import criteria_csv, open_metrics, write_ocp
 from storqual.report.export.annotations import github_annotations, gitlab_code_quality
 from storqual.report.material import read_material
-from storqual.report.summary import print_summary
+from storqual.report.parts.summary import print_summary
 from storqual.report.trend import build_trend
-from storqual.text_safety import terminal_text, visible_text, xml_text
-from tests.unit.storqual.report.hostile import PAYLOADS, chunks, infect
-from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.support.hostile_payloads import PAYLOADS, chunks, infect
+from tests.support.judged_reports import QUICK, judged
+from tests.support.report_pages import read_page
 from tests.unit.storqual.report.test_hostile import assert_inert
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -58,7 +58,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_in_the_report(run: Path) -> None:
-    """In the table of criteria, and as the owner of what is waived."""
     page = read_page(build_report(run))
     assert_inert(page)
     told = {together(cell.all("p")[0].text()) for cell in page.section("criteria").all("td", "why")}
@@ -73,7 +72,6 @@ def test_in_the_report(run: Path) -> None:
 
 
 def test_in_a_spreadsheet(run: Path) -> None:
-    """The first character of its cell never begins a formula; behind the apostrophe stands what was said."""
     rows = list(csv.DictReader(io.StringIO(criteria_csv(read_material(run)), newline="")))
     assert len(rows) == len(PAYLOADS)
     for row, payload in zip(rows, PAYLOADS, strict=True):
@@ -84,7 +82,6 @@ def test_in_a_spreadsheet(run: Path) -> None:
 
 
 def test_in_lines_for_machines(run: Path) -> None:
-    """OCP, OpenMetrics and the annotations of GitHub and GitLab; a line is never two."""
     lines = [json.loads(line) for line in write_ocp(run).read_text(encoding="utf-8").splitlines()]
     diagnoses = [line["testStepArtifact"]["diagnosis"] for line in lines if "diagnosis" in str(line)]
     assert [one["message"] for one in diagnoses] == [visible_text(payload) for payload in PAYLOADS]
@@ -101,7 +98,6 @@ def test_in_lines_for_machines(run: Path) -> None:
 
 
 def test_in_the_log_of_the_engineers(run: Path) -> None:
-    """A failure of junit.xml for each that is not waived, with its reason."""
     publish_log(run)
     source = (run / "junit.xml").read_text(encoding="utf-8")
     assert not CONTROL.search(source)
@@ -114,7 +110,6 @@ def _texts(node: ET.Element) -> list[str]:
 
 
 def test_on_a_terminal(run: Path) -> None:
-    """Those that are listed, one line each."""
     out = io.StringIO()
     print_summary(
         json.loads((run / "verdict.json").read_text()), json.loads((run / "run.json").read_text()), file=out
@@ -125,7 +120,6 @@ def test_on_a_terminal(run: Path) -> None:
 
 @pytest.mark.parametrize("payloads", chunks(8))
 def test_in_the_trend_of_a_lab(payloads: tuple[str, ...], tmp_path: Path) -> None:
-    """Names of runs, drops, benches, adapters and suites, and who owns a waiver."""
     run = judged(tmp_path / "lab", points=QUICK[:1], effect={"sym": -0.1}, waived=[f"iops@sym/{QUICK[0]}"])
     infect(run, payloads)
     page = read_page(build_trend([tmp_path / "lab"], tmp_path / "trend.html"))

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from storqual.report import build_report
-from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import judged, points_of
+from tests.support.judged_reports import judged, points_of
+from tests.support.report_pages import read_page
 
 MEGABYTE = 1_000_000
 
 
 def test_200_points_make_one_page_below_three_megabytes_in_five_seconds(tmp_path: Path) -> None:
-    """Whole curves, every latency, every launch with its digest. Time of this process: others share the machine."""
     points = points_of(sizes=(4096, 16384, 65536, 262144))[:50]
     run = judged(tmp_path, adapters=("sym", "mpt", "mega", "sas"), points=points, runtime_s=3.0)
     began = time.process_time()
@@ -28,7 +27,6 @@ def test_200_points_make_one_page_below_three_megabytes_in_five_seconds(tmp_path
 
 
 def test_more_points_are_told_on_pages_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first page keeps the decision and what did not pass; each row leads on, and back again."""
     monkeypatch.setattr("storqual.report.links.MOST_POINTS", 8)
     points = points_of(workloads=("rand_read", "seq_write"), sizes=(4096, 65536), depths=(1,))
     run = judged(tmp_path, points=points, effect={"sym": -0.2}, noise=0.002)

@@ -24,8 +24,8 @@ from storqual.report.figures import DASH, MINUS, Figure
 from storqual.report.material import read_material
 from storqual.report.render import render
 from storqual.report.view import Page as View
-from tests.unit.storqual.report.pages import Page
-from tests.unit.storqual.report.runs import value_of
+from tests.support.judged_reports import value_of
+from tests.support.report_pages import Page
 
 NAMES = ["pass", "fail", "waived", "inconclusive", "error", "local"]
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?")
@@ -75,7 +75,6 @@ def says(text: str, value: float) -> bool:
 
 
 def test_figures_of_files_say_what_stands_there(report: tuple[Path, View]) -> None:
-    """Each verdict and run figure: the number at its pointer, divided by its unit, rounded."""
     run, view = report
     documents = {name: json.loads((run / f"{name}.json").read_text()) for name in ("verdict", "run")}
     seen = 0
@@ -92,7 +91,6 @@ def test_figures_of_files_say_what_stands_there(report: tuple[Path, View]) -> No
 
 
 def test_every_figure_names_its_source(report: tuple[Path, View]) -> None:
-    """A figure without one is a dash."""
     for figure in figures(report[1]):
         assert figure.text == DASH or figure.source.partition(":")[0] in ("verdict", "run", "samples", "count"), (
             figure
@@ -100,7 +98,6 @@ def test_every_figure_names_its_source(report: tuple[Path, View]) -> None:
 
 
 def test_figures_of_samples_are_recomputed(report: tuple[Path, View]) -> None:
-    """Launch values and means by plain arithmetic from the primitives."""
     run, view = report
     samples = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
     by_id = {sample["id"]: sample for sample in samples}
@@ -131,7 +128,6 @@ def test_figures_of_samples_are_recomputed(report: tuple[Path, View]) -> None:
 
 
 def test_counts_are_counted_again(report: tuple[Path, View]) -> None:
-    """Outcomes of required criteria, holes, skipped points."""
     run, view = report
     verdict = json.loads((run / "verdict.json").read_text())
     required = [row for row in verdict["criteria"] if row["required"]]
@@ -199,7 +195,6 @@ def shown(source: str) -> list[tuple[str, str]]:
 
 
 def test_a_number_on_the_page_comes_from_the_files(report: tuple[Path, View]) -> None:
-    """No number is the template's, or computed on the way without a source."""
     run, view = report
     numbers = shown(render(view))
     assert len(numbers) > 200
@@ -208,7 +203,6 @@ def test_a_number_on_the_page_comes_from_the_files(report: tuple[Path, View]) ->
 
 
 def test_a_number_from_nowhere_is_found(runs: dict[str, Path]) -> None:
-    """The test above bites: a number in a template, and a figure that says another number, are both caught."""
     view = dict(pages_of(read_material(runs["pass"])))["report.html"]
     planted = render(view).replace('<h2 id="criteria">Criteria', '<h2 id="criteria">Criteria 37.31')
     known = allowed(runs["pass"], view)
@@ -219,7 +213,6 @@ def test_a_number_from_nowhere_is_found(runs: dict[str, Path]) -> None:
 
 
 def test_templates_do_no_arithmetic_and_mark_nothing_safe() -> None:
-    """They print; what they print was made where it can be tested."""
     folder = Path(__file__).parents[4] / "templates"
     sources = [path.read_text() for path in [folder / "report.html.j2", *(folder / "report").glob("*.j2")]]
     assert len(sources) > 8

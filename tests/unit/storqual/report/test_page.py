@@ -12,8 +12,8 @@ import pytest
 
 from storqual.report import build_report
 from storqual.report.figures import DASH, MINUS
-from tests.unit.storqual.report.pages import Node, Page, read_page
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.support.judged_reports import QUICK, judged
+from tests.support.report_pages import Node, Page, read_page
 
 OUTCOMES = {"pass": 0, "fail": 1, "waived": 0, "inconclusive": 2, "error": 2, "local": 2}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -26,7 +26,6 @@ def page(request: pytest.FixtureRequest, pages: dict[str, Page]) -> Page:
 
 
 def test_a_page_holds_nothing_that_runs_or_loads(page: Page) -> None:
-    """No script, no handler, no reference beyond the page itself, and a policy that forbids all of it."""
     names = {node.name for node in page.root.walk()}
     assert not names & {"script", "iframe", "object", "embed", "img", "form", "input", "base", "use", "image"}
     for node in page.root.walk():
@@ -42,7 +41,6 @@ def test_a_page_holds_nothing_that_runs_or_loads(page: Page) -> None:
 
 
 def test_ids_are_unique_and_references_lead_somewhere(page: Page) -> None:
-    """Links, labels and descriptions all find what they name."""
     ids = [node.attributes["id"] for node in page.root.walk() if "id" in node.attributes]
     assert len(ids) == len(set(ids))
     for node in page.root.walk():
@@ -54,7 +52,6 @@ def test_ids_are_unique_and_references_lead_somewhere(page: Page) -> None:
 
 
 def test_a_page_has_landmarks_and_one_ladder_of_headings(page: Page) -> None:
-    """One header, main and footer, a way to skip, a language; no heading level is jumped over."""
     body = page.root.all("body")[0]
     assert [child.name for child in body.children] == ["a", "header", "main", "footer"]
     assert body.children[0].attributes["href"] == "#content"
@@ -66,7 +63,6 @@ def test_a_page_has_landmarks_and_one_ladder_of_headings(page: Page) -> None:
 
 
 def test_every_table_has_a_caption_and_scoped_heads(page: Page) -> None:
-    """A reader knows in which table and under which head it is; rows are as wide as their head."""
     tables = page.root.all("table")
     assert tables
     for table in tables:
@@ -78,7 +74,6 @@ def test_every_table_has_a_caption_and_scoped_heads(page: Page) -> None:
 
 
 def test_every_picture_is_named_and_has_its_numbers(page: Page) -> None:
-    """Charts carry a title, a description and a table; small pictures in rows carry a title."""
     for picture in page.root.all("svg"):
         if picture.attributes.get("aria-hidden") == "true":
             continue
@@ -94,14 +89,12 @@ def test_every_picture_is_named_and_has_its_numbers(page: Page) -> None:
 
 
 def test_outcomes_are_words_with_symbols_before_they_are_colours(page: Page) -> None:
-    """Without any style every outcome is still read: its word stands in the text, its symbol is for eyes only."""
     for badge in page.root.all("span", "o"):
         assert re.search(r"[A-Z]{4,}|Kernel panic|Provisioning failed", badge.text())
         assert badge.children[0].attributes == {"aria-hidden": "true"}
 
 
 def test_regions_that_scroll_can_be_reached_by_keyboard(page: Page) -> None:
-    """Whatever may be wider than the screen takes the focus and has a name."""
     for node in page.root.all("div", "scroll") + page.root.all("div", "canvas"):
         assert node.attributes["tabindex"] == "0"
         assert node.attributes["aria-label"]
@@ -109,7 +102,6 @@ def test_regions_that_scroll_can_be_reached_by_keyboard(page: Page) -> None:
 
 @pytest.mark.parametrize(("name", "code"), OUTCOMES.items())
 def test_the_first_screen_gives_the_outcome_and_the_exit_code(name: str, code: int, pages: dict[str, Page]) -> None:
-    """In one word, in a sentence, as a number; before any table of criteria."""
     text = pages[name].section("outcome").text()
     assert f"Exit code {code}," in text
     position = {node.attributes.get("aria-labelledby"): at for at, node in enumerate(pages[name].root.all("section"))}
@@ -123,13 +115,11 @@ def test_the_first_line_says_that_a_bench_is_virtual(pages: dict[str, Page]) -> 
 
 
 def test_the_first_line_says_that_targets_are_files(pages: dict[str, Page]) -> None:
-    """A run on files says what it is not; the guard's last layer is said not to apply."""
     assert pages["local"].header.startswith("Files on this machine: not a qualification of hardware.")
     assert "not counted: targets are files" in pages["local"].section("figures").text()
 
 
 def test_the_first_line_tells_a_bench_that_a_drop_changes(pages: dict[str, Page]) -> None:
-    """A planted limit is never taken for a regression of hardware."""
     assert "The candidate drop changes the virtual bench on purpose: iops_limit: all 900." in pages["same"].header
 
 
@@ -144,7 +134,6 @@ def test_of_many_changed_drives_the_first_line_names_some_and_the_settings_all(t
 
 
 def test_the_first_screen_names_the_points_that_failed_and_links_them(pages: dict[str, Page]) -> None:
-    """The worst first, each with its shift and a way to its row."""
     problems = pages["fail"].section("problems")
     first = problems.all("li")[0]
     assert "FAIL sym, IOPS: 7 of 7 points" in first.text()
@@ -155,13 +144,11 @@ def test_the_first_screen_names_the_points_that_failed_and_links_them(pages: dic
 
 
 def test_a_failed_check_is_among_the_problems_with_its_reason(pages: dict[str, Page]) -> None:
-    """What a hand-written test found counts like a criterion."""
     assert "link_rate" in pages["fail"].section("problems").text()
     assert "3 Gb/s, expected 6 Gb/s" in pages["fail"].section("problems").text()
 
 
 def test_a_panic_is_on_the_first_screen_and_its_text_in_the_report(pages: dict[str, Page]) -> None:
-    """The line that says most above, the whole text below."""
     problems = pages["error"].section("problems").text()
     assert "Kernel panic - not syncing: Fatal exception in interrupt" in problems
     assert "Provisioning failed" in problems
@@ -169,7 +156,6 @@ def test_a_panic_is_on_the_first_screen_and_its_text_in_the_report(pages: dict[s
 
 
 def test_worst_and_best_shift_coverage_and_sectors_are_on_the_first_screen(pages: dict[str, Page]) -> None:
-    """With where they were found."""
     text = pages["fail"].section("figures").text()
     assert re.search(rf"Worst shift {MINUS}1\d\.\d % IOPS, sym", text)
     assert re.search(rf"Best shift [+{MINUS}]0\.\d\d % IOPS, mpt", text)
@@ -183,7 +169,6 @@ def test_sectors_outside_the_claims_are_the_sentence(pages: dict[str, Page]) -> 
 
 
 def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
-    """A dash is not a zero."""
     assert f"Worst shift {DASH} no shift was measured" in pages["error"].section("figures").text()
 
 
@@ -203,7 +188,6 @@ def test_the_first_screen_says_who_may_sign(name: str, said: str, pages: dict[st
 
 
 def test_a_waived_failure_is_shown_as_failure_with_its_waiver(pages: dict[str, Page]) -> None:
-    """On the first screen, in its row, and with owner, reason, reference and expiry below."""
     page = pages["waived"]
     assert "FAIL sym, IOPS: 1 of 7 points" in page.section("problems").text()
     assert "waived by J. Ortega until 2027-03-31" in page.section("criteria").text()
@@ -222,7 +206,6 @@ def test_the_driver_of_both_arms_is_on_the_first_screen(pages: dict[str, Page]) 
 
 
 def test_settings_that_differ_stand_first(pages: dict[str, Page]) -> None:
-    """Declared, before, read back and proven for each arm; equal drives share a row."""
     rows = pages["pass"].section("arms").all("table", "settings")[0].all("tbody")[0].all("tr")
     assert [row.children[0].text() for row in rows] == [
         "drive.queue_depth",
@@ -235,7 +218,6 @@ def test_settings_that_differ_stand_first(pages: dict[str, Page]) -> None:
 
 
 def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, Page]) -> None:
-    """The badge in the chart is the badge of the list."""
     section = pages["fail"].section("time")
     assert any("K1" in node.text() for node in section.all("svg"))
     assert "K1 an adapter or link was reset" in section.text()
@@ -243,19 +225,16 @@ def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, 
 
 
 def test_a_skipped_point_is_in_the_ledger_with_its_reason(pages: dict[str, Page]) -> None:
-    """Nothing is silently untested."""
     assert f"mpt {QUICK[5]} the drive is reserved until Monday" in pages["fail"].section("coverage").text()
 
 
 def test_every_raw_file_is_named_by_its_digest(runs: dict[str, Path], pages: dict[str, Page]) -> None:
-    """From a number to the bytes that it came from."""
     text = pages["pass"].section("points").text()
     for line in (runs["pass"] / "samples.jsonl").read_text().splitlines():
         assert json.loads(line)["raw"][0]["sha256"] in text
 
 
 def test_the_appendix_holds_digests_versions_and_the_command(runs: dict[str, Path], pages: dict[str, Page]) -> None:
-    """Enough to check and to repeat."""
     text = pages["pass"].section("appendix").text()
     verdict = json.loads((runs["pass"] / "verdict.json").read_text())
     for digest in verdict["inputs"].values():
@@ -265,7 +244,6 @@ def test_the_appendix_holds_digests_versions_and_the_command(runs: dict[str, Pat
 
 
 def test_curves_show_both_arms_for_every_metric(pages: dict[str, Page]) -> None:
-    """IOPS, throughput and CPU time per adapter."""
     section = pages["pass"].section("curves")
     assert [node.text() for node in section.all("figcaption")] == ["IOPS", "Throughput", "CPU time per I/O"] * 2
     for figure in section.all("figure"):
@@ -274,7 +252,6 @@ def test_curves_show_both_arms_for_every_metric(pages: dict[str, Page]) -> None:
 
 
 def test_a_launch_that_went_wrong_shows_its_status(pages: dict[str, Page]) -> None:
-    """Refused launches are listed and give no value."""
     launches = pages["local"].section("points").all("table", "launches")[0]
     bad = [row for row in launches.all("tr") if "refused" in row.text()]
     assert bad
@@ -282,7 +259,6 @@ def test_a_launch_that_went_wrong_shows_its_status(pages: dict[str, Page]) -> No
 
 
 def test_the_same_files_give_the_same_bytes(runs: dict[str, Path]) -> None:
-    """No clock, no order of a set, no random id goes into a page."""
     first = build_report(runs["fail"]).read_bytes()
     assert build_report(runs["fail"]).read_bytes() == first
 
@@ -293,7 +269,6 @@ def cells(row: Node) -> list[str]:
 
 
 def test_the_table_of_criteria_shows_what_the_verdict_says(runs: dict[str, Path], pages: dict[str, Page]) -> None:
-    """Value, baseline, shift, interval, margin, detectable, launches, sessions, outcome and reason of one row."""
     verdict = json.loads((runs["fail"] / "verdict.json").read_text())
     row = next(row for row in verdict["criteria"] if row["adapter"] == "sym" and row["metric"] == "iops")
     shown = cells(pages["fail"].find(f"c{verdict['criteria'].index(row)}"))

@@ -10,9 +10,9 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
-from tests.make_run import make_run
-from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.runs import QUICK
+from tests.support.judged_reports import QUICK
+from tests.support.make_run import make_run
+from tests.support.report_pages import read_page
 
 CAMPAIGNS: dict[str, dict[str, Any]] = {
     "no difference": {},
@@ -25,7 +25,6 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=list(CAMPAIGNS))
 def test_a_judged_run_makes_a_report_of_the_same_outcome(campaign: dict[str, Any], tmp_path: Path) -> None:
-    """Whatever the judge says, the first screen says; each of its criteria has a row with its reason."""
     run = make_run(tmp_path, points=QUICK[:3], **campaign)
     verdict = judge_run(run)
     page = read_page(build_report(run))

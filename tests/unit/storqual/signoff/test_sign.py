@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from storqual.judge.verdict import judge_run
+from storqual.run import append_event, sha256_of
 from storqual.signoff.verify import verify_run
-from storqual.store import append_event, sha256_of
-from storqual_core.errors import BadInputError, StorqualError
-from tests.make_run import make_run
-from tests.signing import NOW, Person, make_person, sign, write_keys
-from tests.synthetic_shape import POINTS
+from storqual_core.kit.errors import BadInputError, StorqualError
+from tests.support.make_run import make_run
+from tests.support.signing import NOW, Person, make_person, sign, write_keys
+from tests.support.synthetic_shape import POINTS
 
 LATER = NOW + timedelta(hours=2)
 WAIVER = """\
@@ -61,7 +61,6 @@ def waivers_of(folder: Path, adapter: str = "sym", point: str = "*", expiry: str
 
 
 def test_two_people_sign_and_the_run_is_signed_off(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """One signature of two is not enough; with the second the sign-off is complete."""
     first = sign(run, people[0], keys)
     assert (first.role, first.missing) == ("technician", ("release-manager",))
     assert "there is no valid signature as release-manager" in verify_run(run, keys, as_of=LATER).problems
@@ -75,7 +74,6 @@ def test_two_people_sign_and_the_run_is_signed_off(run: Path, people: tuple[Pers
 def test_the_statement_is_in_toto_about_the_manifest_and_the_drop(
     run: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """Subjects with digests; every criterion in one list; the inputs of the judge by digest."""
     sign(run, people[0], keys)
     said = statement_of(run / "signoff.technician.json")
     assert said["_type"] == "https://in-toto.io/Statement/v1"
@@ -97,7 +95,6 @@ def test_the_statement_is_in_toto_about_the_manifest_and_the_drop(
 def test_files_of_the_drop_are_subjects_by_their_digest(
     tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """Firmware that the manifest names, and packages that provisioning recorded; those of the baseline are not."""
     firmware, package, other = ("a" * 64, "b" * 64, "c" * 64)
     run = make_run(
         tmp_path,
@@ -122,7 +119,6 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
 
 
 def test_a_key_with_a_passphrase_asks_for_it(run: Path, tmp_path: Path) -> None:
-    """The right one signs, another one is refused."""
     pat = make_person(tmp_path, "Pat", "technician", passphrase="open sesame")  # noqa: S106 - of a key made for this test
     keys = write_keys(tmp_path, pat)
     assert "found no usable key" in refusal(run, pat, keys, passphrase=lambda: "wrong")
@@ -130,7 +126,6 @@ def test_a_key_with_a_passphrase_asks_for_it(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None:
-    """The private half is no file any more; a security token is used the same way."""
     pat = make_person(tmp_path, "Pat", "technician")
     keys = write_keys(tmp_path, pat)
     words = [sys.executable, "-m", "storqual", "signoff", run, "--key", f"{pat.key}.pub", "--keys", keys, "--ssh"]
@@ -141,7 +136,6 @@ def test_a_key_that_only_an_agent_holds_signs(run: Path, tmp_path: Path) -> None
 
 
 def test_a_key_that_ssh_keygen_cannot_use_is_told_in_its_words(run: Path, tmp_path: Path) -> None:
-    """A public key without an agent behind it."""
     pat = make_person(tmp_path, "Pat", "technician")
     keys = write_keys(tmp_path, pat)
     public = pat.key.with_name("alone.pub")
@@ -160,7 +154,6 @@ def test_a_key_that_nobody_trusts_does_not_sign(run: Path, tmp_path: Path, keys:
 def test_what_is_no_private_key_does_not_sign(
     run: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """A public key, an empty file, and one that is not there."""
     for name, data in (("empty", b""), ("public", people[0].public.encode()), ("junk", b"\x00\xff" * 50)):
         file = tmp_path / name
         file.write_bytes(data)
@@ -175,7 +168,6 @@ def test_what_is_no_private_key_does_not_sign(
 def test_a_key_counts_through_its_last_day(
     run: Path, people: tuple[Person, Person], tmp_path: Path, day: str, words: str
 ) -> None:
-    """An expired key does not sign."""
     pat = people[0]
     keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, pat.role, day))
     if words:
@@ -185,7 +177,6 @@ def test_a_key_counts_through_its_last_day(
 
 
 def test_nobody_signs_in_a_role_that_is_not_theirs(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """A technician is no release manager, and a role that the gate does not ask for is none."""
     assert "found Pat as technician, expected release-manager" in refusal(
         run, people[0], keys, role="release-manager"
     )
@@ -202,7 +193,6 @@ def test_a_role_that_the_gate_does_not_ask_for_signs_nothing(
 
 
 def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:
-    """Two keys in one hand are one signature, and a role is signed once."""
     other = make_person(tmp_path, "other", "release-manager")
     again = Person("Pat", other.key, other.public, other.role, other.expires)
     keys = write_keys(tmp_path, people[0], again)
@@ -212,14 +202,12 @@ def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, 
 
 
 def test_a_run_that_was_not_judged_is_not_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """There is nothing to agree to."""
     run = make_run(tmp_path, points=POINTS[:1])
     assert "found no verdict, expected one; judge it first" in refusal(run, people[1], keys)
 
 
 @pytest.mark.parametrize("field", ["outcome", "criterion", "number", "as_of"])
 def test_an_edited_verdict_is_not_signed(field: str, run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """The judge is asked again: a word or a number that the samples do not give is found."""
     verdict = json.loads((run / "verdict.json").read_text())
     if field == "outcome":
         verdict["outcome"] = "MARGINAL"
@@ -235,13 +223,11 @@ def test_an_edited_verdict_is_not_signed(field: str, run: Path, people: tuple[Pe
 
 
 def test_a_run_whose_inputs_were_changed_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """A gate that asks for fewer signatures, after the plan."""
     (run / "inputs" / "gate.yml").write_text("signatures: [technician]\n")
     assert "expected the gate as planned" in refusal(run, people[0], keys)
 
 
 def test_a_failure_needs_waivers(failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """Without any, with one for another adapter, with one that has expired, with one for half of what failed."""
     assert "expected waivers that cover every failure" in refusal(failed, people[1], keys)
     for more in ({"adapter": "mpt"}, {"expiry": "2026-11-20"}, {"point": POINTS[0]}):
         waivers = waivers_of(tmp_path, **more)
@@ -259,7 +245,6 @@ def test_a_waiver_that_is_wider_than_what_failed_is_refused(
 def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
     failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """The verdict stays FAIL; the judgement that passes lies beside it, and ends with the waiver."""
     failed = Path(shutil.copytree(failed, tmp_path / failed.name))
     signed = sign(failed, people[1], keys, waivers=waivers_of(tmp_path))
     assert (signed.waivers, signed.missing) == (2, ())
@@ -279,7 +264,6 @@ def test_a_waived_failure_is_signed_with_its_waivers_until_they_expire(
 def test_a_verdict_whose_waiver_has_expired_since_needs_another_one(
     failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """It passed when it was judged; who signs later signs what holds on that day."""
     run = Path(shutil.copytree(failed, tmp_path / failed.name))
     (run / "verdict.json").unlink()
     assert judge_run(run, waivers=waivers_of(tmp_path, expiry="2026-11-30"))["exit_code"] == 0
@@ -290,7 +274,6 @@ def test_a_verdict_whose_waiver_has_expired_since_needs_another_one(
 
 
 def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """Not with waivers either."""
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
     assert judge_run(run)["exit_code"] == 2
     waivers = waivers_of(tmp_path)
@@ -298,13 +281,11 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
 
 
 def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """What it leads to can change without the run."""
     (run / "raw" / "elsewhere").symlink_to("/etc/hostname")
     assert "found a link or a special file" in refusal(run, people[0], keys)
 
 
 def test_a_report_of_another_verdict_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    """People read the report before they sign."""
     (run / "report.html").write_text("<p>PASS</p>")
     assert "found a report of another verdict" in refusal(run, people[0], keys)
 

@@ -18,8 +18,8 @@ import pytest
 from storqual.cli import main
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.verify import verify_run
-from storqual_core.errors import BadInputError
-from tests.signing import NOW, Person, make_person, sign, write_keys
+from storqual_core.kit.errors import BadInputError
+from tests.support.signing import NOW, Person, make_person, sign, write_keys
 
 LATER = NOW + timedelta(hours=2)
 
@@ -72,7 +72,6 @@ def test_every_bit_of_a_signature_counts(signed: Path, keys: Path) -> None:
 
 
 def test_any_missing_file_is_found(signed: Path, keys: Path) -> None:
-    """Each one is named; a missing signature as the role that it stood for."""
     for path in files(signed):
         data = path.read_bytes()
         path.unlink()
@@ -82,7 +81,6 @@ def test_any_missing_file_is_found(signed: Path, keys: Path) -> None:
 
 
 def test_any_renamed_file_is_found(signed: Path, keys: Path) -> None:
-    """By its old name and its new one."""
     for path in files(signed):
         other = path.with_name(f"{path.stem}-{path.suffix}")
         path.rename(other)
@@ -94,7 +92,6 @@ def test_any_renamed_file_is_found(signed: Path, keys: Path) -> None:
 
 
 def test_any_added_file_is_found(signed: Path, keys: Path) -> None:
-    """In every folder, under every kind of name; a link and a folder with a file too."""
     for name in (
         "raw/extra.json.gz",
         ".hidden",
@@ -136,7 +133,6 @@ def test_a_hostile_file_name_is_signed_and_told_as_text(
 def test_two_thousand_files_are_verified_in_a_second_of_processor_time(
     run: Path, people: tuple[Person, Person], keys: Path
 ) -> None:
-    """Two seconds are what people wait; a campaign of a night has some thousand raw files."""
     for number in range(2000):
         (run / "raw" / f"{number:064d}.json.gz").write_bytes(number.to_bytes(4, "big") * 1500)
     for person, hour in zip(people, (18, 19), strict=True):
@@ -147,7 +143,6 @@ def test_two_thousand_files_are_verified_in_a_second_of_processor_time(
 
 
 def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: Path) -> None:
-    """Samples and events have an order."""
     for name in ("samples.jsonl", "events.jsonl"):
         path = signed / name
         before = path.read_bytes()
@@ -158,7 +153,6 @@ def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: P
 
 
 def test_two_files_that_changed_places_are_both_named(signed: Path, keys: Path) -> None:
-    """Equal sizes and equal digests as a set are not enough."""
     first, second = sorted((signed / "raw").iterdir())[:2]
     one, two = first.read_bytes(), second.read_bytes()
     first.write_bytes(two)
@@ -169,14 +163,12 @@ def test_two_files_that_changed_places_are_both_named(signed: Path, keys: Path) 
 
 
 def test_a_manifest_that_was_made_again_is_found(signed: Path, keys: Path) -> None:
-    """Who changes a file and the manifest has no signature over it."""
     (signed / "verdict.json").write_text("{}")
     (signed / MANIFEST).write_bytes(dump_manifest(signed.name, list_files(signed)))
     assert f"{MANIFEST} was changed" in problems(signed, keys)
 
 
 def test_judging_again_is_no_tampering(signed: Path, keys: Path) -> None:
-    """What lies in judgements/ is not what was signed."""
     other = signed / "judgements" / "0123456789abcdef" / "verdict.json"
     other.parent.mkdir(parents=True)
     other.write_text("{}")
@@ -200,14 +192,12 @@ def test_a_signature_of_another_run_is_found(
 
 
 def test_an_unsigned_run_is_not_valid(run: Path, keys: Path) -> None:
-    """It says who must sign."""
     assert "the run is unsigned: it needs technician and release-manager" in problems(run, keys)
 
 
 def test_a_key_that_is_trusted_no_more_does_not_count(
     signed: Path, tmp_path: Path, people: tuple[Person, Person]
 ) -> None:
-    """Trust is what the verifier's own file says: a key that was taken out, another role, a day that has passed."""
     pat, rene = people
     stranger = make_person(tmp_path, "Sam", "release-manager")
     assert "which is not trusted" in problems(signed, write_keys(tmp_path, pat, stranger))
@@ -223,7 +213,6 @@ def test_a_key_that_is_trusted_no_more_does_not_count(
 
 
 def test_what_scripts_read_says_whether_the_sign_off_is_valid(signed: Path, run: Path, keys: Path) -> None:
-    """Valid with two names, or not, with what is missing; a folder that is not there is wrong use."""
     good = verify_run(signed, keys, as_of=LATER).to_json()
     assert (good["valid"], good["problems"], good["missing"]) == (True, [], [])
     assert {one["name"] for one in good["signatures"]} == {"Pat", "Rene"}
@@ -234,7 +223,6 @@ def test_what_scripts_read_says_whether_the_sign_off_is_valid(signed: Path, run:
 
 
 def test_two_signatures_of_one_person_are_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:
-    """Signing refuses that; two copies of the run, put together by hand, are found by who verifies."""
     other = make_person(tmp_path, "other", "release-manager")
     again = Person("Pat", other.key, other.public, other.role, other.expires)
     keys = write_keys(tmp_path, people[0], again)
@@ -251,7 +239,6 @@ def test_two_signatures_of_one_person_are_not_two(run: Path, tmp_path: Path, peo
 def test_people_can_check_an_ssh_signature_by_hand(
     signed: Path, tmp_path: Path, people: tuple[Person, Person]
 ) -> None:
-    """With ssh-keygen and nothing of ours."""
     statement = signed / "signoff.technician.statement.json"
     signers = tmp_path / "signers"
     signers.write_text(f"pat {people[0].public}\n")
@@ -262,7 +249,6 @@ def test_people_can_check_an_ssh_signature_by_hand(
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "\x00", '{"payload": 1}', '{"_type": null}', "[" * 9999])
 def test_a_file_that_is_no_signature_is_a_problem_and_no_exception(signed: Path, keys: Path, text: str) -> None:
-    """In the place of each part of a sign-off."""
     for name in (MANIFEST, "signoff.release-manager.json", "signoff.technician.statement.json"):
         before = (signed / name).read_bytes()
         (signed / name).write_text(text)

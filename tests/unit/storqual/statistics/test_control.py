@@ -26,7 +26,6 @@ def test_too_few_values_have_no_limits() -> None:
 
 
 def test_a_value_beyond_and_a_level_that_moved_are_signals() -> None:
-    """A spike far out; eight in a row on one side."""
     quiet = [0.1, -0.1] * 10
     assert individuals([*quiet, 5.0]).signals[-1] == "beyond"
     moved = individuals([*([0.0, 0.2] * 6), *([0.5, 0.7] * 6)])
@@ -50,6 +49,5 @@ def test_a_process_in_control_rarely_signals() -> None:
 
 @pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.inf]])
 def test_what_is_no_series_is_refused(values: list[float]) -> None:
-    """Missing is never good."""
     with pytest.raises(ValueError, match="finite"):
         individuals(values)

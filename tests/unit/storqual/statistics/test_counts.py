@@ -28,17 +28,14 @@ def compare(baseline: float, candidate: float, exposure: tuple[float, float] = (
     ],
 )
 def test_counts_are_compared_exactly(baseline: int, candidate: int, outcome: str) -> None:
-    """None is fine, five against none is not chance, three against three says nothing."""
     assert compare(baseline, candidate) == outcome
 
 
 def test_exposure_counts() -> None:
-    """Ten in ten times the launches are not more than one."""
     assert compare_counts(1, 10, (10.0, 100.0), margin=0.2, alpha=0.05).ratio == pytest.approx(1.0)
 
 
 def test_chance_alone_fails_in_five_of_a_hundred_at_most() -> None:
-    """Equal rates, many trials."""
     rng = np.random.default_rng(1)
     counts = rng.poisson(4.0, (2000, 2))
     failed = np.mean([compare(int(a), int(b)) == "fail" for a, b in counts])

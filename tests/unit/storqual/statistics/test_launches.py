@@ -23,14 +23,12 @@ def shift_of(baseline: np.ndarray, candidate: np.ndarray) -> tuple[float, bool]:
 
 
 def test_without_dips_bounding_changes_next_to_nothing() -> None:
-    """The bounded mean is as good as the mean on plain noise."""
     baseline, candidate = arms(1)
     plain = float(np.log(candidate.mean(axis=1) / baseline.mean(axis=1)).mean())
     assert shift_of(baseline, candidate) == (pytest.approx(plain, abs=0.002), True)
 
 
 def test_a_few_dips_on_both_sides_do_not_shift_the_level() -> None:
-    """Three dips here and two there are chance."""
     baseline, candidate = arms(2)
     baseline[3, 1:3] *= 0.75
     baseline[9, 0] *= 0.8
@@ -43,7 +41,6 @@ def test_a_few_dips_on_both_sides_do_not_shift_the_level() -> None:
 
 
 def test_dips_of_the_candidate_alone_are_not_bounded_away() -> None:
-    """Work lost in dips of one arm only is a loss: the plain means are used."""
     baseline, candidate = arms(3)
     candidate[[1, 4, 7, 10, 13, 16], 1:4] *= 0.7
     shift, bounded = shift_of(baseline, candidate)
@@ -52,7 +49,6 @@ def test_dips_of_the_candidate_alone_are_not_bounded_away() -> None:
 
 
 def test_a_second_mode_is_no_dip() -> None:
-    """Where a third of an arm's seconds are slow, their mean is the level."""
     baseline, candidate = arms(4)
     for arm in (baseline, candidate):
         arm[::3] *= 0.8
@@ -60,7 +56,6 @@ def test_a_second_mode_is_no_dip() -> None:
 
 
 def test_a_later_launch_changes_no_earlier_look() -> None:
-    """Each look is computed from its own launches."""
     baseline, candidate = arms(5)
     few, _ = launch_levels(baseline[None, :8], candidate[None, :8], (8,))
     many, _ = launch_levels(baseline[None], candidate[None], tuple(range(1, 21)))
@@ -69,7 +64,6 @@ def test_a_later_launch_changes_no_earlier_look() -> None:
 
 
 def test_equal_seconds_are_taken_as_they_are() -> None:
-    """No spread, nothing to bound by."""
     flat = np.full((10, 5), 500.0)
     shift, bounded = shift_of(flat, flat * 0.9)
     assert shift == pytest.approx(np.log(0.9))
@@ -77,7 +71,6 @@ def test_equal_seconds_are_taken_as_they_are() -> None:
 
 
 def test_an_arm_that_mostly_stands_still_has_a_level() -> None:
-    """Half of the seconds at zero: no usual second, the mean counts."""
     baseline, candidate = arms(6)
     candidate[:, :3] = 0.0
     shift, bounded = shift_of(baseline, candidate)
@@ -86,13 +79,11 @@ def test_an_arm_that_mostly_stands_still_has_a_level() -> None:
 
 
 def test_launches_of_different_lengths_stand_side_by_side() -> None:
-    """A rectangle with gaps."""
     filled = pad([[1.0, 2.0, 3.0], [4.0]])
     assert np.array_equal(filled, [[1.0, 2.0, 3.0], [4.0, np.nan, np.nan]], equal_nan=True)
 
 
 def test_long_series_are_averaged() -> None:
-    """An hour of seconds becomes a minute's worth of means."""
     filled = pad([[float(second) for second in range(3600)]])
     assert filled.shape == (1, 60)
     assert filled.mean() == pytest.approx(1799.5)

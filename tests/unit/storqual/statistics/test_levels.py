@@ -15,28 +15,24 @@ RULES = sorted(LEVELS)
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_table_is_hit_exactly(rule: str) -> None:
-    """Interpolation goes through the entries."""
     for alpha, expected in LEVELS[rule]:
         assert scale(rule, alpha) == pytest.approx(expected)
 
 
 @given(st.sampled_from(RULES), st.floats(1e-6, 0.4))
 def test_a_larger_error_buys_higher_levels(rule: str, alpha: float) -> None:
-    """The scale grows with alpha and is never above it: no look may spend more than all looks."""
     assert scale(rule, alpha) < scale(rule, alpha * 1.1)
     assert float(nominal_levels(rule, min(alpha, 0.2), np.arange(1.0, 500.0)).max()) <= alpha
 
 
 @given(st.sampled_from(RULES), st.floats(1e-4, 0.2), st.integers(2, 60))
 def test_the_error_of_a_level_is_found_back(rule: str, alpha: float, look: int) -> None:
-    """`alpha_of` is the inverse of the levels."""
     looks = np.arange(2.0, look + 1)
     assert alpha_of(rule, nominal_levels(rule, alpha, looks), looks) == pytest.approx(alpha, rel=1e-6)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_first_look_spends_nothing(rule: str) -> None:
-    """One pair has no variance, one session per arm neither."""
     assert shape(rule, np.array([1.0]))[0] == 0.0
     assert np.all(shape(rule, np.arange(2.0, 300.0)) > 0)
 

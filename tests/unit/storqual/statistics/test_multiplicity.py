@@ -18,13 +18,11 @@ def test_holm_goes_down_the_list_until_one_does_not_hold() -> None:
 
 
 def test_benjamini_and_hochberg_go_up_the_list() -> None:
-    """The largest that lies below its line takes all smaller ones along."""
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.9], 0.1) == [True, True, True, False]
 
 
 @given(PROBABILITIES)
 def test_holm_rejects_no_more_than_single_tests_and_no_less_than_bonferroni(p: list[float]) -> None:
-    """Between the two it improves on."""
     for probability, rejected in zip(p, holm(p, 0.05), strict=True):
         assert not rejected or probability <= 0.05
         assert rejected or probability > 0.05 / len(p)
@@ -32,7 +30,6 @@ def test_holm_rejects_no_more_than_single_tests_and_no_less_than_bonferroni(p: l
 
 @given(PROBABILITIES)
 def test_the_order_of_the_list_does_not_matter(p: list[float]) -> None:
-    """A permutation of the input permutes the answer."""
     for method in (holm, benjamini_hochberg):
         forwards, backwards = method(p, 0.1), method(p[::-1], 0.1)[::-1]
         kept = {probability for probability, rejected in zip(p, forwards, strict=True) if rejected}
@@ -41,7 +38,6 @@ def test_the_order_of_the_list_does_not_matter(p: list[float]) -> None:
 
 
 def test_a_matrix_of_unchanged_points_fails_in_five_of_a_hundred() -> None:
-    """The error of the whole family is alpha."""
     rng = np.random.default_rng(1)
     failed = sum(any(holm(rng.uniform(size=200).tolist(), 0.05)) for _ in range(500))
     assert failed / 5 <= 5.0 + 2.0

@@ -18,7 +18,6 @@ def variance_of(baseline: np.ndarray, candidate: np.ndarray) -> tuple[float, flo
 
 
 def test_independent_launches_give_two_thirds_more_degrees_of_freedom() -> None:
-    """The sum of a pair knows the noise as well as the difference does."""
     rng = np.random.default_rng(1)
     found = [variance_of(*rng.normal(0, 0.02, (2, 10))) for _ in range(400)]
     assert np.mean([variance for variance, _ in found]) == pytest.approx(2 * 0.02**2, rel=0.05)
@@ -26,7 +25,6 @@ def test_independent_launches_give_two_thirds_more_degrees_of_freedom() -> None:
 
 
 def test_a_slow_drift_does_not_touch_the_noise() -> None:
-    """Successive differences see no slope."""
     rng = np.random.default_rng(2)
     noise = rng.normal(0, 0.02, (2, 30))
     still, drifting = variance_of(*noise), variance_of(*(noise + np.linspace(0, 0.05, 30)))
@@ -34,7 +32,6 @@ def test_a_slow_drift_does_not_touch_the_noise() -> None:
 
 
 def test_noise_that_neighbours_share_is_not_counted() -> None:
-    """What cancels in the pair must not widen the interval: then the differences alone are believed."""
     rng = np.random.default_rng(3)
     shared = rng.normal(0, 0.1, 20)
     variance, df = variance_of(*(rng.normal(0, 0.01, (2, 20)) + shared))
@@ -43,19 +40,16 @@ def test_noise_that_neighbours_share_is_not_counted() -> None:
 
 
 def test_equal_figures_have_a_floor() -> None:
-    """A throttled drive that gives the same figure ten times is not known to the last digit."""
     variance, df = variance_of(np.zeros(5), np.zeros(5))
     assert variance == pytest.approx(2 * LAUNCH_FLOOR**2)
     assert df > 4
 
 
 def test_a_prior_is_added_with_its_weight() -> None:
-    """Sums of squares add."""
     variance, df = with_prior(np.array([4.0]), np.array([4.0]), Prior(2.0, 12.0))
     assert (variance[0], df[0]) == (2.5, 16.0)
 
 
 def test_a_prior_is_dropped_when_the_data_are_clearly_noisier() -> None:
-    """A bench that has become noisier is judged by its own noise."""
     variance, df = with_prior(np.array([9.0]), np.array([10.0]), Prior(1.0, 20.0))
     assert (variance[0], df[0]) == (9.0, 10.0)

@@ -10,7 +10,6 @@ from storqual.statistics.overall import overall_shift
 
 
 def test_a_small_loss_everywhere_is_seen() -> None:
-    """One percent at each of forty points, none of which could show it alone."""
     rng = np.random.default_rng(1)
     found = overall_shift((-0.01 + rng.normal(0, 0.01, 40)).tolist(), [0.01] * 40)
     assert found is not None
@@ -19,7 +18,6 @@ def test_a_small_loss_everywhere_is_seen() -> None:
 
 
 def test_one_bad_point_makes_points_differ() -> None:
-    """The mean hides it, the spread does not."""
     found = overall_shift([0.0] * 19 + [-0.2], [0.005] * 20)
     assert found is not None
     assert found.spread > 0.03
@@ -40,6 +38,5 @@ def test_the_interval_holds_the_truth() -> None:
 
 
 def test_two_points_are_no_family() -> None:
-    """Nor are points without an error."""
     assert overall_shift([0.0, 0.1], [0.01, 0.01]) is None
     assert overall_shift([0.0, 0.1, 0.2], [0.01, float("nan"), 0.01]) is None

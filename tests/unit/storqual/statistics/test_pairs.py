@@ -29,7 +29,6 @@ def shares(
 
 @pytest.mark.parametrize("spread", [0.005, 0.02, 0.04])
 def test_a_loss_of_the_margin_passes_in_five_of_a_hundred_at_most(spread: float) -> None:
-    """Calm or rough: Student's t of each look takes the noise out of it. Two standard errors are allowed for."""
     passed, _, held = shares(spread, -0.03)
     assert passed <= 5.0 + 1.2
     assert held >= 95.0
@@ -37,21 +36,18 @@ def test_a_loss_of_the_margin_passes_in_five_of_a_hundred_at_most(spread: float)
 
 @pytest.mark.parametrize("spread", [0.005, 0.02, 0.04])
 def test_a_loss_of_the_indifference_fails_in_four_of_a_hundred_at_most(spread: float) -> None:
-    """The fail rule spends four fifths of alpha."""
     _, failed, held = shares(spread, -0.01)
     assert failed <= 4.0 + 1.1
     assert held >= 95.0
 
 
 def test_an_unchanged_candidate_hardly_ever_fails() -> None:
-    """One alarm in two hundred at most, before any confirmation."""
     passed, failed, _ = shares(0.03, 0.0)
     assert failed <= 0.5
     assert passed >= 95.0
 
 
 def test_history_decides_sooner() -> None:
-    """With the noise known the same launches decide earlier."""
     rng = np.random.default_rng(3)
     both = np.exp(rng.normal(0, 0.015, (2, 300, 20, 1)))
     alone = analyse_pairs(both[0], both[1], LIMITS)
@@ -60,7 +56,6 @@ def test_history_decides_sooner() -> None:
 
 
 def test_a_single_planned_look_is_made_at_the_full_level() -> None:
-    """Who does not look in between need not pay for it."""
     rng = np.random.default_rng(5)
     both = np.exp(rng.normal(0, 0.02, (2, 2000, 6, 1)))
     both[1] *= 0.97

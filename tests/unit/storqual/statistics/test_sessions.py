@@ -38,14 +38,12 @@ def test_a_session_effect_does_not_pass_a_loss_of_the_margin(sessions: int) -> N
 
 
 def test_a_session_effect_does_not_fail_an_unchanged_candidate() -> None:
-    """Nor are there false alarms."""
     outcomes = [judged(seed, 6, 6).outcome for seed in range(400)]
     assert outcomes.count("fail") <= 2
     assert outcomes.count("pass") >= 280
 
 
 def test_launches_treated_as_pairs_would_be_wrong_here() -> None:
-    """The reason for all this: the same data without session ids pass a loss of the margin far too often."""
     passes = 0
     for seed in range(200):
         baseline, candidate, _, _ = campaign(seed, 1, 30, effect=-0.03, boot=0.012)
@@ -54,7 +52,6 @@ def test_launches_treated_as_pairs_would_be_wrong_here() -> None:
 
 
 def test_one_session_per_arm_is_never_decided() -> None:
-    """Not with a thousand launches."""
     found = judged(1, 1, 1000, effect=-0.2)
     assert found.outcome == "inconclusive"
     assert found.ci95 == (-1.0, np.inf)
@@ -62,7 +59,6 @@ def test_one_session_per_arm_is_never_decided() -> None:
 
 
 def test_history_that_bounds_the_session_effect_decides_one_session() -> None:
-    """A bench whose boots are known to repeat within a thousandth needs one boot of each."""
     baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
     known = History(sd_session=0.001, df_session=20)
     found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
@@ -70,7 +66,6 @@ def test_history_that_bounds_the_session_effect_decides_one_session() -> None:
 
 
 def test_history_with_a_large_session_effect_does_not() -> None:
-    """Known to be bad is known, and does not help."""
     baseline, candidate, before, after = campaign(2, 1, 20, boot=0.0, spread=0.005)
     known = History(sd_session=0.03, df_session=20)
     found = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after, history=known)
@@ -101,7 +96,6 @@ def test_two_quiet_sessions_per_arm_decide_a_wide_margin() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_decision_taken_launch_by_launch_is_the_one_at_the_end(seed: int) -> None:
-    """Looks come at complete sessions, which can be told without knowing the future."""
     effect = (0.0, -0.06)[seed % 2]
     baseline, candidate, before, after = campaign(seed, 8, 4, effect=effect, boot=0.004, spread=0.008)
     at_the_end = decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
@@ -121,7 +115,6 @@ def test_a_decision_taken_launch_by_launch_is_the_one_at_the_end(seed: int) -> N
 
 
 def test_a_session_that_lost_launches_is_complete_when_the_next_one_began() -> None:
-    """A reset that cost two launches does not make the session's boot worthless."""
     launches = np.ones((9, 1))
     split = split_sessions(launches, ["a"] * 4 + ["b"] * 2 + ["c"] * 3)
     assert [(len(session.launches), session.open) for session in split] == [(4, False), (2, False), (3, False)]
@@ -130,7 +123,6 @@ def test_a_session_that_lost_launches_is_complete_when_the_next_one_began() -> N
 
 
 def test_the_first_session_is_open_until_another_begins() -> None:
-    """Nobody knows how long it will be."""
     only = split_sessions(np.ones((5, 1)), ["a"] * 5)
     assert [session.open for session in only] == [True]
     found = analyse_sessions(only, only, LIMITS)

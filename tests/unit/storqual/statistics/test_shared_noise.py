@@ -30,12 +30,10 @@ def wrong_passes(common: float, *, points: int = 15, sessions: int = 2, trials: 
 
 @pytest.mark.parametrize("common", [0.0, 0.005, 0.01])
 def test_error_rates_hold_when_a_boot_shifts_all_points(common: float) -> None:
-    """More points must not make up for too few boots (two standard errors and a little are allowed for)."""
     assert wrong_passes(common) <= 7.0
 
 
 def test_points_that_are_alike_share_their_degrees_of_freedom() -> None:
-    """Fifteen points of two degrees each know their noise far better than one."""
     rng = np.random.default_rng(1)
     arms = 0.005 * rng.standard_normal((2, 15, 2))
     noise = session_mean_noise(arms[0], arms[1])
@@ -45,7 +43,6 @@ def test_points_that_are_alike_share_their_degrees_of_freedom() -> None:
 
 
 def test_points_that_differ_keep_to_themselves() -> None:
-    """Variances over four orders of magnitude say little about each other."""
     rng = np.random.default_rng(2)
     variances = 10.0 ** rng.uniform(-8, -2, 30)
     shared = common_spread(variances, 10.0)
@@ -54,7 +51,6 @@ def test_points_that_differ_keep_to_themselves() -> None:
 
 
 def test_a_shift_of_all_points_keeps_the_degrees_of_freedom_of_sessions() -> None:
-    """What all points share is known from as many boots as there were, however many points."""
     rng = np.random.default_rng(3)
     arms = 0.0005 * rng.standard_normal((2, 40, 2)) + 0.01 * rng.standard_normal((2, 1, 2))
     noise = session_mean_noise(arms[0], arms[1])
@@ -64,13 +60,11 @@ def test_a_shift_of_all_points_keeps_the_degrees_of_freedom_of_sessions() -> Non
 
 @pytest.mark.parametrize("points", [1, 4])
 def test_few_points_share_nothing(points: int) -> None:
-    """Four variances are no distribution."""
     arms = np.random.default_rng(4).standard_normal((2, points, 2))
     assert session_mean_noise(arms[0], arms[1]) is None
 
 
 def test_equal_points_have_a_finite_weight() -> None:
-    """No spread at all between variances: their weight is that of all of them together."""
     shared = common_spread(np.full(10, 0.0004), 4.0)
     assert shared is not None
     assert shared.df == 36.0
@@ -79,7 +73,6 @@ def test_equal_points_have_a_finite_weight() -> None:
 
 @pytest.mark.parametrize("stalled", [1, 2, 3, 4])
 def test_a_stall_at_some_points_does_not_cost_the_others_their_decision(stalled: int) -> None:
-    """Some of twelve points lost a third in the first boot; the others keep their own small noise."""
     rng = np.random.default_rng(5)
     arms = 0.003 * rng.standard_normal((2, 12, 2))
     arms[0, :stalled, 0] -= 0.4

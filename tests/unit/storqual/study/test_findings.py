@@ -10,12 +10,12 @@ import pytest
 from storqual.study.adapters import contests, equal_loads
 from storqual.study.cells import Cell, lines_of
 from storqual.study.demand import demands, reached
+from storqual.study.features import placement_advice
 from storqual.study.findings import findings
-from storqual.study.placement import placement_advice
 from storqual.study.published import beside
 from storqual.study.scale import growths, saturation_advice
-from storqual_core.errors import BadInputError
-from tests.unit.storqual.study.cells import cell
+from storqual_core.kit.errors import BadInputError
+from tests.support.study_cells import cell
 
 SIZES = (512, 4096, 65536)
 DEPTHS = (1, 2, 4, 8, 16)
@@ -48,12 +48,10 @@ def test_a_contest_finds_who_leads_where() -> None:
 
 
 def test_one_subject_is_no_contest() -> None:
-    """There is nobody to compare with."""
     assert contests([one for one in rivals() if one.subject == "qla"]) == []
 
 
 def test_what_has_no_interval_anywhere_is_told_once() -> None:
-    """Not once for every pair and level."""
     cells = [
         cell(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
     ]
@@ -62,13 +60,11 @@ def test_what_has_no_interval_anywhere_is_told_once() -> None:
 
 
 def test_levels_that_only_one_subject_has_are_left_out() -> None:
-    """A comparison is of what both did."""
     cells = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
     assert [level.at for level in contests(cells)[0].comparisons[0].levels] == [512.0, 4096.0]
 
 
 def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
-    """Half as much CPU again for the same I/Os."""
     found = {one.of: one for one in equal_loads(swept(1.5))}
     shift = found["cpu_percent"].shift
     assert shift.low is not None
@@ -79,7 +75,6 @@ def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
 
 
 def test_equal_adapters_show_nothing_at_equal_load() -> None:
-    """The sentence claims no difference that the interval does not show."""
     sentences = [one.sentence for one in equal_loads(swept(1.0)) if one.of == "cpu_percent"]
     assert any("nothing is shown between" in sentence for sentence in sentences)
 
@@ -93,13 +88,11 @@ def test_scaling_names_the_level_that_is_enough() -> None:
 
 
 def test_what_was_measured_last_is_never_called_enough() -> None:
-    """With nothing measured beyond it, nobody knows."""
     cells = [one for one in swept() if one.subject == "qla" and one.levels["iodepth"] in (1, 2, 4)]
     assert [one.enough for one in growths(cells, "iops")] == [None]
 
 
 def test_lines_that_one_level_saturates_share_a_sentence() -> None:
-    """Nobody reads the same advice for every block size."""
     cells = [
         cell("qla", "depth", rate * min(depth, 4), iodepth=depth, bs=size)
         for size, rate in ((512, 100.0), (4096, 80.0))
@@ -117,7 +110,6 @@ def test_linear_growth_gives_no_advice() -> None:
 
 
 def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
-    """Above an idle bench CPU may be next to zero in one launch: the reader sees by how much launches differ."""
     base = cell("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
     busy = (0.5, 6.0, 8.5)
     launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
@@ -147,7 +139,6 @@ def test_percent_of_the_ceiling_names_the_limit() -> None:
 
 
 def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
-    """Nothing is guessed."""
     assert reached([cell("sym", "seq", 100.0)], {}) == []
 
 
@@ -168,7 +159,6 @@ def test_published_figures_find_their_points() -> None:
 
 
 def test_an_unknown_report_is_told_with_those_there_are() -> None:
-    """A misspelt name is bad input."""
     with pytest.raises(BadInputError, match="a6826a"):
         beside([cell("fc0", "iops_1k", 100.0)], ["a6826"])
 
@@ -182,13 +172,11 @@ def test_an_unknown_report_is_told_with_those_there_are() -> None:
     ],
 )
 def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:
-    """The arithmetic of slot guidelines."""
     declared = {"ceiling": {"slot": slot, "link": link}, "drives": [{"port": port} for port in range(ports)]}
     assert said in " ".join(placement_advice("sym", declared, {}))
 
 
 def test_a_link_below_its_best_is_told() -> None:
-    """A card in a slot of fewer lanes than it has."""
     found = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
     assert list(placement_advice("sas0", {}, found)) == [
         "sas0: its PCI link runs at width 4, the card can 8: another slot may give more."
@@ -196,7 +184,6 @@ def test_a_link_below_its_best_is_told() -> None:
 
 
 def test_advice_leads_to_the_study_that_shows_it() -> None:
-    """Each sentence names its evidence."""
     found = findings(swept(), ["scaling"], benches={})
     assert found.advice
     assert {one.evidence for one in found.advice} == {"study-scaling"}
@@ -204,7 +191,6 @@ def test_advice_leads_to_the_study_that_shows_it() -> None:
 
 
 def test_lines_are_ascending_and_have_two_levels() -> None:
-    """A single level is no line."""
     cells = [cell("qla", "depth", 1.0, iodepth=depth) for depth in (8, 1)]
     (line,) = lines_of(cells, "iodepth")
     assert [one.levels["iodepth"] for one in line.cells] == [1, 8]

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from storqual.analysis.ranking import ranking
-from storqual.study.settings import setting_studies
-from tests.unit.storqual.study.cells import cell
+from storqual.study.settings import ranking, setting_studies
+from tests.support.study_cells import cell
 
 EFFECTS = {"drive.WCE": {1: 1.0, 0: 0.6}, "drive.DRA": {0: 1.0, 1: 0.95}, "drive.NCS": {1: 1.0, 16: 1.0}}
 
@@ -46,7 +45,6 @@ def study(cells: list, metric: str = "iops") -> tuple:
 
 
 def test_the_true_effects_come_first_in_the_order_of_their_size() -> None:
-    """Also where the second is far smaller than the first."""
     effects = study(planted())
     assert [one.setting for one in effects] == ["drive.WCE", "drive.DRA", "drive.NCS"]
     assert [one.influence for one in effects] == ["worse", "worse", "neutral"]
@@ -63,24 +61,20 @@ def test_the_interval_holds_the_planted_effect() -> None:
 
 
 def test_a_neutral_setting_is_called_neutral_only_where_that_is_shown() -> None:
-    """With noise as wide as the margin the same setting is open, not neutral."""
     noisy = study(planted(launches=2, noise=0.2))
     assert {one.setting: one.influence for one in noisy}["drive.NCS"] == "open"
 
 
 def test_one_launch_each_shows_nothing() -> None:
-    """Without repetition there is no interval, and every effect is open."""
     assert {one.influence for one in study(planted(launches=1))} == {"open"}
 
 
 def test_a_lower_metric_is_better_when_it_falls() -> None:
-    """CPU time per I/O rises as IOPS fall at the same load of the processor: that is worse."""
     effects = study(planted(), "cpu_us_per_io")
     assert (effects[0].setting, effects[0].influence) == ("drive.WCE", "worse")
 
 
 def test_sentences_are_as_strong_as_the_intervals() -> None:
-    """A size and an interval for an effect, the margin for a neutral setting."""
     (found,) = [one for one in setting_studies(planted()) if one.metric == "iops"]
     assert "drive.WCE from 1 to 0 is 40" in found.sentences[0]
     assert "worse (interval -4" in found.sentences[0]
@@ -88,7 +82,6 @@ def test_sentences_are_as_strong_as_the_intervals() -> None:
 
 
 def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_many_workloads_it_tells_of() -> None:
-    """Twelve effects at 95 % each would show one in every second study."""
     rng = random.Random(4)
     noise = {"drive.WCE": (1, 0), "drive.NCS": (1, 16)}
     shown = 0
@@ -121,7 +114,6 @@ def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
 
 
 def test_levels_are_compared_at_the_same_place_only() -> None:
-    """A level that was never measured beside the first one has no effect to tell."""
     launches = {("a", (("x", 1),)): [1.0, 1.1], ("b", (("x", 2),)): [2.0, 2.1]}
     assert ranking(launches) == ()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.virtual_bench.apt_sources import AptSources, choose_sources, debian_entries
+from storqual.virtual_bench.image import AptSources, choose_sources, debian_entries
 
 DEB822 = """# a comment
 Types: deb
@@ -34,7 +34,6 @@ Components: main
 
 
 def test_foreign_disabled_and_source_entries_are_left_out() -> None:
-    """Other publishers' packages for the same release have no place in the image."""
     kept = debian_entries("", DEB822)
     assert kept.count("URIs:") == 1
     assert "bookworm-updates" in kept
@@ -43,7 +42,6 @@ def test_foreign_disabled_and_source_entries_are_left_out() -> None:
 
 
 def test_one_line_entries_become_deb822_with_their_key() -> None:
-    """The key that a source is signed with goes along."""
     kept = debian_entries(
         "deb [arch=amd64 signed-by=/k.gpg] http://mirror.invalid/debian bookworm main contrib\n", ""
     )
@@ -54,7 +52,6 @@ def test_one_line_entries_become_deb822_with_their_key() -> None:
 
 
 def test_comments_other_releases_and_other_publishers_are_no_sources() -> None:
-    """Nothing that fits is an empty text, and then the default is used."""
     text = """
 # deb http://a.invalid bookworm main
 deb http://b.invalid trixie main
@@ -65,7 +62,6 @@ deb http://c.invalid bookworm-pgdg main
 
 @given(text=st.text(max_size=300), deb822=st.text(max_size=300))
 def test_any_text_is_read_without_an_error(text: str, deb822: str) -> None:
-    """Sources are written by people and tools of all kinds."""
     debian_entries(text, deb822)
 
 

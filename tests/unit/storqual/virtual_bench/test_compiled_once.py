@@ -48,7 +48,6 @@ def archive_with(path: Path, source: str) -> Path:
 
 
 def test_source_is_compiled_once_and_again_when_it_changed(tmp_path: Path) -> None:
-    """The second start reads; another source is never answered with the code of the first."""
     kept = tmp_path / "kept"
     first = archive_with(tmp_path / "first.zip", "VALUE = 1\n")
     assert imported(kept, first) == ["compiled", "1"]
@@ -57,7 +56,6 @@ def test_source_is_compiled_once_and_again_when_it_changed(tmp_path: Path) -> No
 
 
 def test_what_was_cut_short_is_compiled_again(tmp_path: Path) -> None:
-    """A power cut while the file was written."""
     kept = tmp_path / "kept"
     archive = archive_with(tmp_path / "some.zip", "VALUE = 3\n")
     imported(kept, archive)
@@ -67,7 +65,6 @@ def test_what_was_cut_short_is_compiled_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
-    """A full or read-only disk is not this file's to tell."""
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert imported(blocked / "kept", archive_with(tmp_path / "some.zip", "VALUE = 4\n"))[-1] == "4"

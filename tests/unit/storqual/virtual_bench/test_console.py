@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.virtual_bench.console import mark, panic_text, since
+from storqual.virtual_bench.boot import mark, panic_text, written_since
 
 PANIC = """[    6.1] EXT4-fs (vda): mounted filesystem
 [    6.2] VFS: Cannot open root device "storqual-panic" or unknown-block(0,0): error -6
@@ -23,7 +23,6 @@ PANIC = """[    6.1] EXT4-fs (vda): mounted filesystem
 
 
 def test_a_panic_is_told_with_the_trouble_before_it_and_to_its_end() -> None:
-    """The cause stands before the panic, the next boot after it."""
     text = panic_text(PANIC)
     assert text.splitlines()[0].endswith("unknown-block(0,0): error -6")
     assert text.splitlines()[-1].endswith("]---")
@@ -38,37 +37,32 @@ def test_a_panic_that_reboots_before_its_end_is_told_as_far_as_it_goes() -> None
 
 
 def test_the_last_of_two_panics_counts() -> None:
-    """A bench that panicked twice is told with the trouble of the second only."""
     text = panic_text(PANIC + PANIC.replace("VFS: Unable to mount root fs", "Fatal exception"))
     assert text.count("not syncing") == text.count("Fatal exception") == 2
 
 
 def test_a_quiet_console_has_no_panic() -> None:
-    """No panic is an empty text."""
     assert panic_text("[    0.0] Linux version 6.1\nlogin:") == ""
 
 
 def test_the_log_is_read_from_the_mark_on(tmp_path: Path) -> None:
-    """Colours and redrawn lines are gone; a missing log is empty."""
     log = tmp_path / "console.log"
     assert mark(log) == 0
-    assert since(log, 0) == ""
+    assert written_since(log, 0) == ""
     log.write_bytes(b"before\r\n")
     start = mark(log)
     with log.open("ab") as handle:
         handle.write(b"\x1b[0;32m  OK  \x1b[0m after\r\n\x1b[K[*  ] waiting\rdone\r\n")
-    assert since(log, start) == "  OK   after\ndone\n"
+    assert written_since(log, start) == "  OK   after\ndone\n"
 
 
 @given(noise=st.binary(max_size=400))
 def test_any_bytes_can_be_on_a_console(tmp_path_factory: object, noise: bytes) -> None:
-    """A serial line carries what it likes."""
     text = noise.decode("utf-8", "replace")
     assert isinstance(panic_text(text), str)
 
 
 @given(noise=st.text(max_size=200))
 def test_escape_sequences_do_not_hide_a_panic(noise: str) -> None:
-    """Whatever stands before it."""
     text = f"{noise}\n[ 1.0] Kernel panic - not syncing: Attempted to kill init!\n"
     assert "Attempted to kill init" in panic_text(text)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from storqual.virtual_bench.description import describe, from_plain
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 
 def _drive(number: int, **changes: Any) -> dict[str, Any]:
@@ -36,7 +36,6 @@ def _problems(adapters: Any, virtual: Any) -> list[str]:
 
 
 def test_sizes_and_limits_become_numbers() -> None:
-    """Bytes and bytes per second."""
     bench = describe("vbench", *_bench(_drive(1)))
     drive = bench.drives[0]
     assert (drive.size, drive.iops, drive.bandwidth) == (2**30, 200, 12 * 2**20)
@@ -52,24 +51,20 @@ def test_a_service_time_is_in_seconds_and_one_that_no_command_takes_is_refused()
 
 
 def test_a_drive_without_a_wwn_is_known_by_its_serial_in_lower_case() -> None:
-    """Identities are compared in lower case everywhere."""
     assert describe("vbench", *_bench(_drive(1, wwn=None))).drives[0].identity == "sym0000001"
 
 
 def test_a_drive_is_found_by_wwn_and_by_serial_whatever_the_case() -> None:
-    """People copy either from a label."""
     bench = describe("vbench", *_bench(_drive(1)))
     assert bench.drive("0x5000C50015EA0001") == bench.drive("sym0000001") == bench.drives[0]
 
 
 def test_a_drive_that_is_not_there_is_named() -> None:
-    """A wrong key in a drop says which."""
     with pytest.raises(BadInputError, match="0x5000c50015eaffff"):
         describe("vbench", *_bench(_drive(1))).drive("0x5000c50015eaffff")
 
 
 def test_the_order_of_adapters_in_the_inventory_means_nothing() -> None:
-    """A running bench equals the inventory it was started from, however that was passed on."""
     adapters = {"a": {"pci": "0000:00:06.0", "drives": []}, "b": {"pci": "0000:00:05.0", "drives": []}}
     virtual = {"adapters": {"a": {"device": "mptsas1068"}, "b": {"device": "lsi53c895a"}}}
     turned = {"b": adapters["b"], "a": adapters["a"]}
@@ -77,13 +72,11 @@ def test_the_order_of_adapters_in_the_inventory_means_nothing() -> None:
 
 
 def test_a_description_survives_json() -> None:
-    """It is kept beside the running bench."""
     bench = describe("vbench", *_bench(_drive(1), _drive(2)))
     assert from_plain(bench.plain()) == bench
 
 
 def test_every_problem_is_told_at_once() -> None:
-    """One look at the message is enough to mend the inventory."""
     problems = _problems(
         *_bench(
             _drive(1, size="1 furlong"),
@@ -100,7 +93,6 @@ def test_every_problem_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("size", [0, -4096, 1000, "511"])
 def test_a_size_that_is_no_whole_number_of_blocks_is_refused(size: object) -> None:
-    """A drive of half a block does not exist."""
     assert any(".size" in problem for problem in _problems(*_bench(_drive(1, size=size))))
 
 
@@ -122,19 +114,16 @@ def test_a_device_that_is_not_emulated_is_refused_with_those_that_are() -> None:
 
 
 def test_an_adapter_needs_both_its_hardware_and_its_device() -> None:
-    """One half alone is a spelling mistake."""
     adapters, virtual = _bench(_drive(1))
     assert _problems(adapters, {"adapters": {}})
     assert _problems({}, virtual)
 
 
 def test_two_drives_with_one_wwn_are_refused() -> None:
-    """A claim must name one drive."""
     assert any("WWN" in problem for problem in _problems(*_bench(_drive(1), _drive(1, serial="X"))))
 
 
 def test_a_host_name_that_could_be_an_option_is_refused() -> None:
-    """The name is a word of ssh's command line."""
     adapters, virtual = _bench(_drive(1))
     with pytest.raises(BadInputError):
         describe("-oProxyCommand=x", adapters, virtual)
@@ -152,14 +141,12 @@ def _channels(
 
 
 def test_drives_hang_on_the_channel_of_their_port() -> None:
-    """Each channel counts its own target numbers."""
     bench = describe("vbench", *_channels(0, 1, 1, 0))
     assert [(drive.channel, drive.target) for drive in bench.drives] == [(0, 0), (1, 0), (1, 1), (0, 1)]
     assert bench.adapters[0].channels == 2
 
 
 def test_with_one_channel_ports_are_names_only() -> None:
-    """A SAS adapter's eight ports are one device."""
     adapters, virtual = _bench(_drive(1, port=3), _drive(2, port=5))
     assert [(drive.channel, drive.target) for drive in describe("vbench", adapters, virtual).drives] == [
         (0, 0),
@@ -168,7 +155,6 @@ def test_with_one_channel_ports_are_names_only() -> None:
 
 
 def test_each_channel_has_room_for_itself() -> None:
-    """Seven drives on one channel are possible, eight are not, fourteen on two are."""
     assert len(describe("vbench", *_channels(*([0] * 7 + [1] * 7))).drives) == 14
     assert "room for 7 drives on channel 0, found 8" in _problems(*_channels(*([0] * 8)))[0]
 
@@ -185,7 +171,6 @@ def test_a_namespace_has_no_channels() -> None:
 
 
 def test_a_channel_takes_the_next_function_of_the_slot() -> None:
-    """Another adapter there is a second one at one address."""
     adapters, virtual = _channels(0, 1)
     adapters["other"] = {"pci": "0000:00:05.1", "drives": []}
     virtual["adapters"]["other"] = {"device": "lsi53c895a"}

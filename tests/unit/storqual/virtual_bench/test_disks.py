@@ -11,7 +11,6 @@ from storqual.virtual_bench.places import BenchPlaces
 
 
 def test_each_drive_that_keeps_data_has_a_file_and_a_changed_size_is_a_new_drive(tmp_path: Path) -> None:
-    """What is on a drive whose size is unchanged stays."""
     drives = [
         {"serial": "A", "size": "1MiB"},
         {"serial": "B", "size": "1MiB", "virtual": {"service_time": "4ms"}},

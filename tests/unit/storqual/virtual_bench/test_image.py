@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.virtual_bench import image
-from storqual.virtual_bench.apt_sources import AptSources
-from storqual.virtual_bench.image import image_digest
+from storqual.virtual_bench.image import AptSources, image_digest
 
 RECIPE = Path(image.__file__).parent / "recipe"
 SOURCES = AptSources("here", "Types: deb\n")
@@ -25,37 +24,31 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def test_the_digest_is_the_same_for_the_same_inputs(recipe: Path) -> None:
-    """Wherever the recipe lies."""
     assert image_digest(SOURCES, recipe) == image_digest(SOURCES, RECIPE)
 
 
 @pytest.mark.parametrize("file", ["packages", "customize", "boot_disc.cfg", "tree/etc/default/grub"])
 def test_a_changed_file_is_another_image(recipe: Path, file: str) -> None:
-    """No input is forgotten."""
     with (recipe / file).open("a") as handle:
         handle.write("\n")
     assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
 
 
 def test_a_renamed_file_is_another_image(recipe: Path) -> None:
-    """Names are inputs."""
     (recipe / "tree/etc/default/grub").rename(recipe / "tree/etc/default/grub2")
     assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
 
 
 def test_a_file_that_may_be_executed_is_another_image(recipe: Path) -> None:
-    """Modes are inputs."""
     (recipe / "tree/etc/default/grub").chmod(0o755)
     assert image_digest(SOURCES, recipe) != image_digest(SOURCES, RECIPE)
 
 
 def test_other_sources_are_another_image() -> None:
-    """Packages of another archive are other packages."""
     assert image_digest(SOURCES) != image_digest(AptSources("here", "Types: deb\nEnabled: yes\n"))
 
 
 def test_how_the_archive_is_reached_does_not_change_the_image() -> None:
-    """A proxy is no input."""
     assert image_digest(SOURCES) == image_digest(AptSources("there", SOURCES.text, ('Acquire::Retries "3";',)))
 
 
@@ -72,14 +65,12 @@ def test_files_are_packed_as_root_readable_by_all_whatever_the_umask(recipe: Pat
 
 
 def test_the_recipe_names_no_package_archive() -> None:
-    """Where packages come from is the machine's business."""
     for file in RECIPE.rglob("*"):
         if file.is_file():
             assert "://" not in file.read_text(encoding="utf-8"), file
 
 
 def test_the_image_holds_no_key() -> None:
-    """It is shared by all checkouts of a user."""
     for file in RECIPE.rglob("*"):
         if file.is_file():
             assert "PRIVATE KEY" not in file.read_text(encoding="utf-8"), file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.virtual_bench.keys import make_keys, ssh_config_text
+from storqual.virtual_bench.disks import make_keys, ssh_config_text
 from storqual.virtual_bench.places import BenchPlaces
 
 
@@ -20,7 +20,6 @@ def _effective(config: Path, name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("folder", ["plain", "with space", 'quote"and%percent', "#hash=equal"])
 def test_ssh_reads_back_what_was_meant(tmp_path: Path, folder: str) -> None:
-    """Whatever the checkout's folder is called."""
     places = BenchPlaces.of(tmp_path / folder)
     keys = make_keys(places, "vbench")
     config = tmp_path / "ssh_config"
@@ -33,7 +32,6 @@ def test_ssh_reads_back_what_was_meant(tmp_path: Path, folder: str) -> None:
 
 
 def test_keys_are_made_once_and_the_private_ones_are_private(tmp_path: Path) -> None:
-    """A key that others can read is refused."""
     places = BenchPlaces.of(tmp_path)
     first = make_keys(places, "vbench")
     before = first.client.read_bytes(), first.host.read_bytes()
@@ -52,7 +50,6 @@ def test_the_known_host_is_the_key_that_the_bench_will_have(tmp_path: Path) -> N
 
 
 def test_two_benches_do_not_share_a_key(tmp_path: Path) -> None:
-    """A key belongs to one checkout."""
     one, two = (make_keys(BenchPlaces.of(tmp_path / name), "vbench") for name in ("one", "two"))
     assert one.client.read_bytes() != two.client.read_bytes()
     assert one.host.read_bytes() != two.host.read_bytes()

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from storqual.virtual_bench.places import BenchPlaces, cache_folder, make_private, socket_folder
-from storqual_core.errors import StorqualError
+from storqual_core.kit.errors import StorqualError
 
 
 def test_sockets_of_two_checkouts_are_apart(tmp_path: Path) -> None:
-    """They may run at the same time."""
     assert socket_folder(tmp_path / "a") != socket_folder(tmp_path / "b")
 
 
@@ -25,14 +24,12 @@ def test_a_socket_path_fits_however_deep_the_checkout_is(tmp_path: Path, monkeyp
 
 
 def test_one_folder_reached_by_two_paths_is_one_bench(tmp_path: Path) -> None:
-    """A link to a checkout does not start a second guest on the same disk."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     assert BenchPlaces.of(tmp_path / "link") == BenchPlaces.of(tmp_path / "real" / ".." / "real")
 
 
 def test_a_socket_folder_is_for_its_user_only(tmp_path: Path) -> None:
-    """Whoever reaches the monitor owns the bench."""
     folder = tmp_path / "storqual-0" / "bench"
     make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -41,7 +38,6 @@ def test_a_socket_folder_is_for_its_user_only(tmp_path: Path) -> None:
 
 
 def test_a_socket_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    """/tmp is everyone's."""
     folder = tmp_path / "storqual-0" / "bench"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
@@ -59,7 +55,6 @@ def test_a_socket_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_cache_is_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable of this project first, then the common one."""
     monkeypatch.setenv("STORQUAL_CACHE", str(tmp_path / "here"))
     assert cache_folder() == tmp_path / "here"
     monkeypatch.delenv("STORQUAL_CACHE")

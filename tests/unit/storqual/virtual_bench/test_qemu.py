@@ -61,7 +61,6 @@ def _devices(argv: list[str]) -> list[dict[str, Any]]:
 def test_any_printable_text_of_a_drive_reaches_qemu_unchanged(
     vendor: str, model: str, revision: str, serial: str
 ) -> None:
-    """Commas, quotes and braces in a model name are text."""
     bench = _bench(vendor=vendor, model=model, revision=revision, serial=serial)
     disks = [device for device in _devices(machine_argv(bench, _machine(), TCG)) if device["driver"] == "scsi-hd"]
     assert len(disks) == 1
@@ -71,7 +70,6 @@ def test_any_printable_text_of_a_drive_reaches_qemu_unchanged(
 
 @given(folder=st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=30))
 def test_any_folder_name_stays_one_value(folder: str) -> None:
-    """A checkout may lie anywhere."""
     machine = _machine(f"/x/{folder}")
     argv = machine_argv(_bench(), machine, TCG)
     console = next(value for value in _values(argv, "-chardev") if "id=console" in value)
@@ -85,13 +83,11 @@ def test_any_folder_name_stays_one_value(folder: str) -> None:
 
 @given(text=st.text())
 def test_a_value_never_ends_an_option_early(text: str) -> None:
-    """A comma ends an option, two are one comma."""
     assert not re.search(r"(?<!,)(?:,,)*,(?!,)", option_value(text))
     assert option_value(text).replace(",,", ",") == text
 
 
 def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
-    """Limits are in force before the first instruction; the port is QEMU's choice."""
     argv = machine_argv(_bench(), _machine(), TCG)
     assert "-S" in argv
     network = next(value for value in _values(argv, "-netdev"))
@@ -102,7 +98,6 @@ def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
 
 
 def test_emulation_uses_one_thread_for_all_cpus() -> None:
-    """With more, boots failed now and then."""
     argv = machine_argv(_bench(), _machine(), TCG)
     assert "thread=single" in _values(argv, "-accel")[0]
 
@@ -114,20 +109,17 @@ def test_kvm_is_used_only_when_told() -> None:
 
 
 def test_adapters_are_at_the_addresses_of_the_inventory() -> None:
-    """The PCI address is part of an adapter's identity."""
     devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
     assert (devices["sym"]["addr"], devices["nvme"]["addr"]) == ("5.0", "a.0")
 
 
 def test_the_wwn_is_a_number_and_the_root_disk_is_named_system() -> None:
-    """The guard reports the system disk and does not count it."""
     devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
     assert devices["sym-0"]["wwn"] == 0x5000C50015EA0000
     assert devices["system"]["serial"] == "system"
 
 
 def test_a_plugged_drive_is_the_same_device_as_the_one_it_was_at_power_on() -> None:
-    """The same WWN comes back at the same place."""
     bench = _bench()
     adapter = next(adapter for adapter in bench.adapters if adapter.alias == "sym")
     assert device_arguments(adapter, adapter.drives[0]) in _devices(machine_argv(bench, _machine(), TCG))
@@ -145,13 +137,11 @@ def test_a_drive_with_a_service_time_takes_it_for_every_command_and_keeps_nothin
 
 
 def test_a_controller_without_a_drive_has_a_serial_all_the_same() -> None:
-    """QEMU demands one."""
     devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
     assert devices["nvme"]["serial"] == "nvme"
 
 
 def test_a_card_of_two_channels_is_two_functions_of_one_slot() -> None:
-    """The first says that there are more; each drive is on the bus of its channel."""
     drives = [{"wwn": f"0x5000c50015ea00{port}0", "size": "1MiB", "port": port} for port in (0, 1)]
     adapters = {"sym": {"pci": "0000:00:05.0", "drives": drives}}
     bench = describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a", "channels": 2}}})

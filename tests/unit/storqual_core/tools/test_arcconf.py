@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.capabilities import FirmwareImage, VolumeRequest
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import arcconf
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
+from tests.support.replay import Call, Replay
 
 CONFIG = (Path(__file__).parent / "fixtures" / "arcconf" / "getconfig.txt").read_text(encoding="utf-8")
 DONE = "\nCommand completed successfully.\n"
@@ -28,7 +28,6 @@ READ = [Call("arcconf GETCONFIG 1 AL", CONFIG), Call("arcconf GETSTATUS 1", TASK
 
 
 def test_a_controller_is_read_with_what_is_under_way() -> None:
-    """Percentages stand in another command's output."""
     facts = arcconf.read_facts(Replay([Call("arcconf LIST", LIST), *READ]))
     (adapter,) = facts.adapters
     assert (adapter.index, adapter.serial, adapter.pci) == ("1", "CSN0001", "0000:af:00.0")
@@ -45,13 +44,11 @@ def test_a_controller_is_read_with_what_is_under_way() -> None:
 
 
 def test_nothing_under_way_leaves_a_volume_well() -> None:
-    """Optimal, every segment present."""
     replay = Replay([READ[0], Call("arcconf GETSTATUS 1", "Controllers found: 1\n" + DONE)])
     assert [volume.healthy for volume in arcconf.read_volumes(replay, "1")] == [True]
 
 
 def test_no_controller_is_no_error() -> None:
-    """There is nothing to list."""
     assert arcconf.parse_list("Controllers found: 0\n" + DONE) == ()
 
 
@@ -67,13 +64,11 @@ def test_no_controller_is_no_error() -> None:
     ],
 )
 def test_what_was_not_completed_is_a_sentence(said: str, words: str) -> None:
-    """A truncated answer too: its end is missing."""
     with pytest.raises(ToolError, match=words):
         arcconf.parse_config(said, "1")
 
 
 def test_an_image_is_written_and_waits_for_a_boot() -> None:
-    """The exit status says nothing."""
     image = FirmwareImage("/x/as.ufi", "00", "4.30")
     line = "arcconf ROMUPDATE 1 /x/as.ufi NOPROMPT"
     arcconf.download(Replay([Call(line, DONE, rc=1)]), "1", image)
@@ -85,7 +80,6 @@ def test_an_image_is_written_and_waits_for_a_boot() -> None:
 
 
 def test_a_volume_is_made_and_its_policies_set() -> None:
-    """Members are two words each."""
     line = "arcconf CREATE 1 LOGICALDRIVE NAME scratch STRIPESIZE 64 MAX 1 0 0 0 1 NOPROMPT"
     request = VolumeRequest(level="1", members=("0 0", "0 1"), strip=65536, name="scratch")
     replay = Replay([Call(line, DONE)])
@@ -102,7 +96,6 @@ def test_a_volume_is_made_and_its_policies_set() -> None:
 
 
 def test_a_volume_is_deleted_only_with_words_that_the_tool_shows() -> None:
-    """The syntax is nobody's record."""
     volume = arcconf.parse_config(CONFIG, "1").adapters[0].volumes[0]
     usage = Call("arcconf DELETE", "Usage: DELETE <Controller#> LOGICALDRIVE <LogDrive#> [noprompt]")
     replay = Replay([usage, Call("arcconf DELETE 1 LOGICALDRIVE 0 NOPROMPT", DONE)])
@@ -113,7 +106,6 @@ def test_a_volume_is_deleted_only_with_words_that_the_tool_shows() -> None:
 
 
 def test_progress_is_that_of_the_volume() -> None:
-    """Another volume has none."""
     volume = arcconf.parse_config(CONFIG, "1").adapters[0].volumes[0]
     assert arcconf.progress(Replay([READ[1]]), "1", volume) == {"rebuild": 7.0}
     assert arcconf.progress(Replay([READ[1]]), "1", replace(volume, id="3")) == {}

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core import eeprom_93c46
-from storqual_core.dc390_image import NAMES, SIZE, Image, unfit
-from storqual_core.eeprom_93c46 import read_words, write_words
-from storqual_core.errors import BadInputError, ToolError
+from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.tools import dc390
-from tests.replay import Replay
-from tests.unit.storqual_core.fake_eeprom import Chip, factory_image, fit
+from storqual_core.tools import dc390 as eeprom_93c46
+from storqual_core.tools.dc390 import NAMES, SIZE, Image, read_words, unfit, write_words
+from tests.support.fake_eeprom import Chip, factory_image, fit
+from tests.support.replay import Replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +25,6 @@ NOBODY = Replay([])
 
 
 def test_every_word_is_read_from_its_place() -> None:
-    """Start bit, operation, address, then sixteen bits, most significant first."""
     words = [address * 257 + 3 for address in range(64)]
     assert read_words(Chip(words=list(words))) == tuple(words)
 
@@ -42,7 +40,6 @@ def test_any_word_can_be_written_and_others_stay(changes: dict[int, int]) -> Non
 
 
 def test_writing_is_disabled_again_after_a_failure() -> None:
-    """Whatever happens in between."""
     chip = Chip(dies_after=1)
     with pytest.raises(OSError, match="Input/output"):
         write_words(chip, {3: 5})
@@ -50,7 +47,6 @@ def test_writing_is_disabled_again_after_a_failure() -> None:
 
 
 def test_a_chip_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data sheet says ten milliseconds at most."""
     monkeypatch.setattr(eeprom_93c46, "_PROGRAM_LIMIT_S", 0.0)
     chip = Chip()
     monkeypatch.setattr(chip, "data_out", lambda: 0)
@@ -59,7 +55,6 @@ def test_a_chip_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_settings_of_a_card_as_shipped_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their canonical names."""
     fit(monkeypatch, Chip())
     expected = {"host_scsi_id": 7, "max_tags": 32, "scsi_parity": 1, "scsi_bus_reset": 1}
     assert dc390.read_settings(NOBODY, PCI) == expected
@@ -69,7 +64,6 @@ def test_the_settings_of_a_card_as_shipped_are_read(monkeypatch: pytest.MonkeyPa
     ("name", "value"), [("host_scsi_id", 6), ("max_tags", 2), ("scsi_parity", 0), ("scsi_bus_reset", 0)]
 )
 def test_one_setting_is_written_and_only_it_changes(monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
-    """The checksum fits after it, and is written last."""
     chip = fit(monkeypatch, Chip())
     before = dc390.read_settings(NOBODY, PCI)
     dc390.write_setting(NOBODY, PCI, name, value)
@@ -80,14 +74,12 @@ def test_one_setting_is_written_and_only_it_changes(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_there_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An EEPROM wears out."""
     chip = fit(monkeypatch, Chip())
     assert dc390.write_image(PCI, factory_image()) == 0
     assert chip.programmed == []
 
 
 def test_a_word_that_does_not_take_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every write is read back."""
     fit(monkeypatch, Chip(stuck=(32,)))
     with pytest.raises(ToolError, match="does not hold what was written \\(words 32\\)"):
         dc390.write_setting(NOBODY, PCI, "host_scsi_id", 5)
@@ -110,21 +102,18 @@ def test_half_a_write_shows_itself_and_the_saved_image_repairs_it(monkeypatch: p
     [("host_scsi_id", 8, "no SCSI id"), ("max_tags", 5, "power of two"), ("max_tags", 64, "power of two")],
 )
 def test_a_value_that_does_not_fit_is_refused(name: str, value: int, words: str) -> None:
-    """Before anything is written."""
     assert words in dc390.objection(NOBODY, PCI, name, value)
     with pytest.raises(BadInputError, match=words):
         factory_image().with_values({name: value})
 
 
 def test_a_name_that_is_not_in_the_eeprom_is_refused() -> None:
-    """It is in no byte of it."""
     with pytest.raises(BadInputError, match="frame_size is not in the EEPROM"):
         factory_image().with_values({"frame_size": 2048})
 
 
 @given(st.binary(min_size=SIZE, max_size=SIZE))
 def test_any_image_is_read_or_refused_with_a_sentence(data: bytes) -> None:
-    """Values that are read can be written back unchanged."""
     image = Image(data)
     assert Image.of_hex(image.hex) == image == Image.of_words(image.words)
     try:
@@ -136,7 +125,6 @@ def test_any_image_is_read_or_refused_with_a_sentence(data: bytes) -> None:
 
 @given(st.binary(min_size=SIZE, max_size=SIZE), st.integers(0, 7), st.sampled_from([2, 4, 8, 16, 32]))
 def test_an_image_with_new_values_is_always_valid(data: bytes, own: int, tags: int) -> None:
-    """Whatever the other bytes are."""
     image = Image(data).with_values({"host_scsi_id": own, "max_tags": tags, "scsi_parity": 1})
     assert image.valid
     assert unfit("max_tags", tags) == ""
@@ -144,7 +132,6 @@ def test_an_image_with_new_values_is_always_valid(data: bytes, own: int, tags: i
 
 
 def test_a_text_that_is_no_image_is_refused() -> None:
-    """A memory that somebody edited."""
     for text in ("zz", "00" * 5):
         with pytest.raises(ToolError, match="cannot be used"):
             Image.of_hex(text)
@@ -191,7 +178,6 @@ def test_the_registers_of_the_chip_are_those_of_the_driver(tmp_path: Path, monke
 
 
 def test_a_locked_down_kernel_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secure boot keeps root from configuration space."""
     device = tmp_path / "bus" / "pci" / "devices" / PCI
     device.mkdir(parents=True)
     (device / "vendor").write_text("0x1022\n")

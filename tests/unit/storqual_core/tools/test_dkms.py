@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import dkms
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,6 @@ def test_both_grammars_are_read() -> None:
 
 
 def test_the_end_of_the_newest_build_log_is_told(tmp_path: Path) -> None:
-    """Why a build failed."""
     assert dkms.last_build_words(str(tmp_path)) == ""
     log = tmp_path / "hba" / "1.2.3" / "build" / "make.log"
     log.parent.mkdir(parents=True)
@@ -48,7 +47,6 @@ def test_the_end_of_the_newest_build_log_is_told(tmp_path: Path) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """A line that is not understood may be about the driver that is meant."""
     try:
         states = dkms.parse_status(text)
     except ToolError:
@@ -57,7 +55,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
-    """Neither the package's name nor the module's is DKMS's."""
     place = tmp_path / "usr/src/hba-lab-2.0/dkms.conf"
     place.parent.mkdir(parents=True)
     place.write_text('PACKAGE_NAME="hba-lab"\nPACKAGE_VERSION=2.0~rc1 # a comment\nBUILT_MODULE_NAME[0]="hba"\n')
@@ -73,7 +70,6 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
 
 
 def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path) -> None:
-    """DKMS may end well without one."""
     source = dkms.Source("hba-lab", "2.0")
     log = tmp_path / "var/lib/dkms/hba-lab/2.0/build/make.log"
     log.parent.mkdir(parents=True)
@@ -87,7 +83,6 @@ def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path
 
 
 def test_what_is_built_is_found_and_what_is_installed_is_taken_off_first(tmp_path: Path) -> None:
-    """Packed or plain; a module of another name in the same package is another one."""
     folder = tmp_path / "var/lib/dkms/hba-lab/2.0/6.1/x86_64/module"
     folder.mkdir(parents=True)
     for name in ("other.ko", "hba-one.ko.xz"):
@@ -103,6 +98,5 @@ def test_what_is_built_is_found_and_what_is_installed_is_taken_off_first(tmp_pat
 
 
 def test_a_line_in_another_language_is_refused() -> None:
-    """Never passed over."""
     with pytest.raises(ToolError, match="not understood"):
         dkms.parse_status("hba ist eingerichtet\n")

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import dmidecode
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 TEXT = fixture_text("dmidecode", "slots.txt")
 
 
 def test_slots_are_read_with_the_address_of_what_is_in_them() -> None:
-    """An empty slot has an address that is none."""
     assert dmidecode.read_slots(Replay([Call("dmidecode -t slot", TEXT)])) == (
         dmidecode.Slot("PCIe Slot 2", "x16 PCI Express 3 x16", "In Use", "0000:3b:00.0"),
         dmidecode.Slot("PCIe Slot 3", "x8 PCI Express 3 x8", "Available", ""),
@@ -22,7 +21,6 @@ def test_slots_are_read_with_the_address_of_what_is_in_them() -> None:
 
 
 def test_every_record_is_kept() -> None:
-    """Known type or not, with its lists."""
     records, notes = dmidecode.parse_records(TEXT)
     assert [record.title for record in records] == [
         "System Information",
@@ -34,7 +32,6 @@ def test_every_record_is_kept() -> None:
 
 
 def test_a_machine_without_slots_has_none_and_one_without_firmware_tables_says_so() -> None:
-    """The one is a fact, the other a failure."""
     assert dmidecode.read_slots(Replay([Call("dmidecode -t slot", "# dmidecode 3.4\nSMBIOS 2.8 present.\n")])) == ()
     with pytest.raises(ToolError, match="no record of the machine's firmware: # No SMBIOS nor DMI entry point"):
         dmidecode.read_slots(Replay([Call("dmidecode -t slot", "# No SMBIOS nor DMI entry point found, sorry.\n")]))

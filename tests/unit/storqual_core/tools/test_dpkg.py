@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import dpkg
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 QUERY = r"dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' linux-image-x"
 LIST = "dpkg-query -L linux-image-x"
@@ -26,7 +26,6 @@ LIST = "dpkg-query -L linux-image-x"
     ],
 )
 def test_a_package_is_installed_half_installed_or_not(call: Call, package: dpkg.Package | None) -> None:
-    """A held package is installed, one that failed to configure is not complete."""
     assert dpkg.installed(Replay([call]), "linux-image-x") == package
 
 
@@ -76,7 +75,6 @@ def test_what_was_installed_is_on_the_disk_before_anybody_goes_on(monkeypatch: p
 
 
 def test_files_are_installed_in_one_transaction() -> None:
-    """An image and its dependencies come together."""
     line = "dpkg --force-confold --force-confdef -i a.deb b.deb"
     dpkg.install(Replay([Call(line)]), ["a.deb", "b.deb"])
     with pytest.raises(ToolError, match="no space left"):
@@ -85,7 +83,6 @@ def test_files_are_installed_in_one_transaction() -> None:
 
 @given(st.text())
 def test_other_text_is_a_sentence(text: str) -> None:
-    """Warnings between the lines are not taken for packages."""
     try:
         dpkg.parse_packages(text)
     except ToolError:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.capabilities import AdapterFacts, FirmwareImage
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import fwupd
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import AdapterFacts, FirmwareImage
+from tests.support.replay import Call, Replay
 
 DEVICES = (Path(__file__).parent / "fixtures" / "fwupd" / "devices.json").read_text(encoding="utf-8")
 LOOK = Call("fwupdmgr get-devices --json", DEVICES)
@@ -33,7 +33,6 @@ def test_devices_are_read_behind_a_warning() -> None:
 
 @pytest.mark.parametrize("flag", sorted(fwupd._OBSTACLES))
 def test_every_flag_against_an_update_is_an_obstacle(flag: str) -> None:
-    """Each of them in words."""
     device = AdapterFacts(FIRST, settings={"Flags": f"internal updatable {flag}"})
     assert fwupd.obstacles(device) == [fwupd._OBSTACLES[flag]]
     assert fwupd.obstacles(AdapterFacts(FIRST, settings={"Flags": "updatable"})) == []
@@ -41,7 +40,6 @@ def test_every_flag_against_an_update_is_an_obstacle(flag: str) -> None:
 
 
 def test_a_device_that_is_held_back_is_not_updated() -> None:
-    """The flags are asked for right before."""
     assert fwupd.firmware_objections(Replay([LOOK]), SECOND, IMAGE)[-1] == "it is in use"
     with pytest.raises(ToolError, match="waiting for a boot; it is in use"):
         fwupd.download(Replay([LOOK]), SECOND, IMAGE)
@@ -63,7 +61,6 @@ def test_an_installation_that_did_nothing_is_a_failure(stdout: str, rc: int, wor
 
 
 def test_an_image_is_installed_and_may_wait() -> None:
-    """What is needed stands in the flags."""
     replay = Replay([LOOK, Call(INSTALL, "{}\n")])
     fwupd.download(replay, FIRST, IMAGE)
     replay.done()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import grub
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 CONFIG = """\
 if [ -s $prefix/grubenv ]; then
@@ -67,7 +67,6 @@ def boot(tmp_path: Path, *calls: Call, config: str = CONFIG) -> grub.Boot:
 
 
 def test_entries_are_found_with_the_path_through_their_submenu() -> None:
-    """Paths and numbers are those that next_entry and saved_entry take."""
     entries = grub.parse_config(CONFIG)
     assert [(entry.index, entry.path, entry.release) for entry in entries] == [
         ("0", "gnulinux-simple-1111", "6.1.0-2-amd64"),
@@ -90,7 +89,6 @@ def test_entries_are_found_with_the_path_through_their_submenu() -> None:
     ],
 )
 def test_an_entry_is_found_by_all_its_names(wanted: str, index: str) -> None:
-    """By number, identifier, title, or path of these."""
     entry = grub.find_entry(grub.parse_config(CONFIG), wanted)
     assert entry is not None
     assert entry.index == index
@@ -102,7 +100,6 @@ def test_a_name_that_is_no_entry_is_not_found() -> None:
 
 
 def test_a_trial_entry_boots_as_its_template_with_another_kernel() -> None:
-    """Same disk, same command line without the old panic=, no echo, our arguments last."""
     text = grub.build_entry(
         grub.parse_config(CONFIG)[0], "storqual-trial", "vmlinuz-7-new", "initrd.img-7-new", ["nosmt", "panic=5"]
     )
@@ -129,24 +126,20 @@ def test_a_template_without_initramfs_gets_the_one_of_the_kernel() -> None:
 
 @pytest.mark.parametrize("word", ["a b", "x;reboot", "$(x)", "a'b", "{", "#x\n"])
 def test_arguments_that_grub_would_read_as_commands_are_refused(word: str) -> None:
-    """A drop is a file that people exchange."""
     with pytest.raises(ToolError, match="cannot be written for the boot loader"):
         grub.build_entry(grub.parse_config(CONFIG)[0], "t", "vmlinuz-2", "", [word])
 
 
 def test_the_default_is_the_saved_entry(tmp_path: Path) -> None:
-    """Grubenv names it, numbers and identifiers alike."""
     assert boot(tmp_path).default({"saved_entry": "1>1"}).release == "6.1.0-1-amd64"
 
 
 def test_the_first_entry_is_the_default_when_none_is_saved(tmp_path: Path) -> None:
-    """Also when the saved one is gone."""
     assert boot(tmp_path).default({}).index == "0"
     assert boot(tmp_path).default({"saved_entry": "gone"}).index == "0"
 
 
 def test_a_fixed_default_is_read_from_the_configuration(tmp_path: Path) -> None:
-    """GRUB_DEFAULT is a number on many machines; grubenv is then not asked."""
     fixed = CONFIG.replace('set default="${saved_entry}"', 'set default="2"')
     assert boot(tmp_path, config=fixed).default({"saved_entry": "1>1"}).index == "2"
     with pytest.raises(ToolError, match="GRUB_DEFAULT=saved"):
@@ -155,13 +148,11 @@ def test_a_fixed_default_is_read_from_the_configuration(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("gone", "remedy"), [("next_entry", "update-grub"), ("custom.cfg", "41_custom")])
 def test_a_loader_that_would_ignore_a_trial_is_refused(tmp_path: Path, gone: str, remedy: str) -> None:
-    """Before anything is written."""
     with pytest.raises(ToolError, match=remedy):
         boot(tmp_path, config=CONFIG.replace(gone, "x")).check_one_shot()
 
 
 def test_own_entries_are_replaced_and_nothing_else(tmp_path: Path) -> None:
-    """What a person keeps in custom.cfg stays."""
     loader = boot(tmp_path)
     loader.custom.write_text("menuentry 'mine' {\n  linux /vmlinuz-1\n}\n")
     entry = grub.build_entry(grub.parse_config(CONFIG)[0], "storqual-trial", "vmlinuz-7", "initrd.img-7", [])
@@ -175,7 +166,6 @@ def test_own_entries_are_replaced_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_missing_custom_file_is_put_back_as_missing(tmp_path: Path) -> None:
-    """Restoring nothing is nothing."""
     loader = boot(tmp_path)
     loader.write_custom("x")
     loader.write_custom(None)
@@ -184,7 +174,6 @@ def test_a_missing_custom_file_is_put_back_as_missing(tmp_path: Path) -> None:
 
 
 def test_one_shot_and_default_use_the_loaders_own_commands(tmp_path: Path) -> None:
-    """They know where the environment block is."""
     folder = tmp_path / "grub"
     loader = boot(
         tmp_path,
@@ -203,14 +192,12 @@ def test_one_shot_and_default_use_the_loaders_own_commands(tmp_path: Path) -> No
 
 
 def test_a_machine_without_grub_is_a_sentence(tmp_path: Path) -> None:
-    """Other loaders exist."""
     with pytest.raises(ToolError, match="is GRUB the loader here"):
         grub.Boot(Replay([]), str(tmp_path / "none")).config()
 
 
 @given(st.text(alphabet="menutrysbli '\"{}\n\t-d$x>\\", max_size=200))
 def test_no_configuration_gives_anything_but_entries_or_a_sentence(text: str) -> None:
-    """Truncated files, unbalanced braces, unclosed quotes."""
     try:
         entries = grub.parse_config(text)
     except ToolError:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.capabilities import FirmwareImage
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import hbacmd
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage
+from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "hbacmd"
 WWN = "10:00:00:00:00:00:00:01"
@@ -26,7 +26,6 @@ def text_of(name: str) -> str:
 
 
 def test_attributes_are_read_below_the_commands_echo() -> None:
-    """A value may hold colons and semicolons; numbers of PCI are decimal."""
     facts = hbacmd.parse_attributes(text_of("attributes"))
     assert (facts.index, facts.pci, facts.serial) == (WWN, "0000:3b:00.1", "SYN0000001")
     assert facts.driver_version == "12.0.0.0; HBAAPI(I) v2.3.d, 07-12-10"
@@ -34,7 +33,6 @@ def test_attributes_are_read_below_the_commands_echo() -> None:
 
 
 def test_ports_are_listed_then_read_one_by_one() -> None:
-    """An adapter is the WWN of its port."""
     replay = Replay(
         [Call("hbacmd ListHBAs", text_of("list")), Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))]
     )
@@ -42,13 +40,11 @@ def test_ports_are_listed_then_read_one_by_one() -> None:
 
 
 def test_flash_firmware_that_does_not_run_is_pending() -> None:
-    """Operational and flash firmware differ."""
     versions = hbacmd.read_versions(Replay([Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))]), WWN)
     assert versions == {"firmware": "11.1.0.1", "firmware.pending": "11.2.0.1"}
 
 
 def test_the_table_of_firmware_parameters_is_read_by_its_heading() -> None:
-    """Columns move between builds."""
     table = hbacmd.parse_firmware_parameters(text_of("parameters"))
     assert table["vlink-failover"] == {"fx": "01", "low": "0", "high": "1", "def": "0", "cur": "1", "dyn": "3"}
     with pytest.raises(ToolError, match="shows no firmware parameters"):
@@ -56,7 +52,6 @@ def test_the_table_of_firmware_parameters_is_read_by_its_heading() -> None:
 
 
 def test_boot_code_is_written_when_the_help_knows_the_command() -> None:
-    """The manual's word, confirmed by the tool."""
     calls = [
         Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes")),
         Call("hbacmd help EnableBootCode", "Usage: hbacmd EnableBootCode <WWN> <E|D>\n"),
@@ -69,7 +64,6 @@ def test_boot_code_is_written_when_the_help_knows_the_command() -> None:
 
 
 def test_a_command_that_the_help_does_not_know_is_not_tried() -> None:
-    """Nothing is guessed."""
     help_call = Call("hbacmd help EnableBootCode", "ERROR: invalid command EnableBootCode\n")
     with pytest.raises(ToolError, match="does not know EnableBootCode"):
         hbacmd.write_setting(Replay([help_call]), WWN, "boot_rom", 1)
@@ -86,14 +80,12 @@ def test_a_write_that_failed_is_told() -> None:
 
 
 def test_no_attributes_are_told_with_the_tools_words() -> None:
-    """Not an empty adapter."""
     with pytest.raises(ToolError, match="ERROR: HBA not found"):
         hbacmd.parse_attributes("ERROR: HBA not found\n")
 
 
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 1500))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
-    """Truncated, interleaved, in another language: only the project's own error escapes."""
     text = "\n".join(lines)[:cut]
     assert all(len(wwn) == 23 for wwn in hbacmd.parse_list(text))
     for parse in (hbacmd.parse_attributes, hbacmd.parse_firmware_parameters):
@@ -102,7 +94,6 @@ def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
 
 
 def test_a_recorded_output_is_read(transcripts: Path) -> None:
-    """Firmware in flash is newer than what runs."""
     facts = hbacmd.parse_attributes((transcripts / "hbacmd" / "hbaattributes_lpe31002-m6.txt").read_text())
     assert (facts.pci, facts.model) == ("0000:59:00.1", "LPe31002-M6")
     assert facts.firmware["firmware"] != facts.firmware["firmware.flash"]
@@ -110,7 +101,6 @@ def test_a_recorded_output_is_read(transcripts: Path) -> None:
 
 @pytest.mark.parametrize("said", ["Download Complete.\n", "The new firmware is activated. A reboot is optional.\n"])
 def test_an_image_is_written_and_the_tool_says_so(said: str) -> None:
-    """Both sentences of success; any other is a failure."""
     image = FirmwareImage("/x/fw.grp", "00", "14.0.0.1")
     hbacmd.download(Replay([Call(f"hbacmd Download {WWN} /x/fw.grp", said)]), WWN, image)
     with pytest.raises(ToolError, match=r"did not take .*: ERROR"):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import kmod
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 LINE = "modinfo -k 6.1.0-2-amd64 megaraid_sas"
 TEXT = """\
@@ -29,7 +29,6 @@ parm:           lb_pending_cmds:Change raid-1 load balancing
 
 
 def test_repeated_and_continued_keys_are_kept() -> None:
-    """Alias repeats, signature and parm go on in the next line."""
     (values,) = kmod.parse_modinfo(TEXT)
     assert len(values["alias"]) == 2
     assert values["signature"] == ["30:45:02:21:00\nAA:BB"]
@@ -37,7 +36,6 @@ def test_repeated_and_continued_keys_are_kept() -> None:
 
 
 def test_the_build_on_disk_is_named() -> None:
-    """For the release that is asked for, not the running one."""
     build = kmod.on_disk(Replay([Call(LINE, TEXT)]), ["megaraid_sas"], "6.1.0-2-amd64")["megaraid_sas"]
     assert build is not None
     assert (build.srcversion, build.version) == ("ABCDEF0123456789ABCDEF0", "07.719.03.00-rc1")
@@ -52,7 +50,6 @@ def test_a_module_that_the_kernel_does_not_have_is_none() -> None:
 
 
 def test_several_modules_are_asked_for_at_once() -> None:
-    """One start of the tool: a missing one, one without a digest, a built-in one, a dash in a name."""
     text = (
         "filename: /lib/modules/1/virtio-scsi.ko\nlicense: GPL\nname: virtio_scsi\n"
         "name: 8250\nfilename: (builtin)\nlicense: GPL\n"
@@ -72,7 +69,6 @@ def test_several_modules_are_asked_for_at_once() -> None:
 
 
 def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
-    """Dashes of a module's name are underscores there; a module need not have a version."""
     folder = tmp_path / "module" / "virtio_scsi"
     folder.mkdir(parents=True)
     (folder / "srcversion").write_text("AA11\n")
@@ -83,12 +79,10 @@ def test_the_loaded_build_is_read_from_the_kernel(tmp_path: Path) -> None:
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    """Modinfo's text is for people; nothing in it may stop the run."""
     assert isinstance(kmod.parse_modinfo(text), list)
 
 
 def test_a_recorded_modinfo_is_read(transcripts: Path) -> None:
-    """A vendor's module, with continued lines."""
     (values,) = kmod.parse_modinfo((transcripts / "modinfo" / "mpt3sas_28.100.00.00_el8.txt").read_text())
     assert values["version"] == ["28.100.00.00"]
     assert len(values["parm"]) == 15

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import lsiutil
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "lsiutil"
 POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_text().splitlines()]
@@ -29,7 +29,6 @@ def page(timeout: int = 0x10, *, flags: int = 1) -> str:
 
 
 def test_ports_and_boards_meet_in_facts() -> None:
-    """Buses are decimal, a board's name may hold a blank, firmware is bytes in hexadecimal."""
     facts = lsiutil.read_facts(Replay([Call("lsiutil", text_of("table")), Call("lsiutil -b", text_of("boards"))]))
     assert [(each.index, each.pci, each.model, each.firmware["firmware"]) for each in facts.adapters] == [
         ("1", "0000:c1:00.0", "HBA 0000-16i", "20.00.07.00"),
@@ -39,7 +38,6 @@ def test_ports_and_boards_meet_in_facts() -> None:
 
 
 def test_an_old_release_is_read_too() -> None:
-    """Each port in a line of its own, with its board below."""
     text = text_of("old")
     (port,) = lsiutil.parse_ports(text)
     assert (port.number, port.name, port.version) == ("1", "ioc0", "00.25.47.00")
@@ -53,7 +51,6 @@ def test_an_old_release_is_read_too() -> None:
 
 
 def test_coalescing_is_read_from_nvram() -> None:
-    """The depth is one byte of its word."""
     replay = Replay([Call(READ, page()), Call("lsiutil -p1 -i -s", text_of("old"))])
     assert lsiutil.read_settings(replay, "1") == {
         "interrupt_coalescing_timeout": 16,
@@ -63,7 +60,6 @@ def test_coalescing_is_read_from_nvram() -> None:
 
 
 def test_one_word_is_changed_by_the_recorded_dialogue() -> None:
-    """Read, compare, write, read back."""
     replay = Replay(
         [
             Call(READ, page()),
@@ -87,14 +83,12 @@ def test_an_old_word_that_is_not_as_expected_stops_the_write() -> None:
 
 @pytest.mark.parametrize(("said", "left"), [("Changes have been written\n", 0x10), ("ERROR: write failed\n", 0x20)])
 def test_a_write_that_is_not_there_is_told(said: str, left: int) -> None:
-    """Neither the words nor the read-back alone are enough."""
     calls = [Call(READ, page()), Call("lsiutil -p1 -a 9,1,1,0,y,0008,00000020,,y,,0", said), Call(READ, page(left))]
     with pytest.raises(ToolError, match="word 0008 at"):
         lsiutil.write_word(Replay(calls), "1", (1, 1), 0x08, 0x10, 0x20)
 
 
 def test_what_is_not_known_is_not_written() -> None:
-    """An extended page; coalescing that is disabled; a value that has no room."""
     assert "extended page" in lsiutil.objection(Replay([]), "1", "sata_queue_depth", 16)
     off = Replay([Call(READ, page(flags=0))])
     assert "menu 10" in lsiutil.objection(off, "1", "interrupt_coalescing_timeout", 16)
@@ -104,7 +98,6 @@ def test_what_is_not_known_is_not_written() -> None:
 
 
 def test_a_port_that_is_not_there_is_told() -> None:
-    """The tool prints its table all the same."""
     text = "ERROR:  No such port.  Valid ports are:\n" + text_of("table")
     with pytest.raises(ToolError, match="No such port"):
         lsiutil.read_versions(Replay([Call("lsiutil -p1 -a 1,0", text)]), "1")
@@ -114,7 +107,6 @@ def test_a_port_that_is_not_there_is_told() -> None:
 
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 2000))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
-    """Truncated, interleaved, in another language: only the project's own error escapes."""
     text = "\n".join(lines)[:cut]
     assert all(len(port.version) == 11 for port in lsiutil.parse_ports(text))
     assert all(len(pci) >= 12 for pci, _, _ in lsiutil.parse_boards(text).values())
@@ -129,7 +121,6 @@ def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
 
 
 def test_recorded_outputs_are_read(transcripts: Path) -> None:
-    """Each of the folder by what it shows."""
     folder = transcripts / "lsiutil"
     old = (folder / "1.62_sas6ir_settings.txt").read_text()
     assert lsiutil.parse_settings(old)["interrupt_coalescing_timeout"] == 16

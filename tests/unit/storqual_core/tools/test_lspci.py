@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import lspci
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 VERBOSE = fixture_text("lspci", "verbose.txt")
 
 
 def test_what_sysfs_does_not_show_is_read() -> None:
-    """Vital product data, the label of the slot, a link below what it could be, errors that are set."""
     _, adapter = lspci.read_functions(Replay([Call("lspci -D -vvv", VERBOSE)]))
     assert (adapter.address, adapter.driver, adapter.modules) == ("0000:3b:00.0", "mpt3sas", ("mpt3sas", "mpt2sas"))
     assert (adapter.slot, adapter.numa_node, adapter.revision) == ("4", "1", "01")
@@ -25,7 +24,6 @@ def test_what_sysfs_does_not_show_is_read() -> None:
 
 
 def test_no_line_is_dropped() -> None:
-    """What has no field of its own is kept, also what stands before the first function."""
     functions, notes = lspci.parse_verbose(VERBOSE)
     assert notes == ("pcilib: a note of the library",)
     assert "Product Name: Example SAS HBA" in functions[1].lines
@@ -35,7 +33,6 @@ def test_no_line_is_dropped() -> None:
 
 
 def test_records_for_programs_are_read() -> None:
-    """A tag may repeat, blank lines may be doubled, the domain may be missing."""
     first, second = lspci.parse_records(fixture_text("lspci", "records.txt"))
     assert (first.address, first.modules, first.slot) == ("0000:3b:00.0", ("mpt3sas", "mpt2sas"), "4")
     assert (first.subsystem, first.numa_node, first.lines) == ("1000 30e0", "1", ("IOMMUGroup: 17",))
@@ -43,7 +40,6 @@ def test_records_for_programs_are_read() -> None:
 
 
 def test_what_is_no_record_is_refused() -> None:
-    """A line of another tool; a record that does not say where it is; no function at all."""
     with pytest.raises(ToolError, match="where `Tag: value` was expected"):
         lspci.parse_records("Slot:\t3b:00.0\ncommand not found\n")
     with pytest.raises(ToolError, match="without the address"):

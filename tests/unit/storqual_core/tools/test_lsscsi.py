@@ -6,15 +6,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import lsscsi
-from tests.mangle import mangled
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text, fixture_texts
+from tests.support.mangle import mangled
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text, fixture_texts
 
 
 def test_every_device_is_read() -> None:
-    """A model of two words, a device without a node, one without a generic node, a namespace."""
     found = lsscsi.read_devices(Replay([Call("lsscsi -g", fixture_text("lsscsi", "g.txt"))]))
     assert found == (
         lsscsi.ScsiDevice("0:0:0:0", "disk", "EXAMPLE", "ST TWO WORDS", "0007", "/dev/sda", "/dev/sg0"),
@@ -25,14 +24,12 @@ def test_every_device_is_read() -> None:
 
 
 def test_another_line_is_refused() -> None:
-    """And shown."""
     with pytest.raises(ToolError, match="'lsscsi: command not found' where a device was expected"):
         lsscsi.parse_devices("lsscsi: command not found\n")
 
 
 @given(mangled(fixture_texts("lsscsi")))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Cut off, mixed, localised."""
     try:
         devices = lsscsi.parse_devices(text)
     except ToolError:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.capabilities import VolumeFacts, VolumeRequest
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import mdadm
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import VolumeFacts, VolumeRequest
+from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "mdadm"
 SCAN = "mdadm --detail --scan"
@@ -31,7 +31,6 @@ def test_an_array_is_read_with_its_members_in_their_order() -> None:
 
 
 def test_what_is_under_way_is_told_in_percent_and_health_apart_from_it() -> None:
-    """Degraded and rebuilding; and a new array whose initialisation waits for its first write."""
     volume = mdadm.parse_detail(REBUILDING)
     assert (volume.healthy, volume.progress) == (False, {"rebuild": 24.0})
     volume = mdadm.parse_detail(WAITING)
@@ -39,14 +38,12 @@ def test_what_is_under_way_is_told_in_percent_and_health_apart_from_it() -> None
 
 
 def test_lines_without_a_field_of_their_own_are_kept() -> None:
-    """A line that goes on is part of the one before it."""
     settings = mdadm.parse_detail(REBUILDING)
     assert settings.settings["Layout"] == "near=2"
     assert settings.settings["Container GUID"] == "4C69:6E75 (Linux-MD)"
 
 
 def test_the_scan_names_inactive_arrays_too() -> None:
-    """They hold their members as much as running ones."""
     text = (
         "ARRAY /dev/md/r5 metadata=1.2 UUID=a:b\nINACTIVE-ARRAY /dev/md127 metadata=1.2 name=x\n   devices=/dev/sda\n"
     )
@@ -56,7 +53,6 @@ def test_the_scan_names_inactive_arrays_too() -> None:
 
 
 def test_an_array_that_does_not_start_tells_no_places() -> None:
-    """Its members are its members all the same, in the order in which they are told."""
     text = (
         "/dev/md127:\n           Version : 1.2\n        Raid Level : raid1\n     Total Devices : 2\n"
         "             State : inactive\n   Working Devices : 2\n\n"
@@ -69,7 +65,6 @@ def test_an_array_that_does_not_start_tells_no_places() -> None:
 
 
 def test_facts_are_one_adapter_or_none() -> None:
-    """A bench without arrays has no md adapter."""
     assert mdadm.read_facts(Replay([Call(SCAN)])).adapters == ()
     replay = Replay([Call(SCAN, "ARRAY /dev/md125 metadata=1.2\n"), Call("mdadm --detail /dev/md125", REBUILDING)])
     facts = mdadm.read_facts(replay)
@@ -99,7 +94,6 @@ def test_an_array_is_made_with_every_choice_said(change: dict[str, object], opti
 
 
 def test_what_md_cannot_make_never_reaches_mdadm() -> None:
-    """Every reason at once."""
     request = VolumeRequest("5", ("/dev/sda",), 1000, policies={"io_policy": "direct"}, initialisation="fast")
     with pytest.raises(ToolError) as told:
         mdadm.create(Replay([]), "md", request)
@@ -133,13 +127,11 @@ VOLUME = VolumeFacts("/dev/md9", level="1")
     ],
 )
 def test_a_failure_says_what_failed_what_mdadm_said_and_the_command(line: str, act: object, words: str) -> None:
-    """In one sentence."""
     with pytest.raises(ToolError, match=words) as told:
         act(Replay([Call(line, rc=1, stderr="mdadm: no\n")]))  # type: ignore[operator]
     assert f"mdadm: no (status 1); command: {line}" in str(told.value)
 
 
 def test_a_policy_that_md_does_not_have_is_refused() -> None:
-    """Without asking mdadm."""
     with pytest.raises(ToolError, match="md has no write_policy that can be set"):
         mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from storqual_core.capabilities import FirmwareImage, VolumeRequest
-from storqual_core.command import Completed
-from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.tools import mvcli
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
+from tests.support.replay import Call, Replay
 
 FOLDER = Path(__file__).parent / "fixtures" / "mvcli"
 VD, NVME = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("vd", "nvme_hba"))
@@ -39,7 +39,6 @@ def test_volumes_are_read_from_between_the_noise() -> None:
 
 
 def test_cards_of_the_nvme_tool_are_counted_until_it_complains() -> None:
-    """The first line has no colon, labels repeat."""
     calls = [
         Call("mnv_cli 0 info -o hba", NVME),
         Call("mnv_cli 0 info -o pd", ""),
@@ -54,7 +53,6 @@ def test_cards_of_the_nvme_tool_are_counted_until_it_complains() -> None:
 
 
 def test_a_card_is_flashed_by_the_tool_that_is_known_to() -> None:
-    """The other one's words are not verified."""
     image = FirmwareImage("/x/fw.bin", "00", "1.0.0.1070")
     line = "mnv_cli 0 flash -o hba -t raw -f /x/fw.bin"
     mvcli.download(Replay([Call(line, "Flash NVMe Controller firmware success\n")]), "mnv_cli 0", image)
@@ -68,7 +66,6 @@ def test_a_card_is_flashed_by_the_tool_that_is_known_to() -> None:
 
 
 def test_a_volume_is_made_and_seen_to_be_gone() -> None:
-    """A deletion that asked a question did nothing."""
     replay = Replay([Call("mvcli create -o vd -r 1 -d 0,1 -n scratch -b 64", "Create VD successfully.\n")])
     mvcli.create(replay, "mvcli", VolumeRequest("1", ("0", "1"), strip=65536, name="scratch"))
     replay.done()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import nvme
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 GET = "nvme get-feature /dev/nvme0 --feature-id=6"
 
@@ -30,21 +30,18 @@ def test_the_cache_is_read_in_the_spellings_of_its_releases(text: str, value: in
 
 
 def test_a_controller_without_a_cache_is_said_to_have_none() -> None:
-    """The feature is optional."""
     replay = Replay([Call(GET, rc=2, stderr="NVMe status: Invalid Field in Command(0x4002)\n")])
     with pytest.raises(ToolError, match="no volatile write cache that can be read: NVMe status: Invalid Field"):
         nvme.read_write_cache(replay, "/dev/nvme0")
 
 
 def test_the_cache_is_switched() -> None:
-    """Long options only: the short one for the value changed its letter between releases."""
     replay = Replay([Call("nvme set-feature /dev/nvme0 --feature-id=6 --value=0")])
     nvme.write_write_cache(replay, "/dev/nvme0", 0)
     replay.done()
 
 
 def test_a_refused_switch_is_a_failure() -> None:
-    """Never assumed to have worked."""
     with pytest.raises(ToolError, match="could not be changed"):
         nvme.write_write_cache(
             Replay([Call("nvme set-feature /dev/nvme0 --feature-id=6 --value=1", rc=1)]), "/dev/nvme0", 1
@@ -53,7 +50,6 @@ def test_a_refused_switch_is_a_failure() -> None:
 
 @given(st.text())
 def test_other_text_is_a_sentence(text: str) -> None:
-    """No value, no guess."""
     try:
         nvme.parse_feature(text, 6)
     except ToolError:
@@ -65,7 +61,6 @@ def test_other_text_is_a_sentence(text: str) -> None:
     ("name", "sector"), [("list_flat.json", 512), ("list_verbose.json", 4096), ("list_tree.json", 4096)]
 )
 def test_namespaces_are_listed_in_every_shape_of_the_list(name: str, sector: int) -> None:
-    """Flat, below their subsystem, below host and subsystem."""
     call = Call("nvme list --verbose --output-format=json", fixture_text("nvme", name))
     (found,) = nvme.read_namespaces(Replay([call]))
     assert (found.node, found.controller, found.sector) == ("/dev/nvme0n1", "nvme0", sector)
@@ -74,13 +69,11 @@ def test_namespaces_are_listed_in_every_shape_of_the_list(name: str, sector: int
 
 
 def test_a_machine_without_namespaces_has_none() -> None:
-    """An empty list, or nothing at all."""
     for text in ('{"Devices": []}', "\n"):
         assert nvme.read_namespaces(Replay([Call("nvme list --verbose --output-format=json", text)])) == ()
 
 
 def test_health_is_read_whatever_kind_of_number_is_printed() -> None:
-    """Integers, floats, texts, an object for the warning; what is no number is kept apart."""
     call = Call("nvme smart-log /dev/nvme0 --output-format=json", fixture_text("nvme", "smart_log.json"))
     log = nvme.read_smart_log(Replay([call]), "/dev/nvme0")
     assert log.values == {
@@ -97,7 +90,6 @@ def test_health_is_read_whatever_kind_of_number_is_printed() -> None:
 
 
 def test_a_failed_or_foreign_answer_is_a_sentence() -> None:
-    """Localised text, another object, a refusal."""
     with pytest.raises(ToolError, match="no JSON object: Smart Log for"):
         nvme.parse_smart_log("Smart Log for NVME device:nvme0\nData Units Read : 12,5\n")
     with pytest.raises(ToolError, match="no SMART log: Devices"):

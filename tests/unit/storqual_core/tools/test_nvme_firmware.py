@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.capabilities import FirmwareImage
-from storqual_core.errors import ToolError
-from storqual_core.tools import nvme_firmware as tool
-from tests.replay import Call, Replay
+from storqual_core.kit.errors import ToolError
+from storqual_core.tools import nvme as tool
+from storqual_core.tools.capabilities import FirmwareImage
+from tests.support.replay import Call, Replay
 
 DEVICE = "/dev/nvme0"
 IMAGE = FirmwareImage("/x/fw.bin", "00", "B2", activation="reset")
@@ -38,7 +38,6 @@ def commit(slot: int, action: int, said: str = "Success committing firmware acti
 
 
 def test_the_image_goes_beside_the_running_one() -> None:
-    """The highest slot that may be written; the old image stays."""
     replay = Replay([slots(), controller(), DOWN, commit(3, 1)])
     (seen,) = tool.download(replay, DEVICE, IMAGE)
     assert "committed to slot 3 (Success committing firmware" in seen
@@ -59,7 +58,6 @@ def test_the_image_goes_beside_the_running_one() -> None:
     ],
 )
 def test_what_cannot_be_is_a_sentence(calls: list[Call], image: FirmwareImage, words: str) -> None:
-    """At each step, with the command."""
     replay = Replay(list(calls))
     with pytest.raises(ToolError, match=words):
         tool.download(replay, DEVICE, image)
@@ -84,7 +82,6 @@ def test_what_a_controller_cannot_do_is_told_before_anything_is_sent(able: Call,
 
 
 def test_what_waits_for_a_reset_is_told() -> None:
-    """The next slot's revision, or its number."""
     look = [controller(), slots(following=2, **{"Firmware Rev Slot 2": "B2"})]
     assert tool.read_versions(Replay(look), DEVICE) == {"firmware": "A1", "firmware.pending": "B2"}
     assert tool.read_versions(Replay([controller(), slots(following=1)]), DEVICE) == {"firmware": "A1"}
@@ -92,7 +89,6 @@ def test_what_waits_for_a_reset_is_told() -> None:
 
 
 def test_a_reset_starts_the_image() -> None:
-    """One command."""
     assert tool.activation(Replay([controller()]), DEVICE, IMAGE) == "reset"
     assert (
         tool.activation(Replay([controller()]), DEVICE, FirmwareImage("/x", "00", "A1", activation="reset")) == "none"
@@ -114,7 +110,6 @@ json_values = st.recursive(
 
 @given(json_values.map(json.dumps) | st.text())
 def test_other_output_is_a_sentence(text: str) -> None:
-    """Whatever a release prints."""
     for parse in (tool.parse_controller, tool.parse_slots):
         try:
             parse(text)

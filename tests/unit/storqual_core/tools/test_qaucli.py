@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.capabilities import FirmwareImage
-from storqual_core.command import Completed
-from storqual_core.errors import MissingToolError, ToolError
-from storqual_core.settings import section_of
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError, ToolError
+from storqual_core.kit.settings import section_of
 from storqual_core.tools import qaucli
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage
+from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "qaucli"
 
@@ -35,7 +35,6 @@ def test_an_instance_is_known_by_its_pci_address() -> None:
 
 
 def test_a_listing_is_in_the_order_of_the_tool_not_of_instances() -> None:
-    """WWPNs with dashes and with colons are the same names."""
     facts = qaucli.parse_listing(text_of("listing"))
     assert [(each.index, each.ports[0].wwn, each.ports[0].link) for each in facts.adapters] == [
         ("2", "0x2100000000000001", "Online"),
@@ -53,13 +52,11 @@ def test_parameters_have_canonical_names() -> None:
 
 
 def test_no_parameters_are_told_with_the_tools_words() -> None:
-    """Not an empty answer."""
     with pytest.raises(ToolError, match="Option is unsupported with selected HBA"):
         qaucli.parse_parameters("qaucli: Option is unsupported with selected HBA\n")
 
 
 def test_versions_that_wait_in_flash_are_pending() -> None:
-    """Running and flash firmware differ."""
     replay = Replay([Call("qaucli -pr fc -i all", text_of("instances"))])
     assert qaucli.read_versions(replay, "3") == {"firmware": "9.01.00", "firmware.pending": "9.02.00"}
     with pytest.raises(ToolError, match="instance 9"):
@@ -78,7 +75,6 @@ def test_writing_asks_the_help_first() -> None:
 
 
 def test_syntax_that_the_help_does_not_confirm_is_not_tried() -> None:
-    """Nothing is guessed: a sentence says what a person can do."""
     calls = [Call("qaucli -pr fc -n -h", "Unknown option; see RESETTING\n")] * 2
     replay = Replay(calls)
     assert "does not name the alias ET" in qaucli.objection(replay, "3", "execution_throttle", 32)
@@ -89,14 +85,12 @@ def test_syntax_that_the_help_does_not_confirm_is_not_tried() -> None:
 
 @pytest.mark.parametrize(("text", "rc"), [("Unable to write NVRAM\n", 0), ("\n", 7)])
 def test_a_write_that_failed_is_told(text: str, rc: int) -> None:
-    """By its text or by its status."""
     calls = [Call("qaucli -pr fc -n -h", "ET"), Call("qaucli -pr fc -n 3 ET 32", text, rc=rc)]
     with pytest.raises(ToolError, match="-n 3 ET 32"):
         qaucli.write_setting(Replay(calls), "3", "execution_throttle", 32)
 
 
 def test_scli_serves_where_qaucli_is_not() -> None:
-    """The same words without the choice of a protocol."""
     seen = []
 
     def runner(argv: list[str], **_options: object) -> Completed:
@@ -110,7 +104,6 @@ def test_scli_serves_where_qaucli_is_not() -> None:
 
 
 def test_a_machine_without_such_adapters_has_none() -> None:
-    """A failure is told apart from nothing."""
     assert qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "No HBAs found\n", rc=1)])).adapters == ()
     with pytest.raises(ToolError, match="status 5: driver not loaded"):
         qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "driver not loaded\n", rc=5)]))
@@ -121,7 +114,6 @@ POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_te
 
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 2000))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
-    """Truncated, interleaved, in another language: only the project's own error escapes."""
     text = "\n".join(lines)[:cut]
     assert qaucli.parse_instances(text).adapters is not None
     assert qaucli.parse_listing(text).notes is not None
@@ -133,14 +125,12 @@ def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
 
 
 def test_recorded_outputs_are_read(transcripts: Path) -> None:
-    """A single-port adapter, and two of four ports each."""
     (adapter,) = qaucli.parse_instances((transcripts / "qaucli" / "i_all_qle2690.txt").read_text()).adapters
     assert (adapter.pci, adapter.firmware["firmware"]) == ("0000:ad:00.0", "9.07.00")
     assert len(qaucli.parse_listing((transcripts / "qaucli" / "pr_fc_g_two_qle2564.txt").read_text()).adapters) == 8
 
 
 def test_an_image_is_written_whole_and_waits_for_a_boot() -> None:
-    """The tool's own sentence counts; parts are not written by themselves."""
     image = FirmwareImage("/x/fw.bin", "00", "9.03.00")
     line = "qaucli -pr fc -b 3 -rg all /x/fw.bin"
     qaucli.download(Replay([Call(line, "Updating...\nFlash update complete.\n")]), "3", image)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 
-from storqual_core import fio_document
-from storqual_core.errors import StorqualError, ToolError
+from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.measure import fio_result
 from storqual_core.tools import TOOLS
-from tests.mangle import mangled
+from tests.support.mangle import mangled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,6 @@ def test_every_recording_is_met(transcripts: Path) -> None:
 
 @pytest.mark.parametrize("output", sorted(MET))
 def test_a_recording_is_read_or_refused_with_a_sentence(transcripts: Path, output: str) -> None:
-    """As the table says."""
     parse, refusal = parser(output)
     if refusal:
         with pytest.raises(ToolError) as caught:
@@ -133,7 +132,6 @@ def test_a_recording_is_read_or_refused_with_a_sentence(transcripts: Path, outpu
 
 @pytest.mark.parametrize("tool", sorted({tool for tool, _, _ in MET.values()}))
 def test_a_mangled_recording_is_read_or_refused(transcripts: Path, tool: str) -> None:
-    """Cut off, mixed with another one, localised: nothing but the project's own error escapes."""
     outputs = [output for output, (owner, _, _) in MET.items() if owner == tool]
     parsers = {MET[output][1]: parser(output)[0] for output in outputs}
 
@@ -150,8 +148,7 @@ def test_a_mangled_recording_is_read_or_refused(transcripts: Path, tool: str) ->
 
 
 def test_recorded_fio_outputs_are_found_or_known_to_hold_no_result(transcripts: Path) -> None:
-    """A note before the result does not hide it; a refusal is no result."""
     for path in sorted((transcripts / "fio").iterdir()):
-        found, rest = fio_document.find_document(path.read_text(encoding="utf-8", errors="replace"))
+        found, rest = fio_result.find_document(path.read_text(encoding="utf-8", errors="replace"))
         assert (found is None) == (path.name == "engine_not_loadable.txt")
         assert found is not None or "engine libaio not loadable" in rest

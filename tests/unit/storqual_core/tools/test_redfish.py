@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import redfish
 
 ERROR = (Path(__file__).parent / "fixtures" / "redfish" / "error.json").read_text(encoding="utf-8")
@@ -21,7 +21,6 @@ ENTRIES = [
 
 
 def test_an_error_is_its_message_id_and_remedy() -> None:
-    """As the controller says it; an empty one is left out."""
     assert redfish.parse_error(ERROR) == "The adapter is in use. (Base.1.8.ResourceInUse) Try again later."
     assert redfish.parse_error('HTTP 500\n{"error": {"message": "busy"}}') == "busy"
     for text in ('{"error": {}}', '{"error": 7}', "busy"):
@@ -30,7 +29,6 @@ def test_an_error_is_its_message_id_and_remedy() -> None:
 
 
 def test_a_version_is_found_by_id_or_name() -> None:
-    """One, no more and no less."""
     assert redfish.find_version(ENTRIES, "Installed-1") == redfish.find_version(ENTRIES, "HBA 9500") == "27.00"
     with pytest.raises(ToolError, match="2 versions of 'twice'"):
         redfish.find_version(ENTRIES, "twice")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from storqual_core.capabilities import VolumeRequest
-from storqual_core.command import Completed
-from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.tools import sas3ircu
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import VolumeRequest
+from tests.support.replay import Call, Replay
 
 FOLDER = Path(__file__).parent / "fixtures" / "sas3ircu"
 DISPLAY, STATUS, LIST = (
@@ -33,7 +33,6 @@ class OnlyThird(Replay):
 
 
 def test_a_controller_is_read_with_what_is_under_way() -> None:
-    """The address is hexadecimal in the list and decimal in the display; a background task is not well."""
     calls = [
         Call("sas3ircu LIST", LIST),
         Call("sas3ircu 0 DISPLAY", DISPLAY),
@@ -54,13 +53,11 @@ def test_a_controller_is_read_with_what_is_under_way() -> None:
 
 
 def test_no_volume_is_a_normal_state() -> None:
-    """Although the tool calls it an error."""
     text = "SAS2IRCU: there are no IR volumes on the controller!\nSAS2IRCU: Error executing command STATUS.\n"
     assert sas3ircu.parse_status(text) == {}
 
 
 def test_no_controller_and_no_tool_are_told_apart() -> None:
-    """None found is no error, none installed is one."""
     assert sas3ircu.parse_list("SAS3IRCU: MPTLib2 Error 1\n") == {}
 
     def nothing(argv: Any, **_options: Any) -> Completed:
@@ -72,13 +69,11 @@ def test_no_controller_and_no_tool_are_told_apart() -> None:
 
 @pytest.mark.parametrize("cut", [0, 300, len(DISPLAY) - 40])
 def test_an_answer_without_its_end_is_refused(cut: int) -> None:
-    """Truncated."""
     with pytest.raises(ToolError, match="controller 0 could not be read"):
         sas3ircu.parse_display(DISPLAY[:cut], "0")
 
 
 def test_a_volume_is_made_and_deleted_with_words_that_the_help_shows() -> None:
-    """No question is left open."""
     request = VolumeRequest(level="1", members=("2:0", "2:1"), name="scratch")
     made = Call("sas3ircu 0 CREATE RAID1 MAX 2:0 2:1 scratch noprompt", DONE)
     replay = Replay([HELP, made])
@@ -99,7 +94,6 @@ def test_a_volume_is_made_and_deleted_with_words_that_the_help_shows() -> None:
 
 
 def test_versions_and_progress() -> None:
-    """One command each."""
     assert sas3ircu.read_versions(Replay([Call("sas3ircu 0 DISPLAY", DISPLAY)]), "sas3ircu 0")["bios"] == "8.37.00.00"
     volume = sas3ircu.parse_display(DISPLAY, "0").adapters[0].volumes[0]
     assert sas3ircu.progress(Replay([Call("sas3ircu 0 STATUS", STATUS)]), "sas3ircu 0", volume) == {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from storqual_core.capabilities import FirmwareImage
-from storqual_core.command import Completed
-from storqual_core.errors import MissingToolError, ToolError
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.tools import sasflash
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage
+from tests.support.replay import Call, Replay
 
 FOLDER = Path(__file__).parent / "fixtures" / "sasflash"
 LIST, LINKS = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("list", "links"))
@@ -38,7 +38,6 @@ class OnlyThird(Replay):
 
 
 def test_an_adapter_is_read_with_its_phys() -> None:
-    """A test that PASSED may have every link down: what counts is the links."""
     replay = OnlyThird([Call("sas3flash -listall", ALL), READ, Call("sas3flash -c 0 -o -testlsall", LINKS)])
     (adapter,) = sasflash.read_facts(replay).adapters
     assert (adapter.index, adapter.model, adapter.serial) == ("sas3flash 0", "SAS9300-8i", "SV00000001")
@@ -53,7 +52,6 @@ def test_an_adapter_is_read_with_its_phys() -> None:
 
 
 def test_an_image_is_written_and_the_address_survives() -> None:
-    """Read before and after."""
     replay = Replay([READ, Call(FLASH, DONE), READ])
     sasflash.download(replay, "sas3flash 0", IMAGE)
     replay.done()
@@ -69,14 +67,12 @@ def test_an_image_is_written_and_the_address_survives() -> None:
     ],
 )
 def test_a_flash_that_went_wrong_is_a_sentence(said: str, after: list[str], words: str) -> None:
-    """The words of success in general are not those of a flash."""
     calls = [READ, Call(FLASH, said), *(Call(READ.line, text) for text in after)]
     with pytest.raises(ToolError, match=words):
         sasflash.download(Replay(calls), "sas3flash 0", IMAGE)
 
 
 def test_a_part_that_is_not_flashed_alone_is_refused() -> None:
-    """Nothing is asked of the adapter."""
     nvdata = FirmwareImage("/x", "00", "1", "nvdata")
     assert sasflash.firmware_objections(Replay([]), "sas3flash 0", nvdata) == (
         "sas3flash 0 flashes firmware and bios by themselves, not nvdata",
@@ -85,13 +81,11 @@ def test_a_part_that_is_not_flashed_alone_is_refused() -> None:
 
 
 def test_what_runs_needs_nothing() -> None:
-    """The tool resets the adapter itself; where that was not enough a boot is."""
     assert sasflash.activation(Replay([READ]), "sas3flash 0", IMAGE) == "reboot"
     assert sasflash.activation(Replay([READ]), "sas3flash 0", FirmwareImage("/x", "00", "15.00.02.00")) == "none"
 
 
 def test_no_adapter_is_no_error_and_other_text_is() -> None:
-    """The list has a head, or says that it is empty."""
     assert sasflash.parse_list_all("No Avago SAS adapters found! Limited Command Set Available!\n") == ()
     with pytest.raises(ToolError, match="could not be listed: command not understood"):
         sasflash.parse_list_all("command not understood\n")

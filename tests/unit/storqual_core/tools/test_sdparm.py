@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import sdparm
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 LINE = "sdparm --all --long /dev/sg0"
 TEXT = fixture_text("sdparm", "long.txt")
 
 
 def test_fields_are_read_with_what_can_be_changed() -> None:
-    """Decimal, hexadecimal, minus one for all ones; with and without a saved value or a description."""
     found = sdparm.read_fields(Replay([Call(LINE, rc=6), Call(LINE, TEXT, "descriptor overflows\n")]), "/dev/sg0")
     assert found.identity == "EXAMPLE   DISK9             0007"
     assert found.field("WCE") == sdparm.Field(0, changeable=True, default=1, saved=0)

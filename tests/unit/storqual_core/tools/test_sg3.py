@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import sg3
-from tests.replay import Call, Replay
+from tests.support.replay import Call, Replay
 
 PAGE = "88\n12\n04\n" + "00\n" * 17
 READ = "sg_modes -R --control=0 --page=0x8,0x0 /dev/sg3"
@@ -18,27 +18,23 @@ WRITE = "sg_wr_mode --page=8 --contents=88,12,00 --mask=00,00,04 /dev/sg3"
 
 
 def test_a_page_is_read_as_bytes() -> None:
-    """One hexadecimal byte per line."""
     replay = Replay([Call(READ, PAGE)])
     assert sg3.read_page(replay, "/dev/sg3", 8) == b"\x88\x12\x04" + bytes(17)
     replay.done()
 
 
 def test_a_subpage_and_the_changeable_mask_are_asked_for() -> None:
-    """Page control 1 is the mask of changeable bits."""
     replay = Replay([Call("sg_modes -R --control=1 --page=0xa,0x1 /dev/sg3", "4a 01 00 02 00 00")])
     assert sg3.read_page(replay, "/dev/sg3", 0x0A, 1, sg3.CHANGEABLE) == b"\x4a\x01\x00\x02\x00\x00"
 
 
 def test_a_unit_attention_is_asked_again_once() -> None:
-    """The first command after a reset delivers the news instead of the page."""
     replay = Replay([Call(READ, rc=6), Call(READ, PAGE)])
     assert sg3.read_page(replay, "/dev/sg3", 8)[0] == 0x88
     replay.done()
 
 
 def test_a_second_unit_attention_is_a_failure() -> None:
-    """Something goes on with the drive."""
     with pytest.raises(ToolError, match=r"unit attention .* again after a retry"):
         sg3.read_page(Replay([Call(READ, rc=6), Call(READ, rc=6)]), "/dev/sg3", 8)
 
@@ -60,7 +56,6 @@ def test_a_write_is_one_masked_mode_select() -> None:
 
 
 def test_the_saved_page_is_written_on_request() -> None:
-    """A subpage is named in hexadecimal without a prefix, as this tool takes it."""
     replay = Replay([Call("sg_wr_mode --page=1c,1 --save --contents=5c,01 --mask=00,01 /dev/sg3")])
     sg3.write_page(replay, "/dev/sg3", 0x1C, 1, b"\x5c\x01", b"\x00\x01", save=True)
     replay.done()
@@ -68,7 +63,6 @@ def test_the_saved_page_is_written_on_request() -> None:
 
 @pytest.mark.parametrize("status", [5, 19])
 def test_a_drive_that_breaks_its_own_mask_is_said_to(status: int) -> None:
-    """The mask said changeable, the drive refused: neither a typing mistake nor a fixed field."""
     with pytest.raises(ToolError, match="says mode page 0x08 is changeable, yet refused"):
         sg3.write_page(Replay([Call(WRITE, rc=status)]), "/dev/sg3", 8, 0, b"\x88\x12\x00", b"\x00\x00\x04")
 
@@ -89,18 +83,15 @@ def test_a_drive_that_breaks_its_own_mask_is_said_to(status: int) -> None:
     ],
 )
 def test_exit_statuses_are_sentences(status: int, words: str) -> None:
-    """A number alone helps nobody."""
     assert words in sg3.status_sentence(status)
 
 
 @given(st.integers(-64, 255))
 def test_every_exit_status_has_a_sentence(status: int) -> None:
-    """No status escapes."""
     assert sg3.status_sentence(status)
 
 
 def test_a_failure_names_device_reason_and_command() -> None:
-    """What a person needs to try it by hand."""
     with pytest.raises(
         ToolError, match=r"mode page 0x08 of /dev/sg3: the drive is not ready \(gone\); command: sg_modes"
     ):
@@ -109,7 +100,6 @@ def test_a_failure_names_device_reason_and_command() -> None:
 
 @given(st.text())
 def test_no_text_gives_anything_but_bytes_or_a_sentence(text: str) -> None:
-    """Truncated, localised, interleaved with warnings: refused."""
     try:
         data = sg3.parse_hex_bytes(text)
     except ToolError:

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.errors import ToolError
-from storqual_core.identity import wwn_of_page
+from storqual_core.host.identity import wwn_of_page
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import sg3_text
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 
 def test_all_mode_pages_are_read_as_bytes() -> None:
-    """A page that can be saved, a subpage, one that goes over two lines; the block descriptor is no page."""
     replay = Replay([Call("sg_modes -a /dev/sg0", fixture_text("sg3_text", "modes.txt"))])
     found = sg3_text.read_mode_pages(replay, "/dev/sg0")
     assert (found.identity, found.kind) == ("EXAMPLE DISK9 0007", "disk")
@@ -25,7 +24,6 @@ def test_all_mode_pages_are_read_as_bytes() -> None:
 
 
 def test_a_page_that_is_cut_off_is_refused() -> None:
-    """Half a page has no fields that can be trusted."""
     with pytest.raises(ToolError, match="0x08: 16 of 20 bytes"):
         sg3_text.parse_mode_pages(fixture_text("sg3_text", "modes.txt").replace(" 10     00 00 00 00\n", ""))
     with pytest.raises(ToolError, match="no mode page"):
@@ -33,7 +31,6 @@ def test_a_page_that_is_cut_off_is_refused() -> None:
 
 
 def test_other_text_than_bytes_is_refused_in_the_name_of_its_tool() -> None:
-    """And nothing at all."""
     with pytest.raises(ToolError, match="sg_vpd printed 'Device' where a byte was expected"):
         sg3_text.parse_hex_file("Device Identification VPD page:\n")
     with pytest.raises(ToolError, match="no byte"):
@@ -41,7 +38,6 @@ def test_other_text_than_bytes_is_refused_in_the_name_of_its_tool() -> None:
 
 
 def test_a_device_that_is_no_disk_is_identified() -> None:
-    """After a unit attention the command is sent once more."""
     calls = [Call("sg_inq /dev/sg1", rc=6), Call("sg_inq /dev/sg1", fixture_text("sg3_text", "inquiry.txt"))]
     found = sg3_text.read_inquiry(Replay(calls), "/dev/sg1")
     assert (found.vendor, found.product, found.revision, found.serial) == ("EXAMPLE", "JBOD 24", "1.02", "ENC0001")
@@ -53,7 +49,6 @@ def test_a_device_that_is_no_disk_is_identified() -> None:
 
 
 def test_a_page_of_names_is_read_where_the_kernel_does_not_keep_it() -> None:
-    """Comments are no bytes."""
     call = Call("sg_vpd -HHH --page=0x83 /dev/sg0", fixture_text("sg3_text", "page_0x83.hex"))
     assert wwn_of_page(sg3_text.read_vpd_page(Replay([call]), "/dev/sg0", 0x83)) == "0x5000c500deadbeef"
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.capabilities import FirmwareImage
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import sg_write_buffer as tool
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage
+from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,14 +46,12 @@ def at_once(image: FirmwareImage) -> FirmwareImage:
 
 
 def test_every_segment_is_transferred_and_saved_for_later(image: FirmwareImage) -> None:
-    """None is left out, the last one is shorter."""
     replay = Replay([Call(line) for line in segments(image)])
     assert tool.download(replay, SG, image) == (f"{SG}: 3 segments, 8704 bytes transferred",)
     replay.done()
 
 
 def test_a_segment_that_met_a_unit_attention_is_given_again(image: FirmwareImage) -> None:
-    """The drive did not do the command; the news is kept."""
     one, two, three = segments(image, "dmc_offs_save")
     calls = [
         Call(one),
@@ -69,7 +67,6 @@ def test_a_segment_that_met_a_unit_attention_is_given_again(image: FirmwareImage
 
 
 def test_a_refused_segment_says_how_far_it_came(image: FirmwareImage) -> None:
-    """A drive that takes no image refuses the first one."""
     one, two, _ = segments(image)
     with pytest.raises(ToolError, match=r"took 4096 of 8704 bytes .*illegal request.*bad field"):
         tool.download(Replay([Call(one), Call(two, stderr="bad field\n", rc=5)]), SG, image)
@@ -78,7 +75,6 @@ def test_a_refused_segment_says_how_far_it_came(image: FirmwareImage) -> None:
 
 
 def test_an_image_of_odd_length_is_refused(tmp_path: Path) -> None:
-    """Nothing is sent."""
     for size in (0, 511):
         (tmp_path / "x").write_bytes(b"x" * size)
         with pytest.raises(ToolError, match=f"has {size} bytes"):
@@ -86,7 +82,6 @@ def test_an_image_of_odd_length_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_drive_is_told_to_start_the_image_and_says_that_it_did(image: FirmwareImage) -> None:
-    """Its word comes with the first command after it."""
     start = Call(f"sg_write_buffer --verbose --mode=activate_mc {SG}")
     replay = Replay([start, Call(TURS, stderr=CHANGED, rc=6), Call(TURS)])
     tool.activate(replay, SG, image)
@@ -99,7 +94,6 @@ def test_a_drive_is_told_to_start_the_image_and_says_that_it_did(image: Firmware
 
 
 def test_a_drive_that_does_not_come_back_is_given_up(image: FirmwareImage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a minute, not at once."""
     now = [0.0]
     monkeypatch.setattr(tool.time, "monotonic", lambda: now[0])
 
@@ -128,7 +122,6 @@ def test_the_revision_is_asked_of_the_drive(image: FirmwareImage) -> None:
 
 @given(st.text())
 def test_other_text_is_a_sentence(text: str) -> None:
-    """No revision, no guess."""
     try:
         tool.parse_revision(text)
     except ToolError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import smartctl
-from tests.replay import Call, Replay
-from tests.tool_fixtures import fixture_text
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 
 def test_a_scsi_drive_is_read() -> None:
@@ -33,7 +33,6 @@ def test_a_scsi_drive_is_read() -> None:
 
 
 def test_an_ata_drive_that_is_failing_says_so() -> None:
-    """Its WWN comes in three parts."""
     call = Call("smartctl --json -a -d sat /dev/sdb", fixture_text("smartctl", "ata.json"), rc=24)
     health = smartctl.read_health(Replay([call]), "/dev/sdb", "sat")
     assert (health.wwn, health.passed) == ("0x5000c500deadbeef", False)
@@ -45,13 +44,11 @@ def test_an_ata_drive_that_is_failing_says_so() -> None:
 
 
 def test_a_device_that_cannot_be_opened_is_a_sentence() -> None:
-    """With smartctl's own words."""
     with pytest.raises(ToolError, match=r"could not be opened, or is in standby \(status 2\): Smartctl open device"):
         smartctl.parse_health(fixture_text("smartctl", "open_failed.json"))
 
 
 def test_disks_behind_a_controller_share_a_name_and_differ_in_kind() -> None:
-    """So both are needed."""
     replay = Replay([Call("smartctl --json --scan", fixture_text("smartctl", "scan.json"))])
     assert [device.kind for device in smartctl.read_scan(replay)] == ["megaraid,8", "megaraid,9"]
     with pytest.raises(ToolError, match="where a list of devices was expected"):
@@ -61,6 +58,5 @@ def test_disks_behind_a_controller_share_a_name_and_differ_in_kind() -> None:
 
 
 def test_text_is_refused() -> None:
-    """It is for people, and localised."""
     with pytest.raises(ToolError, match=r"no JSON object: smartctl 7\.3"):
         smartctl.parse_health("smartctl 7.3 2022-02-28\nTotal NVM Capacity: 1 000 204 886 016\n")

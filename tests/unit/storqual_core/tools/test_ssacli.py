@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.capabilities import FirmwareImage, VolumeRequest
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import ssacli
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
+from tests.support.replay import Call, Replay
 
 TREE = (Path(__file__).parent / "fixtures" / "ssacli" / "config_detail.txt").read_text(encoding="utf-8")
 ALL = "ssacli ctrl all show config detail"
@@ -19,7 +19,6 @@ ONE = "ssacli ctrl slot=3 show config detail"
 
 
 def test_the_tree_is_read_whole() -> None:
-    """Controller, drives, volumes with members and policies, ports, cages; what is not understood is kept."""
     facts = ssacli.read_facts(Replay([Call(ALL, TREE)]))
     (adapter,) = facts.adapters
     assert (adapter.index, adapter.model, adapter.serial) == ("3", "Smart Array X400", "XSN0001")
@@ -43,7 +42,6 @@ def test_the_tree_is_read_whole() -> None:
 
 
 def test_volumes_tell_what_is_under_way() -> None:
-    """A rebuild from the state, an initialisation from the parity; neither volume is well."""
     one, two = ssacli.read_volumes(Replay([Call(ONE, TREE)]), "3")
     assert (one.id, one.level, one.members, one.spares) == ("1", "1", ("1I:1:1", "1I:1:2"), ("1I:1:3",))
     assert (one.size, one.strip, one.device) == (100 * 2**30, 128 * 1024, "/dev/sdx")
@@ -57,7 +55,6 @@ def test_volumes_tell_what_is_under_way() -> None:
 
 
 def test_no_controller_is_no_error_and_an_error_is_a_sentence() -> None:
-    """Both come on standard output."""
     assert ssacli.parse_controllers("\nError: No controllers detected.\n").adapters == ()
     with pytest.raises(ToolError, match=r"identified by slot, or by the words on the next line"):
         ssacli.parse_controllers(
@@ -66,7 +63,6 @@ def test_no_controller_is_no_error_and_an_error_is_a_sentence() -> None:
 
 
 def test_an_interim_recovery_is_no_rebuild() -> None:
-    """The volume is degraded and waits for a drive."""
     text = (
         "Smart Array E1 in Slot 0\n\n   array A\n\n      logicaldrive 1 (136.7 GB, RAID 5, Interim Recovery Mode)\n"
     )
@@ -93,14 +89,12 @@ def test_a_volume_is_made_with_words_that_the_help_shows() -> None:
 
 @pytest.mark.parametrize(("stdout", "rc"), [("Error: This operation is not supported\n", 0), ("", 1)])
 def test_a_refusal_is_seen_in_text_or_status(stdout: str, rc: int) -> None:
-    """Either is enough."""
     (volume,) = ssacli.parse_controllers(TREE).adapters[0].volumes[:1]
     with pytest.raises(ToolError, match="the controller in slot 3 refused"):
         ssacli.delete(Replay([Call("ssacli ctrl slot=3 ld 1 delete forced", stdout, rc=rc)]), "3", volume)
 
 
 def test_a_component_flashes_the_only_controller() -> None:
-    """It cannot be told which one; its return codes are those of its manual."""
     image = FirmwareImage("/x/CP1.scexe", "00", "4.20-0")
     run = "sh /x/CP1.scexe -s -f"
     ssacli.download(Replay([Call(run, rc=1)]), "3", image)

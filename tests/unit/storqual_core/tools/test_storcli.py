@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.capabilities import FirmwareImage, VolumeFacts, VolumeRequest
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import storcli
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import FirmwareImage, VolumeFacts, VolumeRequest
+from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,6 @@ def facts() -> Any:
 
 
 def test_a_controller_is_read_with_drives_volumes_and_what_is_under_way() -> None:
-    """Addresses are hexadecimal, a package of zeros is none, a note is kept."""
     found = facts()
     (adapter,) = found.adapters
     assert (adapter.index, adapter.model, adapter.serial) == ("0", "Example RAID 9", "EX0001")
@@ -71,7 +70,6 @@ def test_a_controller_is_read_with_drives_volumes_and_what_is_under_way() -> Non
 
 
 def test_drives_have_exact_sizes_or_none() -> None:
-    """A rounded size is no size; an identity that is not available is none."""
     (adapter,) = facts().adapters
     drives = {drive.position: drive for drive in adapter.drives}
     first, second = drives["252:0"], drives["252:1"]
@@ -99,14 +97,12 @@ def test_a_volume_leads_to_its_drives() -> None:
 
 
 def test_no_controller_is_no_error() -> None:
-    """The tool calls it a failure."""
     assert storcli.read_facts(Replay([call("/call show all", "none", 1)])).adapters == ()
     with pytest.raises(ToolError, match="storcli finds no controller 5"):
         storcli.read_versions(Replay([call("/c5 show all", "none", 1)]), "5")
 
 
 def test_a_failure_with_data_is_read() -> None:
-    """One property failed; the rest is there."""
     (adapter,) = storcli.parse_adapters(said("half"))
     assert (adapter.model, adapter.serial) == ("Example RAID 9", "EX0001")
 
@@ -132,14 +128,12 @@ ALL = {"read_policy": "ra", "write_policy": "wt", "io_policy": "direct"}
     ],
 )
 def test_a_volume_is_made_with_its_words_in_their_order(change: dict[str, Any], words: str) -> None:
-    """Spans for the levels that have them."""
     replay = Replay([call(f"/c0 add vd {words}")])
     storcli.create(replay, "0", VolumeRequest(**{**vars(REQUEST), **change}))
     replay.done()
 
 
 def test_spares_are_added_after_the_volume() -> None:
-    """Drive by drive."""
     replay = Replay(
         [
             call("/c0 add vd type=raid5 size=all drives=252:0,252:1,252:2"),
@@ -152,7 +146,6 @@ def test_spares_are_added_after_the_volume() -> None:
 
 
 def test_what_cannot_be_made_is_refused_with_every_reason() -> None:
-    """Before the tool is started."""
     request = VolumeRequest("50", ("252:0",), 1000, "a name", {"bitmap": "internal"})
     with pytest.raises(ToolError) as told:
         storcli.create(Replay([]), "0", request)
@@ -183,7 +176,6 @@ def test_what_cannot_be_made_is_refused_with_every_reason() -> None:
 def test_a_change_is_one_command_and_believed_only_when_all_says_success(
     act: Callable[[Replay], None], words: str
 ) -> None:
-    """Status, every row, and the exit status."""
     replay = Replay([call(words)])
     act(replay)
     replay.done()
@@ -197,7 +189,6 @@ def test_a_change_is_one_command_and_believed_only_when_all_says_success(
     ("name", "value"), [("read_policy", "adaptive"), ("bitmap", "none"), ("interrupt_coalescing_depth", 4)]
 )
 def test_what_is_not_verified_is_not_tried(name: str, value: str | int) -> None:
-    """No command is run."""
     with pytest.raises(ToolError, match=r"knows no .*" + name):
         storcli.set_policy(Replay([]), "0", VOLUME, name, value)
     with pytest.raises(ToolError, match=f"how storcli sets {name} is not verified"):
@@ -205,7 +196,6 @@ def test_what_is_not_verified_is_not_tried(name: str, value: str | int) -> None:
 
 
 def test_components_and_kinds_that_the_tool_does_not_have_are_refused() -> None:
-    """With those that it has."""
     with pytest.raises(ToolError, match="downloads firmware, package, bios, efibios, not nvdata"):
         storcli.download(Replay([]), "0", FirmwareImage("/f", "", component="nvdata"))
     with pytest.raises(ToolError, match="initialises fast or full, not none"):
@@ -213,13 +203,11 @@ def test_components_and_kinds_that_the_tool_does_not_have_are_refused() -> None:
 
 
 def test_settings_have_canonical_names_and_plain_numbers() -> None:
-    """From the table of policies."""
     found = storcli.read_settings(Replay([call("/c0 show all", "show_all")]), "0")
     assert found == {"rebuild_rate": 30, "interrupt_coalescing_depth": 16, "interrupt_coalescing_timeout": 50}
 
 
 def test_an_image_that_waits_needs_a_reboot() -> None:
-    """Until the controller runs it."""
     image = FirmwareImage("/f.rom", "", version="5.2.0")
     calls = [call("/c0 show all", "show_all") for _ in range(3)]
     replay = Replay(calls)

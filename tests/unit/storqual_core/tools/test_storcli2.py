@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.capabilities import VolumeFacts, VolumeRequest
-from storqual_core.errors import ToolError
+from storqual_core.kit.errors import ToolError
 from storqual_core.tools import storcli2
-from tests.replay import Call, Replay
+from storqual_core.tools.capabilities import VolumeFacts, VolumeRequest
+from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,6 @@ def reading() -> Replay:
 
 
 def test_a_controller_is_read_with_drives_and_volumes() -> None:
-    """State and status are one thing here, package and firmware are two."""
     (adapter,) = storcli2.read_facts(reading()).adapters
     assert (adapter.index, adapter.model, adapter.vendor, adapter.pci) == (
         "0",
@@ -58,7 +57,6 @@ def test_a_controller_is_read_with_drives_and_volumes() -> None:
 
 
 def test_a_volume_leads_to_its_drives() -> None:
-    """By WWN; the one that says none is left out."""
     assert storcli2.resolve(reading(), "/dev/sdq") == ("0x5000c50000000010",)
 
 
@@ -72,7 +70,6 @@ def test_no_controller_is_no_error_and_no_volume_is_one() -> None:
 
 
 def test_plain_text_is_told_with_what_it_says() -> None:
-    """Although JSON was asked for."""
     with pytest.raises(ToolError, match="answered in plain text: syntax error, unexpected TOKEN_EXAMPLE"):
         storcli2.set_policy(Replay([call("/c0/v1 set wrcache=wt", "plain")]), "0", VOLUME, "write_policy", "wt")
 
@@ -91,7 +88,6 @@ def test_plain_text_is_told_with_what_it_says() -> None:
     ],
 )
 def test_a_change_is_one_command(act: Callable[[Replay], None], words: str) -> None:
-    """Never two policies at once."""
     replay = Replay([call(words)])
     act(replay)
     replay.done()
@@ -100,7 +96,6 @@ def test_a_change_is_one_command(act: Callable[[Replay], None], words: str) -> N
 
 
 def test_what_is_not_verified_is_refused_with_every_reason() -> None:
-    """No command is run."""
     request = VolumeRequest("5", ("a",), 65536, "n", {"io_policy": "direct"}, "full", ("b",))
     with pytest.raises(ToolError) as told:
         storcli2.create(Replay([]), "0", request)

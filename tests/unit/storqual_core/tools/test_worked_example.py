@@ -20,9 +20,9 @@ _COPIED = (
     "tests/unit/storqual_core/tools",
     "tests/__init__.py",
     "tests/conftest.py",
-    "tests/mangle.py",
-    "tests/replay.py",
-    "tests/tool_fixtures.py",
+    "tests/support/mangle.py",
+    "tests/support/replay.py",
+    "tests/support/tool_fixtures.py",
     "pyproject.toml",
 )
 
@@ -73,7 +73,6 @@ def conformance(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_example_is_one_file_one_folder_and_one_line() -> None:
-    """Adding a tool costs no more."""
     names = set(blocks())
     folders = {str(Path(name).parent) for name in names if "fixtures" in name}
     assert folders == {"tests/unit/storqual_core/tools/fixtures/acmecli"}
@@ -85,7 +84,6 @@ def test_the_example_is_one_file_one_folder_and_one_line() -> None:
 
 
 def test_the_example_passes_once_it_is_registered(copy: Path) -> None:
-    """And the forgotten line is found without a bench."""
     forgotten = conformance(copy)
     assert forgotten.returncode == 1, forgotten.stdout + forgotten.stderr
     assert "test_every_tool_is_shipped_to_the_bench" in forgotten.stdout
@@ -102,7 +100,6 @@ def test_the_example_passes_once_it_is_registered(copy: Path) -> None:
 
 
 def test_the_example_says_what_is_there(copy: Path) -> None:
-    """Its output is understood: the adapter, its drive, the note."""
     program = (
         "from storqual_core.tools import TOOLS; from pathlib import Path; "
         "said = TOOLS['acmecli']().parse_show(Path("

@@ -9,11 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from storqual.report.axes import clock_axis, latency_axis, percent_axis, share_axis, size_axis, value_axis
-from storqual.report.charts.dots import DotRow, dot_chart
 from storqual.report.charts.frame import spread
 from storqual.report.charts.histogram import Bin, Distribution, histogram
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.charts.line import Curve, Mark, curve_panel
+from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
 
 
@@ -50,7 +49,6 @@ CAND = Curve("candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(65536, 50, 
 
 
 def test_higher_values_stand_higher_and_equal_values_level() -> None:
-    """SVG counts downwards; the picture does not."""
     base, cand = circles(panel(BASE, CAND), "d-baseline"), circles(panel(BASE, CAND), "d-candidate")
     assert base[0][1] < cand[0][1] < base[1][1]
     assert base[1][1] == cand[1][1]
@@ -58,7 +56,6 @@ def test_higher_values_stand_higher_and_equal_values_level() -> None:
 
 
 def test_curves_have_bands_and_single_marks_have_whiskers() -> None:
-    """An interval is drawn either way; no line is drawn through one value."""
     assert {"i-baseline", "i-candidate", "s-baseline", "s-candidate"} <= set(paths(panel(BASE, CAND)))
     single = paths(panel(Curve("candidate", "candidate", (Mark(4096, 90, 88, 92),))))
     assert "w-candidate" in single
@@ -66,14 +63,12 @@ def test_curves_have_bands_and_single_marks_have_whiskers() -> None:
 
 
 def test_curves_without_intervals_are_drawn_without_bands() -> None:
-    """One launch knows no spread, and none is invented."""
     bare = Curve("candidate", "candidate", (Mark(4096, 90), Mark(65536, 50)))
     assert "i-candidate" not in panel(bare)
     assert len(circles(panel(bare), "d-candidate")) == 2
 
 
 def test_each_curve_is_named_at_its_end_and_labels_keep_apart() -> None:
-    """Two curves that end at one value have two labels on two lines."""
     nodes = [node for node in parsed(panel(BASE, CAND)).iter("text") if (node.get("class") or "").startswith("t-")]
     assert [node.text for node in nodes] == ["baseline", "candidate"]
     first, second = (float(node.get("y", "")) for node in nodes)
@@ -81,7 +76,6 @@ def test_each_curve_is_named_at_its_end_and_labels_keep_apart() -> None:
 
 
 def test_block_sizes_and_rates_label_the_axes() -> None:
-    """Sizes in powers of two, rates from zero."""
     assert {"4k", "64k", "0", "100", "block size", "IOPS"} <= set(texts(panel(BASE)))
 
 
@@ -99,7 +93,6 @@ def shift(
 
 
 def test_an_interval_bar_has_its_dot_between_its_ends_and_left_is_worse() -> None:
-    """Zero in the middle, the margin left of it, the worse value further left."""
     bar = parsed(interval_bar(shift(-1.0, -2.0, 0.0), 6.0, "shift -1 %"))
     dot = float(next(bar.iter("circle")).get("cx", ""))
     limit = next(node for node in bar.iter("path") if node.get("class") == "limit")
@@ -120,7 +113,6 @@ def test_what_leaves_the_axis_ends_in_an_arrow() -> None:
 
 
 def test_a_criterion_without_shift_draws_only_its_frame() -> None:
-    """Missing data is an empty picture and never a dot at zero."""
     bar = interval_bar(shift(None), 6.0, "no shift")
     assert "circle" not in bar
     assert "limit" in bar
@@ -137,17 +129,14 @@ def test_a_criterion_without_shift_draws_only_its_frame() -> None:
     ],
 )
 def test_the_axis_reaches_over_margin_and_intervals_but_not_over_everything(shifts: list[Shift], end: float) -> None:
-    """One wild interval does not make a hair of the margin in all other rows."""
     assert reach(shifts) == end
 
 
 def test_the_axis_of_intervals_is_symmetric_and_labelled_inside() -> None:
-    """Three labels: none is cut off at an edge."""
     assert texts(interval_axis(6.0, lambda value: f"{value:g}")) == ["-3", "0", "3"]
 
 
 def test_a_dot_chart_has_a_row_per_point_under_its_heading() -> None:
-    """Rows keep their order; the marks of both arms lie on their row."""
     rows = [
         DotRow("4 KiB", "rand_read QD1", {"baseline": Mark(0, 100), "candidate": Mark(0, 90, 85, 95)}),
         DotRow("", "rand_read QD16", {"baseline": Mark(0, 200)}),
@@ -176,20 +165,17 @@ def test_a_histogram_starts_and_ends_on_its_axis() -> None:
 
 
 def test_a_histogram_without_bins_is_an_empty_frame() -> None:
-    """Nothing measured, nothing drawn."""
     picture = histogram("h", "t", "d", [Distribution("candidate", ())], latency_axis(1e3, 1e6), share_axis(0))
     assert "s-candidate" not in picture
 
 
 def test_time_steps_break_where_nothing_was_measured() -> None:
-    """A gap is a gap: the line is not drawn across it."""
     trace = Trace("candidate", ((0, 1, 5), (1, 2, 6), (10, 11, 5)))
     picture = time_chart("t", "t", "d", [trace], clock_axis(0, 11), value_axis("", 6))
     assert paths(picture)["s-candidate"].count("M") == 2
 
 
 def test_events_stand_at_their_time_with_their_badge() -> None:
-    """Two events at one moment have their badges in two rows."""
     events = [Event(5.0, "E1"), Event(5.0, "K1"), Event(50.0, "K2")]
     picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), events=events)
     badges = [node for node in parsed(picture).iter("text") if node.text in ("E1", "K1", "K2")]
@@ -200,7 +186,6 @@ def test_events_stand_at_their_time_with_their_badge() -> None:
 
 
 def test_sessions_are_named_and_the_candidate_s_are_tinted() -> None:
-    """The arm of a stretch of time is written, not only coloured."""
     spans = [Span(0, 50, "s01 baseline", "baseline"), Span(50, 100, "s02 candidate", "candidate")]
     picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), spans=spans)
     assert {"s01 baseline", "s02 candidate"} <= set(texts(picture))
@@ -216,7 +201,6 @@ def test_a_short_session_is_named_over_the_pause_after_it_or_by_its_number() -> 
 
 
 def test_the_time_axis_has_round_minutes_and_days_where_needed() -> None:
-    """Six minutes show minutes; two days show dates."""
     assert [label for _, label in clock_axis(0, 360).ticks] == [
         "00:00",
         "00:01",
@@ -231,5 +215,4 @@ def test_the_time_axis_has_round_minutes_and_days_where_needed() -> None:
 
 
 def test_equal_input_gives_equal_bytes() -> None:
-    """A report can be compared with the report of the same files."""
     assert panel(BASE, CAND) == panel(BASE, CAND)

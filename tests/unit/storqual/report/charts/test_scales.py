@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of storqual.report.charts.scales: values find their places, ticks are numbers that people like."""
+"""Tests of storqual.report.charts.frame: values find their places, ticks are numbers that people like."""
 
 from __future__ import annotations
 
@@ -9,27 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.report.charts.scales import (
-    Linear,
-    Log,
-    decade_ticks,
-    nice_ceiling,
-    nice_step,
-    nice_ticks,
-    power_ticks,
-)
+from storqual.report.charts.frame import Linear, Log, decade_ticks, nice_ceiling, nice_step, nice_ticks, power_ticks
 
 spans = st.floats(min_value=1e-6, max_value=1e12, allow_nan=False)
 
 
 def test_a_linear_scale_maps_ends_to_ends() -> None:
-    """Also when the picture runs the other way, as vertical axes do."""
     scale = Linear(0, 10, 100, 0)
     assert [scale(0), scale(5), scale(10)] == [100, 50, 0]
 
 
 def test_a_scale_without_length_puts_everything_in_the_middle() -> None:
-    """One single value divides nothing by zero."""
     assert Linear(3, 3, 0, 10)(3) == 5
 
 
@@ -40,7 +30,6 @@ def test_equal_ratios_lie_at_equal_distances_on_a_logarithmic_scale() -> None:
 
 
 def test_zero_has_no_place_on_a_logarithmic_scale() -> None:
-    """It is an error and not the left end."""
     with pytest.raises(ValueError, match=r"math domain error|positive input"):
         Log(1, 10, 0, 1)(0)
 
@@ -56,7 +45,6 @@ def test_ticks_are_round(low: float, high: float, expected: tuple[float, ...]) -
 
 @given(low=st.floats(-1e9, 1e9), span=spans, count=st.integers(1, 12))
 def test_ticks_stay_inside_and_are_not_too_many(low: float, span: float, count: int) -> None:
-    """Whatever the data, an axis keeps readable."""
     high = low + span
     if high == low:
         return
@@ -68,31 +56,26 @@ def test_ticks_stay_inside_and_are_not_too_many(low: float, span: float, count: 
 
 @given(value=spans)
 def test_the_top_of_an_axis_is_not_below_its_values(value: float) -> None:
-    """And not far above: no picture wastes most of its height."""
     top = nice_ceiling(value)
     assert value * (1 - 1e-6) <= top <= value * 2.01
 
 
 def test_the_top_of_an_axis_without_values_is_one() -> None:
-    """An empty picture has an axis too."""
     assert [nice_ceiling(value) for value in (0, -1, math.inf, math.nan)] == [1.0, 1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("span", [0.0, -1.0, math.inf, math.nan])
 def test_no_step_fits_a_span_that_is_none(span: float) -> None:
-    """A caller that lost its data hears of it."""
     with pytest.raises(ValueError, match="no steps"):
         nice_step(span, 4)
 
 
 def test_decades_get_marks_between_while_there_is_room() -> None:
-    """One to ten milliseconds shows more than its ends; nine decades do not show every one."""
     assert decade_ticks(1, 10, 6) == (1.0, 2.0, 5.0, 10.0)
     assert decade_ticks(1e3, 1e6, 6) == (1e3, 1e4, 1e5, 1e6)
     assert len(decade_ticks(1, 1e9, 5)) <= 5
 
 
 def test_block_sizes_are_powers_of_two() -> None:
-    """Every one where they are few, every nth where they are many."""
     assert power_ticks(4096, 65536) == (4096, 8192, 16384, 32768, 65536)
     assert power_ticks(512, 16 * 2**20, 6) == (512, 2**12, 2**15, 2**18, 2**21, 2**24)

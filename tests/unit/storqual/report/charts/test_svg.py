@@ -19,7 +19,6 @@ anything = st.text(alphabet=st.characters(codec=None, exclude_categories=()), ma
     ("value", "expected"), [(1.0, "1"), (0.04, "0"), (-0.04, "0"), (12.34, "12.3"), (-7.25, "-7.2"), (100, "100")]
 )
 def test_coordinates_are_short(value: float, expected: str) -> None:
-    """One decimal is a tenth of a pixel; no minus zero, no trailing zero."""
     assert num(value) == expected
 
 
@@ -32,7 +31,6 @@ def test_any_text_stays_text_in_a_drawing(label: str, title: str) -> None:
 
 
 def test_a_drawing_tells_what_it_shows() -> None:
-    """It is an image for a screen reader, named and described by its own title and description."""
     root = ET.fromstring(drawing("c1", (10, 20), "IOPS", "over block size", []))  # noqa: S314 - own output
     assert (root.get("role"), root.get("aria-labelledby"), root.get("viewBox")) == ("img", "c1-t c1-d", "0 0 10 20")
     assert [(child.tag, child.get("id"), child.text) for child in root] == [
@@ -43,31 +41,26 @@ def test_a_drawing_tells_what_it_shows() -> None:
 
 @pytest.mark.parametrize("name", ["onclick", "OnLoad", "href", "src", "style", "xlink:href", 'x" y', ""])
 def test_no_attribute_can_act(name: str) -> None:
-    """Handlers, references and styles are refused, whoever asks."""
     with pytest.raises(ValueError, match="no attribute of a chart"):
         element("rect", {name: "1"})
 
 
 @pytest.mark.parametrize("name", ["script", "foreignObject", "a", "use", "image", "svg onload=x", ""])
 def test_no_element_can_act(name: str) -> None:
-    """Nothing that runs, fetches or leads away."""
     with pytest.raises(ValueError, match="no element of a chart"):
         element(name, {})
 
 
 def test_children_that_are_markup_are_kept_and_texts_are_escaped() -> None:
-    """Only the builder's own output is markup."""
     inner = element("b", {}, "<")
     assert element("g", {}, inner, "<i>") == Markup("<g><b>&lt;</b>&lt;i&gt;</g>")
 
 
 def test_an_empty_group_is_nothing() -> None:
-    """No empty element for a curve without marks."""
     assert group("x", {}, []) == ""
     assert path([]) == ""
 
 
 def test_level_and_upright_lines_are_written_short() -> None:
-    """A step outline of a thousand bins costs few bytes; several lines share one element."""
     assert path([(0, 1), (5, 1), (9, 1), (9, 4), (10, 5), (10, 5)]) == "M0 1H9V4L10 5"
     assert path([(0, 0), (1, 0)], [(5, 5), (5, 6)], closed=True) == "M0 0H1ZM5 5V6Z"

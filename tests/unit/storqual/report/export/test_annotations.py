@@ -11,8 +11,8 @@ import pytest
 
 from storqual.report.export import github_annotations, gitlab_code_quality
 from storqual.report.material import read_material
-from tests.unit.storqual.report.hostile import chunks, infect
-from tests.unit.storqual.report.runs import QUICK, judged
+from tests.support.hostile_payloads import chunks, infect
+from tests.support.judged_reports import QUICK, judged
 
 HERE = Path("/checkout")
 COMMAND = re.compile(r"::(error|warning|notice) file=([^,:]+),line=1,title=([^,:]+)::([^\r\n]*)")
@@ -38,21 +38,18 @@ def commands(run: Path) -> list[tuple[str, ...]]:
     ],
 )
 def test_the_outcome_comes_first(name: str, level: str, word: str, runs: dict[str, Path]) -> None:
-    """In the level that GitHub shows it by."""
     (first, *_) = commands(runs[name])
     assert first[0] == level
     assert first[3].startswith(f"{word}: ")
 
 
 def test_a_waived_failure_is_a_warning_with_its_owner(runs: dict[str, Path]) -> None:
-    """It fails no request, and it is not hidden."""
     (_, waived) = commands(runs["waived"])
     assert waived[0] == "warning"
     assert "(waived by J. Ortega until 2027-03-31, BUG-4711)" in waived[3]
 
 
 def test_at_most_ten_of_a_kind_and_the_last_tells_how_many_more(tmp_path: Path) -> None:
-    """GitHub drops what is over ten without a word."""
     run = judged(tmp_path, points=QUICK, noise=0.002, effect=-0.1)
     errors = [one for one in commands(run) if one[0] == "error"]
     assert len(errors) == 10
@@ -64,7 +61,6 @@ def test_at_most_ten_of_a_kind_and_the_last_tells_how_many_more(tmp_path: Path) 
 
 
 def test_gitlab_gets_what_its_report_needs(runs: dict[str, Path]) -> None:
-    """Description, name, a fingerprint of its own, a severity that it knows, and a place in the checkout."""
     listed = json.loads(gitlab_code_quality(read_material(runs["fail"]), HERE))
     assert len(listed) > 2
     assert len({one["fingerprint"] for one in listed}) == len(listed)
@@ -88,7 +84,6 @@ def test_gitlab_gets_what_its_report_needs(runs: dict[str, Path]) -> None:
     ],
 )
 def test_they_stand_at_the_drop_of_the_checkout(source: str, file: str, tmp_path: Path) -> None:
-    """The file that a merge request changes; the run's own copy where the drop is in no checkout."""
     run = judged(tmp_path, points=QUICK[:1], noise=0.002)
     document = json.loads((run / "run.json").read_text())
     document["inputs"]["candidate"]["source"] = source
@@ -98,7 +93,6 @@ def test_they_stand_at_the_drop_of_the_checkout(source: str, file: str, tmp_path
 
 @pytest.mark.parametrize("payloads", chunks(2))
 def test_hostile_strings_begin_no_command(payloads: tuple[str, ...], tmp_path: Path) -> None:
-    """No second command, no property, no control byte; JSON stays JSON."""
     run = judged(tmp_path, points=QUICK[:2], noise=0.002, effect=-0.1, waived=[f"iops@sym/{QUICK[0]}"])
     infect(run, payloads)
     assert len(commands(run)) > 2

@@ -15,10 +15,10 @@ import pytest
 
 from storqual.report.export import criteria_csv, ocp_lines, open_metrics, samples_csv, write_ocp
 from storqual.report.material import read_material
+from tests.support.hostile_payloads import chunks, infect
+from tests.support.judged_reports import QUICK, judged
+from tests.support.ocp_types import written_back
 from tests.unit.storqual.report.conftest import FINDING
-from tests.unit.storqual.report.export.ocp_types import written_back
-from tests.unit.storqual.report.hostile import chunks, infect
-from tests.unit.storqual.report.runs import QUICK, judged
 
 _PART = """version revision location serialNumber partNumber partType manufacturer manufacturerPartNumber odataId
 computerSystem manager"""
@@ -121,7 +121,6 @@ def lines_of(run: Path) -> list[dict[str, Any]]:
 def test_every_line_is_valid_and_the_end_is_the_outcome(
     name: str, end: tuple[str, str], runs: dict[str, Path]
 ) -> None:
-    """Numbered without a gap, begun and ended once; what was not judged is not PASS."""
     lines = lines_of(runs[name])
     assert set(lines[0]) == {"schemaVersion", "sequenceNumber", "timestamp"}
     assert "testRunStart" in lines[1]["testRunArtifact"]
@@ -129,7 +128,6 @@ def test_every_line_is_valid_and_the_end_is_the_outcome(
 
 
 def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path]) -> None:
-    """A measurement leads to an adapter of the list."""
     lines = lines_of(runs["fail"])
     known = {one["hardwareInfoId"] for one in lines[1]["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"]}
     steps: dict[str, list[str]] = {}
@@ -146,7 +144,6 @@ def test_steps_begin_and_end_once_and_name_known_hardware(runs: dict[str, Path])
 
 
 def test_diagnoses_say_what_the_verdict_says(runs: dict[str, Path]) -> None:
-    """One per criterion; only PASS and MARGINAL are PASS."""
     verdict = json.loads((runs["fail"] / "verdict.json").read_text())
     artifacts = [line.get("testStepArtifact", {}) for line in lines_of(runs["fail"])]
     found = [artifact["diagnosis"] for artifact in artifacts if "diagnosis" in artifact]
@@ -157,7 +154,6 @@ def test_diagnoses_say_what_the_verdict_says(runs: dict[str, Path]) -> None:
 
 
 def test_two_exports_of_one_run_are_equal(runs: dict[str, Path]) -> None:
-    """Times are the run's, not the export's."""
     material = read_material(runs["pass"])
     assert list(ocp_lines(material)) == list(ocp_lines(material))
 
@@ -183,7 +179,6 @@ def parsed(text: str) -> list[tuple[str, dict[str, str], float]]:
 
 
 def test_open_metrics_are_read_back_as_the_verdict(runs: dict[str, Path]) -> None:
-    """Exit code, coverage, sectors, and one true state for each criterion."""
     verdict = json.loads((runs["fail"] / "verdict.json").read_text())
     samples = parsed(open_metrics(read_material(runs["fail"])))
     plain = {name: value for name, labels, value in samples if len(labels) == 1}
@@ -202,7 +197,6 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_criteria_and_launches_are_tables(runs: dict[str, Path]) -> None:
-    """Numbers are the verdict's, unrounded; each launch has its factors, values and digests."""
     material = read_material(runs["fail"])
     verdict = json.loads((runs["fail"] / "verdict.json").read_text())
     criteria = table(criteria_csv(material))
@@ -224,7 +218,6 @@ def test_criteria_and_launches_are_tables(runs: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("payloads", chunks(4))
 def test_hostile_strings_stay_text_for_machines_too(payloads: tuple[str, ...], tmp_path: Path) -> None:
-    """No formula in a cell, no control byte on a line, no label that breaks out."""
     run = judged(tmp_path, points=QUICK[:2], findings=[FINDING], suspect={QUICK[0]: "the clock jumped"})
     infect(run, payloads)
     lines_of(run)

@@ -12,11 +12,10 @@ import pytest
 
 from storqual.report.export import samples_csv, write_parquet
 from storqual.report.material import read_material
-from storqual_core.errors import BadInputError
+from storqual_core.kit.errors import BadInputError
 
 
 def test_the_columns_are_those_of_the_csv_with_the_run_in_front(runs: dict[str, Path], tmp_path: Path) -> None:
-    """Numbers are numbers, words are words; nothing is lost between them."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     material = read_material(runs["fail"])
     write_parquet(material, tmp_path / "samples.parquet")
@@ -32,7 +31,6 @@ def test_the_columns_are_those_of_the_csv_with_the_run_in_front(runs: dict[str, 
 def test_without_the_extra_it_says_what_to_install(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And writes nothing."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(BadInputError, match=r"pip install 'storqual\[parquet\]'"):
         write_parquet(read_material(runs["pass"]), tmp_path / "samples.parquet")

@@ -13,12 +13,10 @@ from click.testing import CliRunner
 from storqual.cli import storqual
 from storqual.report import build_report
 from storqual.report.trend import build_trend
-from storqual.report.trend.read import read_past
-from storqual.report.trend.reference import reference_series
-from storqual.report.trend.series import series_of
-from storqual_core.errors import BadInputError
-from tests.unit.storqual.report.pages import read_page
-from tests.unit.storqual.report.trend.labs import campaign, make_year, with_reference
+from storqual.report.trend.read import read_past, reference_series, series_of
+from storqual_core.kit.errors import BadInputError
+from tests.support.report_pages import read_page
+from tests.support.trend_labs import campaign, make_year, with_reference
 
 AS_OF = datetime(2027, 3, 20, tzinfo=UTC)
 
@@ -30,7 +28,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_quarter_is_on_one_page(lab: Path, tmp_path: Path) -> None:
-    """Every campaign, the newest first; links lead to the reports that are there."""
     (reported,) = [run for run in lab.iterdir() if "202609" in run.name]
     build_report(reported)
     text = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
@@ -52,7 +49,6 @@ def test_a_bench_that_changed_needs_a_look(lab: Path, tmp_path: Path) -> None:
 
 
 def test_a_golden_reference_has_a_chart_of_its_own(tmp_path: Path) -> None:
-    """It is measured in each campaign and is no point of any; a bench that lost a fifth of it stands out."""
     for number, rate in enumerate((200.0, 201.0, 199.0, 200.0, 201.0, 160.0), start=1):
         with_reference(campaign(tmp_path, number, seed=number), "0x5000c500aaaa0001", rate)
     (series,) = reference_series(read_past([tmp_path]))
@@ -64,7 +60,6 @@ def test_a_golden_reference_has_a_chart_of_its_own(tmp_path: Path) -> None:
 
 
 def test_waivers_are_told_before_they_end(lab: Path, tmp_path: Path) -> None:
-    """The golden waiver ends on 2027-03-31."""
     for as_of, told in ((AS_OF, "ends in 11 days"), (datetime(2027, 5, 1, tzinfo=UTC), "expired 31 days ago")):
         page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=as_of))
         shown = page.section("waivers").text()
@@ -73,7 +68,6 @@ def test_waivers_are_told_before_they_end(lab: Path, tmp_path: Path) -> None:
 
 
 def test_a_drop_has_a_row_per_adapter(lab: Path, tmp_path: Path) -> None:
-    """With the shift of its last campaign."""
     page = read_page(build_trend([lab], tmp_path / "trend.html", as_of=AS_OF))
     rows = [row.text() for row in page.section("drops").all("tr")[1:]]
     assert len(rows) == 2
@@ -81,7 +75,6 @@ def test_a_drop_has_a_row_per_adapter(lab: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_holds_no_script_and_keeps_text_text(tmp_path: Path) -> None:
-    """Device and user text is hostile here too."""
     run = campaign(tmp_path / "lab", 1, seed=1)
     document = json.loads((run / "run.json").read_text())
     document["arms"]["candidate"]["drop"] = "<img src=x onerror=alert(1)>"
@@ -93,14 +86,12 @@ def test_the_page_holds_no_script_and_keeps_text_text(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
-    """Nothing is written for nothing."""
     with pytest.raises(BadInputError, match="found no run directory"):
         build_trend([tmp_path], tmp_path / "trend.html")
     assert not (tmp_path / "trend.html").exists()
 
 
 def test_the_command_writes_the_page(lab: Path, tmp_path: Path) -> None:
-    """As the help's example says."""
     target = tmp_path / "quarter.html"
     words = ["report", str(lab), "--trend", str(target), "--as-of", "2027-03-20", "--json"]
     answer = CliRunner().invoke(storqual, words, standalone_mode=False, catch_exceptions=False)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only tools tell of a bench: health, mode pages, vital product data, slots, and what vendor tools know.
+
+It is added to a fact set that the kernel's files gave. It costs a command or more per drive, so it is read when a
+person asks, not around every block. What cannot be read is a sentence in `unread`, never a guess and never a stop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import Any, Callable, Mapping, TypeVar
+
+from ..host.identity import unit_serial, wwn_of_page
+from ..kit.command import Runner
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine
+from ..kit.settings import section_of
+from ..tools.sg3 import get_field
+from .vendor_facts import add_vendor_facts
+
+_Found = TypeVar("_Found")
+_DISK = "disk"
+
+
+class _Reader:
+    """Asks one thing after the other: a tool that is not installed is silent, one that fails leaves a sentence."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.unread: list[str] = facts.setdefault("unread", [])
+
+    def __call__(self, what: str, ask: Callable[[], _Found]) -> _Found | None:
+        try:
+            return ask()
+        except MissingToolError:
+            return None
+        except ToolError as problem:
+            self.unread.append(f"{what}: {problem}")
+            return None
+
+
+def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> dict[str, Any]:
+    """The same fact set with what tools tell; `unread` says what they could not."""
+    read = _Reader(facts)
+    _slots(facts, runner, read)
+    _functions(facts, runner, read)
+    _other_devices(facts, runner, read)
+    for drive in facts["drives"]:
+        if drive["transport"] == "scsi":
+            _scsi_drive(drive, runner, read)
+            _name_by_pages(facts, drive, runner, read)
+        _health(drive, runner, read)
+    _namespaces(facts, runner, read)
+    _hidden_drives(facts, runner, read)
+    _nvram(facts, machine, runner, read)
+    add_vendor_facts(facts, machine, runner)
+    return facts
+
+
+def _slots(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """The slots of the machine, and the label of the slot that each adapter is in."""
+    from ..tools import dmidecode  # noqa: PLC0415 - compiled only on a bench that is asked in depth
+
+    found = read("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
+    facts["slots"] = [
+        {"label": slot.designation, "kind": slot.kind, "usage": slot.usage, "pci": slot.pci} for slot in found
+    ]
+    labels = {slot.pci.rpartition(".")[0]: slot.designation for slot in found if slot.pci}
+    for adapter in facts["adapters"]:
+        adapter["slot"] = labels.get(adapter["pci"].rpartition(".")[0], "") or adapter["slot"]
+
+
+def _functions(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Vital product data and PCI errors of the adapters, what the driver does not show, and all other functions."""
+    from ..tools import lspci  # noqa: PLC0415 - as above
+
+    found = {each.address: each for each in read("PCI functions", lambda: lspci.read_functions(runner)) or ()}
+    for adapter in facts["adapters"]:
+        function = found.get(adapter["pci"])
+        if function is not None:
+            adapter["vpd"] = dict(function.vpd)
+            adapter["pci_errors"] = list(function.errors)
+            adapter["slot"] = adapter["slot"] or function.slot
+            adapter["serial"] = adapter["serial"] or function.vpd.get("SN", "")
+            adapter["board"] = adapter["board"] or function.name
+            if not adapter["link"]["width"]:
+                # kernels before 4.12 do not show the link in sysfs
+                adapter["link"] = {
+                    "speed": function.link_speed,
+                    "width": function.link_width,
+                    "speed_max": function.link_speed_max,
+                    "width_max": function.link_width_max,
+                }
+    facts["pci"] = [
+        {
+            "address": each.address,
+            "class": each.kind,
+            "ids": each.name,
+            "subsystem": each.subsystem,
+            "driver": each.driver,
+        }
+        for each in read("PCI records", lambda: lspci.read_records(runner)) or ()
+    ]
+
+
+def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """SCSI devices that are no disks: enclosures, controllers' own units, tapes."""
+    from ..tools import lsscsi, sg3_text  # noqa: PLC0415 - as above
+
+    facts["devices"] = []
+    for device in read("SCSI devices", lambda: lsscsi.read_devices(runner)) or ():
+        if device.kind == _DISK:
+            continue
+        who = read(device.generic, partial(sg3_text.read_inquiry, runner, device.generic)) if device.generic else None
+        facts["devices"].append(
+            {
+                "hctl": device.path,
+                "kind": device.kind,
+                "vendor": device.vendor,
+                "model": device.model,
+                "revision": device.revision,
+                "serial": who.serial if who else "",
+                "sg": device.generic,
+            }
+        )
+
+
+def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Mode pages with what can be changed where sdparm is there, else their current values; names from VPD pages."""
+    from ..tools import sdparm, sg3_text  # noqa: PLC0415 - as above
+
+    node = drive["sg"] or drive["node"]
+    fields = read(drive["id"], lambda: sdparm.read_fields(runner, node))
+    if fields is not None:
+        drive["mode_pages"] = {
+            acronym: {
+                "value": found.value,
+                "changeable": found.changeable,
+                "default": found.default,
+                "saved": found.saved,
+            }
+            for page in fields.pages.values()
+            for acronym, found in page.items()
+        }
+    else:
+        pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
+        drive["mode_pages"] = _fields(pages.pages) if pages is not None else {}
+
+
+def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Kernels before 3.15 do not keep the pages that name a drive; ask the drive."""
+    from ..tools import sg3_text  # noqa: PLC0415 - as above
+
+    if drive["wwn"] or drive["serial"]:
+        return
+    node, former = drive["sg"] or drive["node"], drive["id"]
+    page = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x83))
+    number = read(former, lambda: sg3_text.read_vpd_page(runner, node, 0x80))
+    drive["wwn"], drive["serial"] = wwn_of_page(page or b""), unit_serial(number or b"")
+    drive["id"] = drive["wwn"] or drive["serial"] or former
+    for owner, key in [
+        *((each, "drives") for each in facts["adapters"]),
+        *((v, "members") for v in facts["volumes"]),
+    ]:
+        owner[key] = [drive["id"] if name == former else name for name in owner[key]]
+
+
+def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]:
+    """The known fields of raw pages; a page that ends before a field does not have it."""
+    values = {}
+    for name, setting in section_of("drive").items():
+        place = setting.field
+        data = pages.get((place.page, place.subpage)) if place else None
+        if place is not None and data is not None:
+            try:
+                values[name] = {"value": get_field(data, place)}
+            except ToolError:
+                continue
+    return values
+
+
+def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Of each NVMe namespace the bytes in use (which fall after a purge), and the format of its blocks."""
+    from ..tools import nvme  # noqa: PLC0415 - as above
+
+    drives = {drive["node"]: drive for drive in facts["drives"] if drive["transport"] == "nvme"}
+    for namespace in (read("NVMe namespaces", lambda: nvme.read_namespaces(runner)) or ()) if drives else ():
+        if namespace.node in drives:
+            about = {"controller": namespace.controller, "used": namespace.used, "sector": namespace.sector}
+            drives[namespace.node]["namespace"] = about
+
+
+def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """Identity and health of the disks behind RAID controllers, which the kernel does not see as disks."""
+    from ..tools import smartctl  # noqa: PLC0415 - as above
+
+    facts["hidden_drives"] = []
+    for device in read("disks behind controllers", lambda: smartctl.read_scan(runner)) or ():
+        if not device.hidden:
+            continue
+        said = read(f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind))
+        if said is not None:
+            who = {name: getattr(said, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
+            found = {"node": device.name, "kind": device.kind, **who, "health": _told(said)}
+            facts["hidden_drives"].append(found)
+
+
+def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
+    """What the drive says of its own health: an NVMe drive by its own tool, any other by smartctl."""
+    from ..tools import nvme, smartctl  # noqa: PLC0415 - as above
+
+    drive["health"] = None
+    if drive["transport"] == "nvme":
+        log = read(drive["id"], lambda: nvme.read_smart_log(runner, drive["node"]))
+        if log is not None:
+            values = dict(log.values)
+            warning, kelvin = values.get("critical_warning"), values.get("temperature")
+            drive["health"] = {
+                "passed": None if warning is None else warning == 0,
+                "temperature": None if kelvin is None else kelvin - 273,
+                "hours": values.get("power_on_hours"),
+                "counters": values,
+                "complaints": [],
+            }
+            return
+    if drive["transport"] in ("scsi", "nvme"):
+        said = read(drive["id"], lambda: smartctl.read_health(runner, drive["node"]))
+        if said is not None:
+            drive["health"] = _told(said)
+
+
+def _told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
+    """What smartctl said of a drive's health."""
+    return {
+        "passed": said.passed,
+        "temperature": said.temperature,
+        "hours": said.hours,
+        "counters": dict(said.counters),
+        "complaints": list(said.complaints),
+    }
+
+
+def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reader) -> None:
+    """What an adapter's NVRAM holds: its settings by the tool that keeps them, the image where the driver shows it.
+
+    The digest is of the image, or of the settings; it is the same as long as nobody changes a setting.
+    """
+    from ..host.adapters import Place  # noqa: PLC0415 - as above
+    from ..provision.nvram_backend import backend_of  # noqa: PLC0415
+
+    for adapter in facts["adapters"]:
+        hosts = tuple(str(host["host"]) for host in adapter["hosts"])
+        place = Place(adapter["pci"], adapter["pci"], adapter["driver"], adapter["module"]["name"], hosts, "")
+        backend = read(f"NVRAM of {adapter['pci']}", partial(backend_of, runner, place))
+        settings = read(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
+        images = (machine.read(f"/sys/class/scsi_host/{host}/device/nvram") for host in hosts)
+        image = next((found for found in images if found), None)
+        if image is None and not settings:
+            continue
+        text = json.dumps(dict(settings or {}), sort_keys=True)
+        adapter["nvram"] = {
+            "sha256": hashlib.sha256(image or text.encode()).hexdigest(),
+            "of": "the image that the driver shows" if image else "the settings",
+            "tool": backend.name if backend is not None else "",
+            "settings": dict(settings or {}),
+        }

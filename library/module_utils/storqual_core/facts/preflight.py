@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preflight of a bench in one call: facts, comparison with the inventory, the guard over all claims, stamps."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Collection, Iterator, Mapping, Sequence
+
+from ..guard import hold
+from ..guard.claims import Claim, claims_of_adapters
+from ..guard.files import look_at_file, make_file
+from ..guard.volumes import own_volumes
+from ..host.identity import normalise_wwn, same_text
+from ..kit.command import Runner, run
+from ..kit.errors import BadInputError, ToolError
+from ..kit.lock import hold_lock
+from ..kit.machine import Machine, visible
+from ..kit.quantities import parse_size
+from ..tools.smartctl import read_health
+from .bench_facts import environment_of, read_facts
+
+_Facts = Mapping[str, Any]
+
+
+def compare(facts: _Facts, adapters: Mapping[str, _Facts], *, kind: str = "hardware") -> list[str]:
+    """One sentence for each difference between a bench and its inventory; none when they agree.
+
+    On a bench of kind `local` drives are files, which the guard knows; there is nothing to compare.
+    """
+    if kind == "local":
+        return []
+    problems = [*_twice_declared(adapters)]
+    taken = {_text(declared, "pci").lower() for declared in adapters.values()}
+    for alias, declared in adapters.items():
+        found = _adapter(alias, declared, facts["adapters"], problems)
+        for place, drive in enumerate(declared.get("drives") or ()):
+            where = f"adapter {alias}, drive {place + 1}"
+            problems.extend(_drive(where, drive, found, facts["drives"], taken))
+    problems.extend(_one_name_twice(facts, adapters))
+    return problems
+
+
+def _text(declared: _Facts, key: str) -> str:
+    value = declared.get(key)
+    if key == "wwn" and isinstance(value, int):
+        # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x5000c500…
+        return f"0x{value:016x}"
+    return "" if value is None else str(value)
+
+
+def _wwn(declared: _Facts) -> str:
+    """The normalised WWN; a text that is none stays what it is, and no drive will have it."""
+    text = _text(declared, "wwn")
+    try:
+        return normalise_wwn(text)
+    except ValueError:
+        return text
+
+
+def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: list[str]) -> _Facts | None:
+    """The adapter that an alias means; what is wrong with it is added to `problems`."""
+    pci, driver = _text(declared, "pci").lower(), _text(declared, "driver")
+    pci = f"0000:{pci}" if pci.count(":") == 1 else pci
+    if pci:
+        found = next((adapter for adapter in present if adapter["pci"] == pci), None)
+        if found is None:
+            known = (
+                ", ".join(f"{adapter['pci']} ({adapter['driver'] or 'no driver'})" for adapter in present) or "none"
+            )
+            problems.append(f"adapter {alias}: there is no storage adapter at {pci}; this bench has {known}")
+            return None
+    else:
+        candidates = [adapter for adapter in present if driver in (adapter["driver"], adapter["module"]["name"])]
+        if not driver or len(candidates) != 1:
+            problems.append(
+                f"adapter {alias}: the inventory gives no PCI address, and {len(candidates)} adapters have its driver"
+            )
+            return None
+        found = candidates[0]
+    if driver and driver.replace("-", "_") not in (
+        found["driver"].replace("-", "_"),
+        found["module"]["name"].replace("-", "_"),
+    ):
+        has = found["driver"] or "no driver"
+        problems.append(f"adapter {alias} at {found['pci']}: its driver is {has}, the inventory says {driver}")
+    for key in ("subsystem", "serial"):
+        written = _text(declared, key)
+        if written and written.lower() != str(found[key]).lower():
+            has = visible(str(found[key])) or "not shown"
+            problems.append(f"adapter {alias} at {found['pci']}: its {key} is {has}, the inventory says {written}")
+    return found
+
+
+def behind(address: str, adapter: str, taken: Collection[str]) -> bool:
+    """Whether a drive at a PCI address is on an adapter: at its own, or at another function of its card.
+
+    A card of several channels is several functions in one slot; one that is declared by itself is another adapter.
+    """
+    return address == adapter or (address.partition(".")[0] == adapter.partition(".")[0] and address not in taken)
+
+
+def _drive(
+    where: str, declared: _Facts, adapter: _Facts | None, present: Sequence[_Facts], taken: Collection[str]
+) -> Iterator[str]:
+    wwn, serial = _wwn(declared), _text(declared, "serial")
+    if wwn:
+        found = [drive for drive in present if drive["wwn"] == wwn]
+    else:
+        found = [drive for drive in present if serial and drive["serial"] == serial]
+    name = f"{where} ({visible(wwn or serial)})"
+    if not found:
+        others = [drive for drive in present if serial and drive["serial"] == serial]
+        hint = (
+            f"; {others[0]['name']} has its serial, with WWN {visible(others[0]['wwn']) or 'none'}" if others else ""
+        )
+        yield f"{name}: no drive of this bench has {'that WWN' if wwn else 'that serial'}{hint}"
+        return
+    drive = found[0]
+    for key, word in (("serial", "serial"), ("model", "model"), ("vendor", "vendor")):
+        written = _text(declared, key)
+        if written and drive[key] and not same_text(written, drive[key]):
+            yield f"{name}: its {word} is '{visible(drive[key])}', the inventory says '{visible(written)}'"
+    if declared.get("size") is not None:
+        try:
+            size = parse_size(declared["size"])
+        except ValueError as problem:
+            yield f"{name}: {problem}"
+        else:
+            if size != drive["size"]:
+                yield f"{name}: its size is {drive['size']} bytes, the inventory says {size}"
+    if adapter is not None and not behind(drive["adapter"], adapter["pci"], taken):
+        yield f"{name}: it is on the adapter at {drive['adapter'] or 'no PCI address'}, not on {adapter['pci']}"
+
+
+def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
+    """Names that the inventory gives to two drives or adapters."""
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for alias, declared in adapters.items():
+        if _text(declared, "pci"):
+            places["PCI address", _text(declared, "pci").lower()].append(f"adapter {alias}")
+        for place, drive in enumerate(declared.get("drives") or ()):
+            where = f"adapter {alias}, drive {place + 1}"
+            if _wwn(drive):
+                places["WWN", _wwn(drive)].append(where)
+            if _text(drive, "serial"):
+                places["serial", f"{_text(drive, 'vendor')} {_text(drive, 'serial')}".strip()].append(where)
+    for (what, name), found in places.items():
+        if len(found) > 1:
+            yield f"{what} {visible(name)} stands twice in the inventory: {'; '.join(found)}"
+
+
+def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[str]:
+    """Names of the inventory that two drives of the bench answer to, when they are not paths of one drive."""
+    one_drive = [set(volume["members"]) for volume in facts["volumes"] if volume["kind"] == "multipath"]
+    for declared in adapters.values():
+        for drive in declared.get("drives") or ():
+            for key, name in (("wwn", _wwn(drive)), ("serial", _text(drive, "serial"))):
+                found = [other for other in facts["drives"] if name and other[key] == name]
+                if key == "serial":
+                    # namespaces of one NVMe controller share its serial, and tell themselves apart by WWN
+                    found = [other for other in found if other["transport"] != "nvme" or not other["wwn"]]
+                    vendor = _text(drive, "vendor")
+                    found = [other for other in found if not vendor or same_text(vendor, other["vendor"])]
+                names = ", ".join(other["name"] for other in found)
+                together = any({other["id"] for other in found} <= members for members in one_drive)
+                if len(found) > 1 and not together:
+                    yield f"{len(found)} drives of this bench have {key} {visible(name)}: {names}"
+
+
+_ERRORS = re.compile(
+    r"(?:read|write|verify)\.total_uncorrected_errors|grown_defects|nvme\.(?:media_errors|critical_warning)"
+    # reallocated, reported uncorrectable, pending and offline uncorrectable sectors, CRC errors (ATA attributes)
+    r"|attribute\.(?:5|187|197|198|199)"
+)
+
+
+def read_smart_errors(
+    facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str, Any]], *, runner: Runner = run
+) -> dict[str, dict[str, int]]:
+    """Counts by claimed drive; a drive that says nothing, or cannot be asked, is left out. Raises nothing.
+
+    `facts` are those of `read_facts`, `adapters` what the inventory declares.
+    """
+    found = {}
+    for drive in _claimed(facts, adapters):
+        with suppress(ToolError):
+            counters = read_health(runner, str(drive["node"])).counters
+            errors = {name: count for name, count in sorted(counters.items()) if _ERRORS.fullmatch(name)}
+            if errors:
+                found[str(drive["id"])] = errors
+    return found
+
+
+def _claimed(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The drives of the bench that the inventory claims."""
+    by_id = {drive["id"]: drive for drive in facts["drives"]}
+    by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
+    for adapter in adapters.values():
+        for declared in adapter.get("drives") or ():
+            there = by_id.get(str(declared.get("wwn") or "")) or by_serial.get(str(declared.get("serial") or ""))
+            if there is not None and declared.get("claim"):
+                yield there
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now."""
+
+    adapters: Mapping[str, Any]
+    kind: str = "hardware"
+    state_dir: str = hold.STATE_DIR
+    purpose: str = "write"
+    consent: Sequence[str] = ()
+    stamp: bool = False
+    check: bool = False
+    run: str = "preflight"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
+
+    `smart` are errors that drives of metal have on record; emulated ones keep none.
+    """
+
+    facts: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    problems: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    stamped: list[str] = field(default_factory=list)
+    smart: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """3 when the bench is not what the inventory says, 4 when the guard refuses, else 0."""
+        return 3 if self.problems else 4 if self.refusals else 0
+
+
+def examine(request: Request, *, machine: Machine | None = None, runner: Runner = run) -> Result:
+    """Look, compare, decide; with `stamp` mark what is empty. Raises StorqualError when the bench cannot be read."""
+    machine = machine or Machine()
+    facts = read_facts(machine, state_dir=request.state_dir, runner=runner)
+    environment = environment_of(facts, request.adapters)
+    problems = compare(facts, request.adapters, kind=request.kind)
+    try:
+        claims = claims_of_adapters(request.adapters, kind=request.kind)
+    except BadInputError as problem:
+        return Result(facts, environment, [*problems, *problem.problems])
+    made = [] if problems else _make_files(claims, request)
+    looked_at = [claim for claim in claims if claim.id not in made or not request.check]
+    # a bench may be set up to keep volumes that storqual made: they are its own, not somebody's data
+    volumes = own_volumes(machine, request.state_dir, looked_at)
+    members = {member for volume in volumes for member in volume.members}
+    found = hold.survey(
+        looked_at,
+        volumes=volumes,
+        purpose=request.purpose,
+        consent=request.consent,
+        state_dir=request.state_dir,
+        machine=machine,
+        runner=runner,
+    )
+    refusals = [str(refusal) for refusal in found.refusals]
+    stamped = made
+    if request.stamp and request.purpose == "write" and not problems and not refusals:
+        bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
+        stamped = made + _stamp(bare, request, machine, runner)
+    smart = read_smart_errors(facts, request.adapters, runner=runner) if request.kind == "hardware" else {}
+    return Result(facts, environment, problems, refusals, stamped, smart)
+
+
+def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:
+    """Make the claimed files that do not exist yet; in check mode only name them."""
+    missing = [claim for claim in claims if claim.file and look_at_file(claim, request.state_dir).missing]
+    if not request.stamp:
+        return []
+    if missing and not request.check:
+        with hold_lock(Path(request.state_dir), request.run, "drive_guard"):
+            for claim in missing:
+                make_file(claim, request.state_dir)
+    return [claim.id for claim in missing]
+
+
+def _stamp(bare: Sequence[Claim], request: Request, machine: Machine, runner: Runner) -> list[str]:
+    """Stamp the claimed drives that carry no stamp; in check mode only name them."""
+    if not bare or request.check:
+        return [claim.id for claim in bare]
+    with hold_lock(Path(machine.path(request.state_dir)), request.run, "drive_guard"), hold.hold(
+        bare, purpose="write", state_dir=request.state_dir, run=request.run, machine=machine, runner=runner
+    ) as held:
+        return list(held.stamped)

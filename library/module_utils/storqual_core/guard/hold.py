@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard: the only way to a drive that may be written. Each layer can only refuse; no flag switches it off.
+
+1 claim, 2 resolve, 3 in use, 4 signatures, 5 hold, 6 consent (docs: design, section 6); layer 7, what was written,
+is `disk_write_ledger`. `check` only decides; `hold` decides, takes the drives exclusively, decides again on what is
+there now that nobody can change it, and keeps them until its block ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Collection, Iterator, Mapping, Sequence
+
+from ..kit import command
+from ..kit.command import Runner
+from ..kit.errors import GuardRefusalError, StorqualError
+from ..kit.machine import Machine
+from .claims import Claim, VolumeClaim
+from .rules import PURPOSES, Refusal, chosen, decide, topmost
+from .snapshot import Snapshot, look
+from .stamps import Ledger, Window, window, write_stamps
+
+STATE_DIR = "/var/lib/storqual"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Every reason against touching the claimed drives, and which of them carry no scratch stamp yet."""
+
+    refusals: tuple[Refusal, ...]
+    bare: tuple[str, ...]
+
+
+def survey(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    volumes: Sequence[VolumeClaim] = (),
+    machine: Machine | None = None,
+    runner: Runner | None = None,
+) -> Survey:
+    """Layers 1 to 4 and 6 over one reading of the machine."""
+    snapshot = look(
+        machine or Machine(),
+        claims,
+        state_dir=os.fspath(state_dir),
+        volumes=volumes,
+        contents=PURPOSES[purpose].contents,
+        runner=runner or command.run,
+    )
+    refusals = decide(claims, snapshot, purpose=purpose, consent=consent, volumes=volumes)
+    return Survey(tuple(refusals), tuple(name for name, content in snapshot.contents.items() if not content.stamped))
+
+
+def check(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    volumes: Sequence[VolumeClaim] = (),
+    machine: Machine | None = None,
+    runner: Runner | None = None,
+) -> list[Refusal]:
+    """Layers 1 to 4 and 6 over one reading of the machine: every reason against, none when all may be touched."""
+    found = survey(
+        claims,
+        purpose=purpose,
+        consent=consent,
+        state_dir=state_dir,
+        volumes=volumes,
+        machine=machine,
+        runner=runner,
+    )
+    return list(found.refusals)
+
+
+def revalidate(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    volumes: Sequence[VolumeClaim] = (),
+    machine: Machine | None = None,
+) -> None:
+    """After a boot: the same decision again. Raises GuardRefusalError with every refusal."""
+    refuse(check(claims, purpose=purpose, consent=consent, state_dir=state_dir, volumes=volumes, machine=machine))
+
+
+def refuse(refusals: Sequence[Refusal]) -> None:
+    """Raise GuardRefusalError when there is any refusal."""
+    if refusals:
+        raise GuardRefusalError([str(refusal) for refusal in refusals])
+
+
+class Hold(Mapping[str, str]):
+    """Drives that are held exclusively: drive id to device node (or file, or volume), until the block ends.
+
+    `stamped` names the drives that carried no stamp before and do now.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[Claim],
+        *,
+        purpose: str,
+        consent: Collection[str],
+        state_dir: str,
+        run_id: str,
+        volumes: Sequence[VolumeClaim],
+        machine: Machine,
+        runner: Runner,
+    ) -> None:
+        self._claims, self._volumes = tuple(claims), tuple(volumes)
+        self._purpose, self._consent = purpose, tuple(consent)
+        self._state_dir, self._run = state_dir, run_id
+        self._machine, self._runner = machine, runner
+        self._nodes: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._members: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        self._open: dict[str, int] = {}
+        self.stamped: tuple[str, ...] = ()
+
+    def __getitem__(self, drive: str) -> str:
+        return self._nodes[drive]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def window(self, drive: str) -> Window:
+        """What fio may touch of a target; all of a file or a volume, of a drive all but the guard's areas."""
+        claim = next((claim for claim in self._claims if claim.id == drive), None)
+        if claim is None or claim.file:
+            return Window(0, self._sizes[drive])
+        return window(self._sizes[drive])
+
+    def announce(self, *drives: str, name: str = "") -> str:
+        """The UUID (`name`, or a new one) of what a tool is about to make on drives or volumes that are held.
+
+        It is on disk before this returns.
+        """
+        return self._ledger.announce(*map(self._known, drives), name=name)[1]
+
+    def adopt(self, volume: str) -> None:
+        """Take a held volume that is about to be deleted by consent for storqual's own, so that it can be cleared.
+
+        Its UUID is on disk before this returns: after a power cut in the middle its remains are known.
+        """
+        claim = next(claim for claim in self._volumes if claim.id == self._known(volume))
+        if self._purpose != "delete_volume":
+            raise StorqualError(f"{volume} cannot be taken over: it is not held for being deleted")
+        self._ledger.announce(*claim.members, name=claim.uuid)
+
+    def member(self, drive: str) -> str:
+        """The node of a drive that is a member of a held volume; members are not held themselves."""
+        return self._members[drive]
+
+    def release(self, drive: str) -> str:
+        """Let go of a drive for a tool that must open it exclusively itself; its node."""
+        os.close(self._open.pop(self._known(drive)))
+        return self._nodes[drive]
+
+    def retake(self, drive: str) -> str:
+        """Take a drive again after such a tool, and repeat layers 2 to 4. Raises GuardRefusalError."""
+        if drive not in self._open:
+            self._take(self._known(drive))
+        refuse(self._decide(self._look(contents=self._contents)))
+        return self._nodes[drive]
+
+    def stamp(self, *drives: str) -> None:
+        """Clear what storqual made on held drives and stamp them as scratch. Raises GuardRefusalError."""
+        for drive in drives:
+            claim = next(claim for claim in self._claims if claim.id == self._known(drive))
+            if claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
+                raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
+        refuse(self._decide(self._look(contents=True)))
+        for drive in drives:
+            ledger = self._ledger.clearing(drive)
+            self._write_stamps(drive, clear=True)
+            ledger.cleared(drive)
+
+    def _known(self, drive: str) -> str:
+        if drive not in self._nodes:
+            raise StorqualError(f"{drive} is not among the drives that are held")
+        return drive
+
+    @property
+    def _ledger(self) -> Ledger:
+        return Ledger.read(self._machine.path(self._state_dir))
+
+    @property
+    def _contents(self) -> bool:
+        return PURPOSES[self._purpose].contents
+
+    def _look(self, *, contents: bool) -> Snapshot:
+        return look(
+            self._machine,
+            self._claims,
+            state_dir=self._state_dir,
+            volumes=self._volumes,
+            contents=contents,
+            held={self._names[drive] for drive in self._open if drive in self._names},
+            runner=self._runner,
+        )
+
+    def _decide(self, snapshot: Snapshot) -> list[Refusal]:
+        """Of what is held now: a drive that was let go for a tool may be mounted or a member by now."""
+        members = {member for volume in self._volumes for member in volume.members}
+        claims = [claim for claim in self._claims if claim.id in self._open or claim.id in members]
+        return [
+            *self._moved(claims, snapshot),
+            *decide(claims, snapshot, purpose=self._purpose, consent=self._consent, volumes=self._volumes),
+        ]
+
+    def _moved(self, claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+        """A drive that was unplugged and came back under another name is no longer the one that is held."""
+        for claim in claims:
+            drive = chosen(claim, snapshot) if claim.id in self._names else None
+            if drive is not None and topmost(drive, snapshot) != self._names[claim.id]:
+                reason = f"it is {drive.name} now, {self._names[claim.id]} was taken"
+                yield Refusal(f"drive {claim.id}", reason, "find out why it came and went, then try again")
+
+    def enter(self) -> None:
+        """Decide, take, decide again on what is there now, stamp what is empty."""
+        first = self._look(contents=False)
+        refuse(decide(self._claims, first, purpose="settings", volumes=self._volumes))
+        self._settle(first)
+        for drive in self._nodes:
+            self._take(drive)
+        second = self._look(contents=self._contents)
+        refuse(self._decide(second))
+        if self._purpose == "write":
+            bare = [name for name, content in second.contents.items() if not content.stamped and name in self._open]
+            members = {member for volume in self._volumes for member in volume.members}
+            for drive in bare:
+                if drive not in members and not second.contents[drive].signatures:
+                    self._write_stamps(drive, clear=False)
+                    self.stamped += (drive,)
+
+    def _settle(self, snapshot: Snapshot) -> None:
+        """Which node and how many bytes each id stands for; members of a volume are reached through it only."""
+        members = {member for volume in self._volumes for member in volume.members}
+        for claim in self._claims:
+            drive = None if claim.file else chosen(claim, snapshot)
+            if claim.file:
+                self._nodes[claim.id], self._sizes[claim.id] = snapshot.files[claim.id].path, claim.size
+            elif drive is not None and claim.id in members:
+                self._members[claim.id] = snapshot.nodes[topmost(drive, snapshot)]
+            elif drive is not None:
+                self._names[claim.id] = topmost(drive, snapshot)
+                self._nodes[claim.id] = snapshot.nodes[self._names[claim.id]]
+                self._sizes[claim.id] = drive.identity.size
+        for volume in self._volumes:
+            state = snapshot.volumes[volume.id]
+            self._names[volume.id], self._nodes[volume.id] = state.name, state.node
+            self._sizes[volume.id] = (self._machine.number(f"/sys/class/block/{state.name}/size") or 0) * 512
+
+    def _take(self, drive: str) -> None:
+        path = self._machine.path(self._nodes[drive])
+        try:
+            if drive in self._names:
+                descriptor = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+            else:
+                descriptor = os.open(self._nodes[drive], os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            taken = problem.errno in (errno.EBUSY, errno.EAGAIN)
+            reason = "another program took it meanwhile" if taken else f"it cannot be opened: {problem.strerror}"
+            refuse([Refusal(f"drive {drive}", reason, "find out who has it (lsblk, fuser) and end that")])
+        self._open[drive] = descriptor
+        name = self._names.get(drive)
+        if name and self._machine.opened(descriptor) != self._machine.text(f"/sys/class/block/{name}/dev"):
+            refuse([Refusal(f"drive {drive}", f"{self._nodes[drive]} is another device now", "try again")])
+
+    def _write_stamps(self, drive: str, *, clear: bool) -> None:
+        path = self._machine.path(self._nodes[drive])
+        try:
+            write_stamps(path, drive, self._sizes[drive], run=self._run, clear=clear)
+        except OSError as problem:
+            raise StorqualError(f"drive {drive} could not be stamped: {problem.strerror}") from problem
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+
+@contextmanager
+def hold(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    run: str = "",
+    volumes: Sequence[VolumeClaim] = (),
+    machine: Machine | None = None,
+    runner: Runner | None = None,
+) -> Iterator[Hold]:
+    """Layers 1 to 6, then the drives held exclusively while the block runs.
+
+    Raises GuardRefusalError with every refusal; then nothing was written and nothing is held.
+    """
+    held = Hold(
+        claims,
+        purpose=purpose,
+        consent=consent,
+        state_dir=os.fspath(state_dir),
+        run_id=run,
+        volumes=volumes,
+        machine=machine or Machine(),
+        runner=runner or command.run,
+    )
+    try:
+        held.enter()
+        yield held
+    finally:
+        held.close()

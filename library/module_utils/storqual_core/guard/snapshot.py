@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the guard looks at before it decides: one reading of the machine, after which the decision is pure."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Collection, Mapping, Sequence
+
+from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve
+from ..host.in_use import find_uses, read_mounts, system_disks
+from ..host.sysfs import Drive, read_drives
+from ..kit.command import Runner, run
+from ..kit.errors import StorqualError
+from ..kit.machine import Machine
+from .claims import Claim, VolumeClaim
+from .files import FileState, look_at_file
+from .signatures import Content, read_content
+from .stamps import Ledger
+
+_POOLS = "/proc/spl/kstat/zfs"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A device on top of a drive: its kernel name, what it is in words, and which disks are under it."""
+
+    name: str
+    words: str
+    partition: bool
+    multipath: bool
+    disks: frozenset[str]
+
+
+@dataclass(frozen=True)
+class VolumeState:
+    """Where a volume's path leads: the kernel name of the device, its disks, or why it cannot be used."""
+
+    name: str
+    node: str
+    disks: tuple[str, ...]
+    problem: str
+    content: Content | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
+
+    `busy` tells of devices that could not be opened exclusively, with the reason; `problem` of a machine about
+    which nothing can be known, so that everything is refused.
+    """
+
+    drives: tuple[Drive, ...] = ()
+    system: Mapping[str, str] = field(default_factory=dict)
+    uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    layers: Mapping[str, tuple[Layer, ...]] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    busy: Mapping[str, str] = field(default_factory=dict)
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    volumes: Mapping[str, VolumeState] = field(default_factory=dict)
+    made: Mapping[str, Collection[str]] = field(default_factory=dict)
+    restamping: Collection[str] = ()
+    pools: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
+    """The drives that a claim may mean: those with its WWN, or with its serial when it states no WWN."""
+    if claim.wwn:
+        return [drive for drive in drives if drive.identity.wwn == claim.wwn]
+    return [drive for drive in drives if claim.serial and drive.identity.serial == claim.serial]
+
+
+def look(
+    machine: Machine,
+    claims: Sequence[Claim],
+    *,
+    state_dir: str,
+    volumes: Sequence[VolumeClaim] = (),
+    contents: bool = True,
+    held: Collection[str] = (),
+    runner: Runner = run,
+) -> Snapshot:
+    """Read all that a decision about `claims` needs. `held` are devices that this process holds exclusively itself.
+
+    Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
+    """
+    try:
+        files = {claim.id: look_at_file(claim, state_dir) for claim in claims if claim.file}
+        if len(files) == len(claims) and not volumes:
+            return Snapshot(files=files)
+        return _look(machine, claims, state_dir, volumes, files, contents=contents, held=held, runner=runner)
+    except StorqualError as problem:
+        return Snapshot(problem=str(problem))
+
+
+def _look(
+    machine: Machine,
+    claims: Sequence[Claim],
+    state_dir: str,
+    volumes: Sequence[VolumeClaim],
+    files: Mapping[str, FileState],
+    *,
+    contents: bool,
+    held: Collection[str],
+    runner: Runner,
+) -> Snapshot:
+    drives = tuple(read_drives(machine))
+    mounts = read_mounts(machine)
+    ledger = Ledger.read(machine.path(state_dir))
+    wanted = {drive.name: claim for claim in claims if not claim.file for drive in matching(claim, drives)}
+    layers = {name: tuple(_layer(machine, upper) for upper in above(machine, name)) for name in wanted}
+    states = {volume.id: _volume(machine, volume, contents=contents, runner=runner) for volume in volumes}
+    tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
+    tops |= {state.name for state in states.values() if state.name}
+    nodes = {name: node_of(machine, name) for name in tops}
+    jobs: dict[str, list[_Job]] = {}
+    for drive in drives if contents else ():
+        if drive.name in wanted:
+            # through the multipath device where there is one: a path's own cache may be older than what is written
+            top = next((layer.name for layer in layers[drive.name] if layer.multipath), drive.name)
+            if nodes[top]:
+                job = _Job(wanted[drive.name].id, machine.path(nodes[top]), drive.identity.size)
+                jobs.setdefault(drive.adapter, []).append(job)
+    return Snapshot(
+        drives=drives,
+        system=system_disks(machine, state_dir, mounts),
+        uses=find_uses(machine, mounts),
+        layers=layers,
+        nodes=nodes,
+        busy={name: machine.busy(node) for name, node in nodes.items() if node and name not in held},
+        contents=_read_contents(jobs, runner),
+        files=files,
+        volumes=states,
+        made=ledger.made,
+        restamping=ledger.restamping,
+        pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One drive whose content is to be read: claim id, node, bytes."""
+
+    claim: str
+    path: str
+    size: int
+
+
+def _read_contents(jobs: Mapping[str, Sequence[_Job]], runner: Runner) -> dict[str, Content]:
+    """The contents by claim; adapters side by side, the drives of one adapter one after the other.
+
+    Waiting for drives is nearly all of it, and a preflight looks at every drive of a bench.
+    """
+    found: dict[str, Content] = {}
+
+    def read(of_adapter: Sequence[_Job]) -> None:
+        for job in of_adapter:
+            if job.claim not in found:
+                found[job.claim] = read_content(job.path, job.claim, job.size, runner=runner)
+
+    threads = [threading.Thread(target=read, args=(of_adapter,)) for of_adapter in jobs.values()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def _layer(machine: Machine, name: str) -> Layer:
+    return Layer(
+        name=name,
+        words=describe(machine, name),
+        partition=is_partition(machine, name),
+        multipath=is_multipath(machine, name),
+        disks=frozenset(physical(machine, name)),
+    )
+
+
+def _volume(machine: Machine, volume: VolumeClaim, *, contents: bool, runner: Runner) -> VolumeState:
+    found = resolve(machine, volume.path)
+    name = found.names[0] if len(found.names) == 1 and found.kind == "block" else ""
+    problem = found.problem or ("" if name else f"{volume.path} is no block device")
+    node = node_of(machine, name) if name else ""
+    content = None
+    if contents and node:
+        size = (machine.number(f"/sys/class/block/{name}/size") or 0) * 512
+        content = read_content(machine.path(node), volume.id, size, runner=runner)
+    return VolumeState(name, node, found.disks, problem, content)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies under and on top of a block device, by device number: partitions, dm, md, multipath, loop, sg, bsg, nvme.
+
+Names here are kernel names (`sda1`, `dm-0`); path text decides nothing, because the same disk has many paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterable
+
+from ..kit.machine import Machine, Node, block_node, visible
+from .sysfs import is_virtual
+
+_CLASS = "/sys/class/block"
+_MAPPED = {"LVM": "LVM volume", "mpath": "multipath device", "CRYPT": "encrypted volume", "DMRAID": "dmraid volume"}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Where a path leads: its kind, the block devices it reaches, the physical disks under them, or why not."""
+
+    kind: str
+    names: tuple[str, ...]
+    disks: tuple[str, ...]
+    problem: str = ""
+
+
+def is_partition(machine: Machine, name: str) -> bool:
+    """Whether a block device is a partition of another."""
+    return machine.exists(f"{_CLASS}/{name}/partition")
+
+
+def whole_disk(machine: Machine, name: str) -> str:
+    """The disk that a partition is part of; the device itself when it is none."""
+    if not is_partition(machine, name):
+        return name
+    # the link's text is the place in the device tree: .../block/sda/sda1
+    return machine.link(f"{_CLASS}/{name}").rsplit("/", 2)[-2]
+
+
+def partitions(machine: Machine, name: str) -> list[str]:
+    """The partitions of a whole device."""
+    place = f"{_CLASS}/{name}"
+    return [
+        entry
+        for entry in machine.names(place)
+        if entry.startswith(name) and machine.exists(f"{place}/{entry}/partition")
+    ]
+
+
+def backing(machine: Machine, name: str) -> str:
+    """The block device that a loop device reads: the one it was given, or the one its file's file system is on."""
+    path = machine.text(f"{_CLASS}/{name}/loop/backing_file")
+    if not path:
+        return ""
+    node = machine.node(path)
+    return machine.name_of(node) if node is not None and node.kind in ("block", "file") else ""
+
+
+def _loops_on(machine: Machine, name: str) -> list[str]:
+    return [
+        loop for loop in machine.names("/sys/block") if loop.startswith("loop") and backing(machine, loop) == name
+    ]
+
+
+def _down(machine: Machine, name: str) -> list[str]:
+    if is_partition(machine, name):
+        return [whole_disk(machine, name)]
+    under = machine.names(f"{_CLASS}/{name}/slaves")
+    loop = backing(machine, name)
+    return [*under, loop] if loop else under
+
+
+def _up(machine: Machine, name: str) -> list[str]:
+    return [*partitions(machine, name), *machine.names(f"{_CLASS}/{name}/holders"), *_loops_on(machine, name)]
+
+
+def _closure(name: str, step: Callable[[str], Iterable[str]]) -> list[str]:
+    """Everything reached from `name`, nearest first, itself left out; a ring ends where it closes."""
+    found: list[str] = []
+    waiting = list(step(name))
+    while waiting:
+        nearest = waiting.pop(0)
+        if nearest not in found and nearest != name:
+            found.append(nearest)
+            waiting.extend(step(nearest))
+    return found
+
+
+def below(machine: Machine, name: str) -> list[str]:
+    """Every device that `name` is made of, nearest first."""
+    return _closure(name, lambda device: _down(machine, device))
+
+
+def above(machine: Machine, name: str) -> list[str]:
+    """Every device that is made of `name` or of a part of it, nearest first."""
+    return _closure(name, lambda device: _up(machine, device))
+
+
+def physical(machine: Machine, name: str) -> list[str]:
+    """The physical disks under a device (itself when it is one)."""
+    everything = [name, *below(machine, name)]
+    return sorted(
+        device for device in everything if not is_partition(machine, device) and not is_virtual(machine, device)
+    )
+
+
+def describe(machine: Machine, name: str) -> str:
+    """A device in words: `LVM volume vg0-data (dm-0)`, `md array md127 (raid1)`, `partition sda1`."""
+    place = f"{_CLASS}/{name}"
+    if machine.exists(f"{place}/dm"):
+        uuid, title = machine.text(f"{place}/dm/uuid"), visible(machine.text(f"{place}/dm/name"))
+        kind = _MAPPED.get(uuid.split("-", 1)[0], "device-mapper volume")
+        return f"{kind} {title} ({name})"
+    if machine.exists(f"{place}/md"):
+        return f"md array {name} ({machine.text(f'{place}/md/level') or 'inactive'})"
+    if machine.exists(f"{place}/loop"):
+        return f"loop device {name}"
+    if name.startswith("bcache"):
+        return f"bcache device {name}"
+    return f"partition {name}" if is_partition(machine, name) else name
+
+
+def is_multipath(machine: Machine, name: str) -> bool:
+    """Whether a device-mapper device is the multipath device of one drive."""
+    return machine.text(f"{_CLASS}/{name}/dm/uuid").startswith("mpath-")
+
+
+def resolve(machine: Machine, path: str) -> Resolved:
+    """The physical disks that writing to `path` would change, whatever the path is made of.
+
+    A path that leads nowhere, or to something whose disks cannot be told, has a problem and no disks: it is refused.
+    """
+    node = machine.node(path)
+    if node is None:
+        return Resolved("nothing", (), (), f"{visible(path)} leads to nothing")
+    if node.kind == "block":
+        return _found(machine, "block", [machine.name_of(node)], path)
+    if node.kind == "char":
+        return _found(machine, "char", _behind_char(machine, node), path)
+    if node.kind == "file":
+        return _found(machine, "file", [machine.name_of(node)], path)
+    return Resolved(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
+
+
+def _found(machine: Machine, kind: str, names: list[str], path: str) -> Resolved:
+    known = [name for name in names if name]
+    disks = sorted({disk for name in known for disk in physical(machine, name)})
+    problem = "" if disks else f"no physical drive can be told behind {visible(path)}"
+    return Resolved(kind, tuple(known), tuple(disks), problem)
+
+
+def _behind_char(machine: Machine, node: Node) -> list[str]:
+    """The block devices that an sg, bsg or nvme character node commands."""
+    place = machine.real(f"/sys/dev/char/{node.number}")
+    if not place:
+        return []
+    folder, name = place.rsplit("/", 1)
+    if name.startswith("ng"):
+        # the generic node of a namespace lies beside its block device and has its numbers
+        namespace = "nvme" + name[2:]
+        return [namespace] if machine.exists(f"{_CLASS}/{namespace}") else []
+    if name.startswith("nvme"):
+        return [entry for entry in machine.names(place) if machine.exists(f"{_CLASS}/{entry}")]
+    if folder.rsplit("/", 1)[-1] in ("scsi_generic", "bsg"):
+        return machine.names(f"{folder.rsplit('/', 1)[0]}/block")
+    return []
+
+
+def node_of(machine: Machine, name: str) -> str:
+    """The device node of a kernel name when it is there and is that device, else nothing."""
+    path = block_node(name)
+    node = machine.node(path)
+    return path if node is not None and node.kind == "block" and machine.name_of(node) == name else ""

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole-system counters around a window: processor time, interrupts, context switches, disks; and their differences.
+
+Names are those of a sample's primitives. A counter that this kernel does not have, or that went backwards, is left
+out: missing is not zero.
+
+About processor time: the columns user, nice, system, irq and softirq of `/proc/stat` are sampled by the timer tick on
+most kernels, and miss work that is locked to timers by a factor of two to four. The idle and iowait columns are
+measured, not sampled, wherever the tick stops in idle (NO_HZ, every distribution's kernel). So
+`cpu_count * wall - (idle + iowait + steal)` is exact to a tick even without cpuidle residency, and agrees with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterable, Mapping, Sequence
+
+CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_CPU = re.compile(r"cpu\d+\Z")
+_KICK_AT_MOST = 256
+_CLOCKS_AT_MOST = 64
+
+
+@dataclass(frozen=True)
+class DiskCounters:
+    """Completed I/Os, sectors of 512 bytes, and I/Os under way, of one block device since it appeared."""
+
+    read_ios: int
+    read_sectors: int
+    write_ios: int
+    write_sectors: int
+    in_flight: int
+
+    @property
+    def ios(self) -> int:
+        """Completed I/Os in both directions."""
+        return self.read_ios + self.write_ios
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All counters at one moment (`time_ns`, monotonic); None where the kernel has no such counter."""
+
+    time_ns: int
+    cpu_count: int
+    ticks: Mapping[str, int]
+    context_switches: int | None
+    interrupts: int | None
+    cpuidle_ns: int | None
+    adapter_interrupts: int | None
+    disks: Mapping[str, DiskCounters] = field(default_factory=dict)
+    thermal_throttles: int | None = None
+    cpu_khz: int | None = None
+    own_cpu_ns: int = 0
+    members: Mapping[str, DiskCounters] = field(default_factory=dict)
+    """Drives behind the volumes among `disks`."""
+
+
+def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | None]:
+    """Processors, ticks by class, context switches and interrupts from `/proc/stat` (proc(5))."""
+    cpus = 0
+    ticks: dict[str, int] = {}
+    context_switches = interrupts = None
+    for line in text.splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "cpu":
+            ticks = {name: int(word) for name, word in zip(CLASSES, words[1:]) if word.isdigit()}
+        elif _CPU.match(words[0]):
+            cpus += 1
+        elif words[0] == "ctxt" and len(words) > 1 and words[1].isdigit():
+            context_switches = int(words[1])
+        elif words[0] == "intr" and len(words) > 1 and words[1].isdigit():
+            interrupts = int(words[1])
+    return cpus, ticks, context_switches, interrupts
+
+
+def parse_interrupts(text: str, vectors: Iterable[str]) -> int | None:
+    """The count of `vectors` (numbers as text) over all processors, from `/proc/interrupts`; None without any."""
+    wanted = set(vectors)
+    lines = text.splitlines()
+    cpus = len(lines[0].split()) if lines else 0
+    total = None
+    for line in lines[1:]:
+        label, colon, counts = line.partition(":")
+        if colon and label.strip() in wanted:
+            words = counts.split(None, cpus)[:cpus]
+            total = (total or 0) + sum(int(word) for word in words if word.isdigit())
+    return total
+
+
+def parse_block_stat(text: str) -> DiskCounters | None:
+    """The counters in `/sys/block/*/stat` (kernel Documentation/block/stat.rst); None when not understood."""
+    words = text.split()
+    if len(words) < 9 or not all(word.isdigit() for word in words[:9]):
+        return None
+    numbers = [int(word) for word in words[:9]]
+    return DiskCounters(numbers[0], numbers[2], numbers[4], numbers[6], numbers[8])
+
+
+def adapter_vectors(addresses: Iterable[str], root: Path = Path("/sys")) -> tuple[str, ...]:
+    """The interrupt numbers of PCI functions: their MSI vectors, else their line (which others may share)."""
+    found: list[str] = []
+    for address in addresses:
+        device = root / "bus" / "pci" / "devices" / address
+        with suppress(OSError):
+            found += sorted(entry.name for entry in (device / "msi_irqs").iterdir())
+            continue
+        with suppress(OSError):
+            line = (device / "irq").read_text(encoding="ascii").strip()
+            found += [line] if line not in ("", "0") else []
+    return tuple(dict.fromkeys(found))
+
+
+def differences(before: Snapshot, after: Snapshot, prefix: str = "") -> dict[str, int]:
+    """What happened between two snapshots, as primitives whose names begin with `prefix`."""
+    found: dict[str, int | None] = {
+        "cpu_count": after.cpu_count if after.cpu_count == before.cpu_count else None,
+        "wall_ns": after.time_ns - before.time_ns,
+        "tick_ns": _TICK_NS,
+        "cpuidle_ns": _less(after.cpuidle_ns, before.cpuidle_ns),
+        "interrupts": _less(after.interrupts, before.interrupts),
+        "adapter_interrupts": _less(after.adapter_interrupts, before.adapter_interrupts),
+        "context_switches": _less(after.context_switches, before.context_switches),
+        "own_cpu_ns": _less(after.own_cpu_ns, before.own_cpu_ns),
+        "thermal_throttles": _less(after.thermal_throttles, before.thermal_throttles),
+        "cpu_khz_before": before.cpu_khz,
+        "cpu_khz_after": after.cpu_khz,
+    }
+    for name in CLASSES:
+        found[f"stat_{name}_ticks"] = _less(after.ticks.get(name), before.ticks.get(name))
+    found.update(_summed("disk", before.disks, after.disks))
+    found.update(_summed("member", before.members, after.members))
+    return {prefix + name: value for name, value in found.items() if value is not None}
+
+
+def _summed(
+    what: str, before: Mapping[str, DiskCounters], after: Mapping[str, DiskCounters]
+) -> dict[str, int | None]:
+    """Sectors and I/Os of some disks together; nothing where there are none, or not the same ones."""
+    if not before or before.keys() != after.keys():
+        return {}
+    found: dict[str, int | None] = {}
+    for name in ("read_sectors", "write_sectors", "read_ios", "write_ios"):
+        parts = [_less(getattr(after[disk], name), getattr(before[disk], name)) for disk in after]
+        found[f"{what}_{name}"] = None if None in parts else sum(part for part in parts if part is not None)
+    return found
+
+
+def idle_window(before: Snapshot, after: Snapshot) -> dict[str, int]:
+    """What the idle bench does by itself, as `idle_*` primitives."""
+    constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
+    return {name: value for name, value in differences(before, after, "idle_").items() if name not in constant}
+
+
+def _less(after: int | None, before: int | None) -> int | None:
+    """A difference; None when a counter is missing or went backwards."""
+    if after is None or before is None or after < before:
+        return None
+    return after - before
+
+
+def ticks_are_measured(kernel: str, root: Path = Path("/")) -> bool | None:
+    """Whether this kernel measures user and system time instead of sampling it; None when nobody can tell.
+
+    Reads `/boot/config-<kernel>` for CONFIG_VIRT_CPU_ACCOUNTING_GEN or CONFIG_IRQ_TIME_ACCOUNTING.
+    """
+    with suppress(OSError):
+        text = (root / "boot" / f"config-{kernel}").read_text(encoding="utf-8", errors="replace")
+        return bool(re.search(r"^CONFIG_(VIRT_CPU_ACCOUNTING_GEN|IRQ_TIME_ACCOUNTING)=y$", text, re.MULTILINE))
+    return None
+
+
+class Meter:
+    """Reads snapshots. Files are opened once and read again in place: looking up paths is most of what reading costs.
+
+    `aim` says whose disks and interrupts the next snapshots hold.
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._handles: dict[str, int] = {}
+        self._vectors: tuple[str, ...] = ()
+        self._disks: dict[str, str] = {}
+        self._members: dict[str, str] = {}
+        self._stat = str(root / "proc/stat")
+        self._interrupts = str(root / "proc/interrupts")
+        cpus = root / "sys/devices/system/cpu"
+        self._idle = sorted(map(str, cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*/time")))
+        # x86 counts here how often a processor slowed down because it was hot
+        self._hot = sorted(map(str, cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")))
+        self._clocks = sorted(map(str, cpus.glob("cpu[0-9]*/cpufreq/scaling_cur_freq")))[:_CLOCKS_AT_MOST]
+
+    def aim(
+        self, disks: Mapping[str, Path], vectors: Sequence[str], members: Mapping[str, Path] | None = None
+    ) -> None:
+        """Look at `disks` and `members` (id to the folder of a block device in sysfs), and at interrupt numbers."""
+        self._disks = {name: str(folder / "stat") for name, folder in disks.items()}
+        self._members = {name: str(folder / "stat") for name, folder in (members or {}).items()}
+        self._vectors = tuple(vectors)
+
+    def close(self) -> None:
+        """Close all files."""
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles.clear()
+
+    def snapshot(self) -> Snapshot:
+        """All counters now. Raises nothing: what cannot be read is None, a disk that is gone is left out."""
+        self._wake_idle_processors()
+        now = time.monotonic_ns()
+        cpus, ticks, context_switches, interrupts = parse_proc_stat(self._read(self._stat))
+        idle = self._numbers(self._idle)
+        hot = self._numbers(self._hot)
+        clocks = self._numbers(self._clocks)
+        vectors = parse_interrupts(self._read(self._interrupts), self._vectors) if self._vectors else None
+        return Snapshot(
+            time_ns=now,
+            cpu_count=cpus,
+            ticks=ticks,
+            context_switches=context_switches,
+            interrupts=interrupts,
+            cpuidle_ns=sum(idle) * 1000 if idle else None,
+            adapter_interrupts=vectors,
+            disks=self.disks(),
+            own_cpu_ns=time.process_time_ns(),
+            members=self._counted(self._members),
+            thermal_throttles=sum(hot) if hot else None,
+            cpu_khz=sum(clocks) // len(clocks) if clocks else None,
+        )
+
+    def _numbers(self, paths: Sequence[str]) -> list[int]:
+        """One number of each file; none of them when any is unreadable."""
+        texts = [self._read(path).strip() for path in paths]
+        return [int(text) for text in texts] if all(text.isdigit() for text in texts) else []
+
+    def disks(self) -> dict[str, DiskCounters]:
+        """The counters of each disk that is still there."""
+        return self._counted(self._disks)
+
+    def _counted(self, paths: Mapping[str, str]) -> dict[str, DiskCounters]:
+        found = {}
+        for name, path in paths.items():
+            counters = parse_block_stat(self._read(path))
+            if counters is not None:
+                found[name] = counters
+        return found
+
+    def _wake_idle_processors(self) -> None:
+        """Visit each processor once: the time of a sleep that is not over yet is in no residency counter.
+
+        Without this a window over an idle machine is wrong by the length of those sleeps, in both directions.
+        """
+        if not self._idle:
+            return
+        with suppress(OSError):
+            allowed = os.sched_getaffinity(0)
+            if len(allowed) > _KICK_AT_MOST:
+                return
+            try:
+                for cpu in allowed:
+                    os.sched_setaffinity(0, {cpu})
+            finally:
+                os.sched_setaffinity(0, allowed)
+
+    def _read(self, path: str) -> str:
+        """A whole small file, from its start; empty when it cannot be read."""
+        try:
+            handle = self._handles.get(path)
+            if handle is None:
+                handle = self._handles[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            chunks: list[bytes] = []
+            offset = 0
+            while True:
+                chunk = os.pread(handle, 65536, offset)
+                if not chunk:
+                    return b"".join(chunks).decode("ascii", "replace")
+                chunks.append(chunk)
+                offset += len(chunk)
+        except OSError:
+            return ""

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who uses which block device now: mounts of every namespace, swap, loops, exports, programs that have it open.
+
+Each finding is a part of a sentence (`is mounted on /data (ext4)`), kept under the kernel name of the device it is
+about; what uses a whole stack is found by walking the stack, not here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Iterable, Mapping
+
+from ..kit.errors import ToolError
+from ..kit.machine import Machine, visible
+from .block_stack import backing, physical, resolve
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_SYSTEM_MOUNTS = re.compile(r"/\Z|/boot(?:/.*)?\Z|/usr\Z")
+# what serves a block device to other machines, and the file that names the device; NFS serves mounted file
+# systems only, and a mount is a finding already
+_EXPORTS = (
+    ("an NVMe target", "/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"),
+    ("a SCSI target", "/sys/kernel/config/target/core/*/*/udev_path"),
+    ("a SCSI target", "/sys/kernel/scst_tgt/handlers/*/*/filename"),
+    ("a USB gadget", "/sys/kernel/config/usb_gadget/*/functions/*/*/file"),
+)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mounted file system: device number, where, what, from what, and a process of the namespace it is in."""
+
+    number: str
+    point: str
+    kind: str
+    source: str
+    process: str
+
+
+def _plain(text: str) -> str:
+    """Mount tables write blanks and backslashes as octal numbers."""
+    return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), text)
+
+
+def parse_mountinfo(lines: Iterable[str], process: str = "") -> list[Mount]:
+    """The mounts in `/proc/PID/mountinfo`. Raises ToolError for a line that is not understood: it may be a mount.
+
+    Format: `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw` (proc(5)).
+    """
+    mounts = []
+    for line in lines:
+        if not line:
+            continue
+        head, dash, tail = line.partition(" - ")
+        words, more = head.split(" "), tail.split(" ")
+        if not dash or len(words) < 6 or len(more) < 2 or ":" not in words[2]:
+            raise ToolError(f"a line of the kernel's mount table is not understood: {visible(line)}")
+        mounts.append(Mount(words[2], _plain(words[4]), more[0], _plain(more[1]), process))
+    return mounts
+
+
+def parse_swaps(lines: Iterable[str]) -> list[str]:
+    """The paths in `/proc/swaps` (its first line is a heading)."""
+    return [_plain(line.split()[0]) for line in list(lines)[1:] if line.split()]
+
+
+def _processes(machine: Machine) -> list[str]:
+    return sorted((name for name in machine.names("/proc") if name.isdigit()), key=int)
+
+
+def read_mounts(machine: Machine) -> list[Mount]:
+    """All mounts of all mount namespaces; those of the first process carry no process.
+
+    Raises ToolError when this process' own mount table cannot be read: then nothing is known.
+    """
+    own = machine.read("/proc/self/mountinfo")
+    if not own:
+        raise ToolError("the kernel's mount table (/proc/self/mountinfo) cannot be read")
+    mounts = parse_mountinfo(own.decode("latin-1").split("\n"))
+    seen = {machine.link("/proc/self/ns/mnt")}
+    for process in _processes(machine):
+        namespace = machine.link(f"/proc/{process}/ns/mnt")
+        if namespace and namespace not in seen:
+            seen.add(namespace)
+            mounts.extend(parse_mountinfo(machine.lines(f"/proc/{process}/mountinfo"), process))
+    return mounts
+
+
+def device_of(machine: Machine, number: str, source: str) -> str:
+    """The kernel name behind a mount; file systems over several devices have a number of no device, but a source."""
+    name = machine.target(f"/sys/dev/block/{number}")
+    if name:
+        return name
+    if source.startswith("/"):
+        node = machine.node(source)
+        if node is not None and node.kind == "block":
+            return machine.name_of(node)
+    return ""
+
+
+def find_uses(machine: Machine, mounts: Iterable[Mount] | None = None) -> Mapping[str, list[str]]:
+    """Every use of every block device of the machine. Raises ToolError when the mount table cannot be read."""
+    uses: dict[str, list[str]] = defaultdict(list)
+    for mount in read_mounts(machine) if mounts is None else mounts:
+        name = device_of(machine, mount.number, mount.source)
+        if name:
+            where = f"is mounted on {visible(mount.point)} ({visible(mount.kind)})"
+            # services have namespaces of their own, in which every mount of the machine appears again
+            if mount.process and where not in uses[name]:
+                program = visible(machine.text(f"/proc/{mount.process}/comm")) or "unknown"
+                where += f" in the mount namespace of process {mount.process} ({program})"
+            if where not in uses[name]:
+                uses[name].append(where)
+    for path in parse_swaps(machine.lines("/proc/swaps")):
+        node = machine.node(path)
+        if node is not None and node.kind == "block":
+            uses[machine.name_of(node)].append("is active swap space")
+    _add_shared(machine, uses)
+    for name, programs in open_writers(machine).items():
+        uses[name].extend(f"is open for writing in {program}" for program in programs)
+    return uses
+
+
+def _add_shared(machine: Machine, uses: Mapping[str, list[str]]) -> None:
+    """File systems over several devices, loop devices, and devices served to other machines."""
+    for uuid in machine.names("/sys/fs/btrfs"):
+        for name in machine.names(f"/sys/fs/btrfs/{uuid}/devices"):
+            uses[name].append(f"is part of the mounted btrfs {visible(uuid)}")
+    for uuid in machine.names("/sys/fs/bcachefs"):
+        for entry in machine.names(f"/sys/fs/bcachefs/{uuid}"):
+            name = machine.target(f"/sys/fs/bcachefs/{uuid}/{entry}/block")
+            if name:
+                uses[name].append(f"is part of the mounted bcachefs {visible(uuid)}")
+    for loop in machine.names("/sys/block"):
+        if loop.startswith("loop") and resolve_kind(machine, loop) == "block":
+            uses[backing(machine, loop)].append(f"is what loop device {loop} reads and writes")
+    for title, pattern in _EXPORTS:
+        for path in _matching(machine, pattern):
+            for name in resolve(machine, machine.text(path).strip()).names:
+                uses[name].append(f"is served to other machines by {title}")
+
+
+def resolve_kind(machine: Machine, loop: str) -> str:
+    """Whether a loop device was given a block device or a file; `` when it is free."""
+    path = machine.text(f"/sys/class/block/{loop}/loop/backing_file")
+    node = machine.node(path) if path else None
+    return node.kind if node is not None else ""
+
+
+def _matching(machine: Machine, pattern: str) -> list[str]:
+    """Existing paths for a pattern in which `*` stands for one whole name."""
+    places = [""]
+    for word in pattern.strip("/").split("/"):
+        if word == "*":
+            places = [f"{place}/{name}" for place in places for name in machine.names(place)]
+        else:
+            places = [f"{place}/{word}" for place in places]
+    return [place for place in places if machine.exists(place)]
+
+
+def open_writers(machine: Machine) -> Mapping[str, list[str]]:
+    """Programs (`fio (process 612)`) that have a disk open for writing, by its node or its sg, bsg or NVMe node.
+
+    This process is left out. Programs that only read do no harm, and there is always one (udev).
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    known: dict[tuple[str, str], tuple[str, ...]] = {}
+    for process in _processes(machine):
+        if process == str(os.getpid()):
+            continue
+        for descriptor in machine.names(f"/proc/{process}/fd"):
+            path = f"/proc/{process}/fd/{descriptor}"
+            if not machine.link(path).startswith("/"):
+                continue
+            node = machine.node(path)
+            if node is None or node.kind not in ("block", "char"):
+                continue
+            key = (node.kind, node.number)
+            if key not in known:
+                known[key] = resolve(machine, path).names
+            if known[key] and _writes(machine, process, descriptor):
+                program = f"{visible(machine.text(f'/proc/{process}/comm')) or 'a program'} (process {process})"
+                for name in known[key]:
+                    if program not in found[name]:
+                        found[name].append(program)
+    return found
+
+
+def _writes(machine: Machine, process: str, descriptor: str) -> bool:
+    """Whether an open file was opened for writing; what is open and cannot be told counts as writing."""
+    for line in machine.lines(f"/proc/{process}/fdinfo/{descriptor}"):
+        if line.startswith("flags:"):
+            return bool(int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR))
+    # closed meanwhile: the device manager opens and closes devices all the time
+    return bool(machine.link(f"/proc/{process}/fd/{descriptor}"))
+
+
+def system_disks(machine: Machine, state_dir: str, mounts: Iterable[Mount] | None = None) -> Mapping[str, str]:
+    """The disks that the machine itself lives on, by kernel name, with what they carry: `carries /, /boot and swap`.
+
+    Those are the disks behind `/`, `/boot`, `/usr`, active swap and the spool in `state_dir`.
+    """
+    carried: dict[str, list[str]] = defaultdict(list)
+    table = list(read_mounts(machine) if mounts is None else mounts)
+
+    def carries(name: str, what: str) -> None:
+        for disk in physical(machine, name) if name else ():
+            if what not in carried[disk]:
+                carried[disk].append(what)
+
+    for mount in table:
+        if not mount.process and _SYSTEM_MOUNTS.match(mount.point):
+            carries(device_of(machine, mount.number, mount.source), visible(mount.point))
+    for path in parse_swaps(machine.lines("/proc/swaps")):
+        node = machine.node(path)
+        if node is not None and node.kind in ("block", "file"):
+            carries(machine.name_of(node), "swap")
+    spool = _nearest(machine, state_dir)
+    if spool:
+        source = next((mount.source for mount in table if mount.number == spool), "")
+        carries(device_of(machine, spool, source), "storqual's spool")
+    return {disk: "carries " + _listed(what) for disk, what in carried.items()}
+
+
+def _nearest(machine: Machine, folder: str) -> str:
+    """The device number of the file system that a folder is on, or would be on when it is made."""
+    place = folder.rstrip("/")
+    while True:
+        node = machine.node(place or "/")
+        if node is not None:
+            return node.number
+        if not place:
+            return ""
+        place = place.rpartition("/")[0]
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]

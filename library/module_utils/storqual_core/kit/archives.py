@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed data as kernels and modules are packed: what packed it is told by its first bytes.
+
+Python's library has gzip, xz, lzma and bzip2; zstd and lz4 are left to their own programs.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import zlib
+from dataclasses import dataclass, replace
+from typing import Callable, Iterable, Sequence
+
+from .errors import ToolError
+
+_LIMIT_S = 600
+
+
+def _external(*words: str) -> Callable[[bytes], bytes]:
+    """A filter that Python's library does not have."""
+
+    def filtered(data: bytes) -> bytes:
+        try:
+            ended = subprocess.run(list(words), input=data, capture_output=True, timeout=_LIMIT_S, check=False)
+        except FileNotFoundError as problem:
+            raise ToolError(f"`{words[0]}` is not installed on this machine, the data is packed with it") from problem
+        except subprocess.TimeoutExpired as problem:
+            raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s") from problem
+        if not ended.stdout:
+            raise ToolError(f"`{words[0]}` gave nothing: {ended.stderr.decode('utf-8', 'replace').strip()[:200]}")
+        return ended.stdout
+
+    return filtered
+
+
+def _gunzip(data: bytes) -> bytes:
+    # what follows the last archive is padding, which gzip.decompress would take for another member
+    return zlib.decompressobj(wbits=31).decompress(data)
+
+
+@dataclass(frozen=True)
+class _Format:
+    magic: bytes
+    suffix: str
+    unpack: Callable[[bytes], bytes]
+    pack: Callable[[bytes], bytes]
+
+
+_FORMATS: Sequence[_Format] = (
+    _Format(b"\x1f\x8b", ".gz", _gunzip, lambda data: gzip.compress(data, 6, mtime=0)),
+    _Format(
+        b"\xfd7zXZ\x00",
+        ".xz",
+        lambda data: lzma.LZMADecompressor().decompress(data),
+        # the kernel's own unpacker knows no other check than this one (Documentation/staging/xz.rst)
+        lambda data: lzma.compress(data, check=lzma.CHECK_CRC32),
+    ),
+    _Format(
+        b"\x5d\x00\x00",
+        ".lzma",
+        lambda data: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data),
+        lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
+    ),
+    _Format(b"BZh", ".bz2", lambda data: bz2.BZ2Decompressor().decompress(data), bz2.compress),
+    _Format(b"\x28\xb5\x2f\xfd", ".zst", _external("zstd", "-dcq"), _external("zstd", "-cq")),
+    # the kernel takes the legacy format of lz4 alone
+    _Format(b"\x02\x21\x4c\x18", ".lz4", _external("lz4", "-dcq"), _external("lz4", "-lcq")),
+)
+
+
+def _format_of(data: bytes) -> _Format:
+    found = next((known for known in _FORMATS if data.startswith(known.magic)), None)
+    if found is None:
+        raise ToolError(f"data packed in an unknown way (it begins with {data[:6].hex()})")
+    return found
+
+
+def magic_of(data: bytes) -> bytes:
+    """The first bytes that say how `data` is packed. Raises ToolError for an unknown format."""
+    return _format_of(data).magic
+
+
+def unpack(data: bytes) -> bytes:
+    """`data` unpacked by what its first bytes say. Raises ToolError for an unknown format, or broken data."""
+    function = _format_of(data).unpack
+    try:
+        return function(data)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as problem:
+        raise ToolError(f"packed data is broken: {problem}") from problem
+
+
+def pack(data: bytes, magic: bytes) -> bytes:
+    """`data` packed in the way that begins with `magic`. Raises ToolError when its program is not installed."""
+    return _format_of(magic).pack(data)
+
+
+def pack_like(name: str, data: bytes) -> bytes:
+    """`data` packed as the ending of a file's name says (`x.ko.xz`); as it is for another ending."""
+    found = next((known for known in _FORMATS if name.endswith(known.suffix)), None)
+    return found.pack(data) if found else data
+
+
+MAGICS = (b"070701", b"070702")
+_HEADER = 110
+_TRAILER = "TRAILER!!!"
+_FIELDS = 13
+_MODE, _LINKS, _SIZE, _NAME_SIZE, _CHECK = 1, 4, 6, 11, 12
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file as it stands in an archive; `fields` are the header's numbers, sizes and check sum among them."""
+
+    name: str
+    content: bytes
+    fields: tuple[int, ...]
+
+    def holding(self, content: bytes) -> Member:
+        """The same file with other content."""
+        return replace(self, content=content)
+
+
+def _new(name: str, content: bytes, mode: int, links: int) -> Member:
+    fields = [0] * _FIELDS
+    fields[_MODE], fields[_LINKS] = mode, links
+    return Member(name, content, tuple(fields))
+
+
+def new_file(name: str, content: bytes) -> Member:
+    """A plain file of root's that all may read."""
+    return _new(name, content, 0o100644, 1)
+
+
+def new_folder(name: str) -> Member:
+    """A folder of root's that all may enter; the kernel takes one that is there already."""
+    return _new(name, b"", 0o040755, 2)
+
+
+def read_archive(image: bytes, place: int) -> tuple[list[Member], int]:
+    """The files of the archive that begins at byte `place`, without its trailer, and the byte after it.
+
+    Raises ToolError when it is broken.
+    """
+    members: list[Member] = []
+    while image[place : place + 6] in MAGICS:
+        member, place = _read_member(image, place)
+        if member.name == _TRAILER:
+            break
+        members.append(member)
+    return members, place
+
+
+def _read_member(image: bytes, place: int) -> tuple[Member, int]:
+    try:
+        fields = tuple(int(image[place + 6 + 8 * n : place + 14 + 8 * n], 16) for n in range(_FIELDS))
+    except ValueError as problem:
+        raise ToolError(f"the archive is broken at byte {place}") from problem
+    name_end = place + _HEADER + fields[_NAME_SIZE]
+    begin = name_end + -name_end % 4
+    end = begin + fields[_SIZE]
+    if end > len(image) or fields[_NAME_SIZE] == 0:
+        raise ToolError(f"the archive ends inside a file that begins at byte {place}")
+    name = image[place + _HEADER : name_end - 1].decode("utf-8", "surrogateescape")
+    return Member(name, image[begin:end], fields), end + -end % 4
+
+
+def compose(members: Iterable[Member]) -> bytes:
+    """An archive of these files, padded to a block, so that another one may follow."""
+    parts: list[bytes] = []
+    length = 0
+    for member in (*members, _new(_TRAILER, b"", 0, 1)):
+        name = member.name.encode("utf-8", "surrogateescape") + b"\0"
+        fields = list(member.fields)
+        # without a check sum, which only the format 070702 has
+        fields[_SIZE], fields[_NAME_SIZE], fields[_CHECK] = len(member.content), len(name), 0
+        head = MAGICS[0] + b"".join(b"%08X" % field for field in fields) + name
+        for data in (head, member.content):
+            parts += [data, bytes(-len(data) % 4)]
+            length += len(data) + -len(data) % 4
+    parts.append(bytes(-length % _BLOCK))
+    return b"".join(parts)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run one tool: C locale, no terminal to ask at, a time limit, both outputs kept apart."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Callable, Mapping, Sequence
+
+from .errors import MissingToolError, ToolError
+from .machine import visible
+
+VENDOR_FOLDERS = (
+    "/opt/MegaRAID/storcli",
+    "/opt/MegaRAID/storcli2",
+    "/opt/MegaRAID/perccli",
+    "/opt/MegaRAID/perccli2",
+    "/opt/QLogic_Corporation/QConvergeConsoleCLI",
+    "/opt/smartstorageadmin/ssacli/bin",
+    "/usr/sbin/ocmanager",
+    "/usr/Arcconf",
+)
+"""Where vendors' packages put their tools, which is on nobody's PATH."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A tool that ended: what was asked, how it ended, what it said, how long it took (seconds)."""
+
+    argv: tuple[str, ...]
+    rc: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """The command as a person would type it."""
+        return " ".join(shlex.quote(word) for word in self.argv)
+
+    def expect(self, *codes: int) -> Completed:
+        """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError."""
+        if self.rc not in (codes or (0,)):
+            raise ToolError(f"`{self.line}` ended with status {self.rc}: {self.last_words()}")
+        return self
+
+    def last_words(self, *, of: str = "stderr") -> str:
+        """The last line of what it said, made visible: of `stderr` or `stdout` as `of` says, else of the other."""
+        other = "stdout" if of == "stderr" else "stderr"
+        said = getattr(self, of).strip() or getattr(self, other).strip() or "no message"
+        return visible(said.splitlines()[-1].strip())[:200]
+
+    def failure(self, what: str, *, of: str = "stderr") -> ToolError:
+        """The error that says `what` is not so, with the tool's last words, its status and the command."""
+        return ToolError(f"{what}: {self.last_words(of=of)} (status {self.rc}); command: {self.line}")
+
+
+Runner = Callable[..., Completed]
+"""What `run` is: parsers and modules take it as an argument, so that tests can replay recordings."""
+
+
+def run(
+    argv: Sequence[str], *, timeout: float = 60.0, env: Mapping[str, str] | None = None, send: bytes = b""
+) -> Completed:
+    """Run `argv` with LC_ALL=C, only `send` on its standard input and a limit of `timeout` seconds.
+
+    Raises MissingToolError when the tool is not installed, ToolError when it does not end in time. A non-zero exit
+    status is no error here: the caller knows which statuses mean what (`Completed.expect`).
+    """
+    began = time.monotonic()
+    try:
+        ended = subprocess.run(
+            list(argv),
+            input=send or None,
+            stdin=None if send else subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, "PATH": _path(), **(env or {}), "LC_ALL": "C", "LANG": "C"},
+        )
+    except FileNotFoundError as problem:
+        raise MissingToolError(f"`{argv[0]}` is not installed on this machine") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise ToolError("`{}` did not end within {:g} s".format(" ".join(argv), timeout)) from problem
+    return Completed(
+        argv=tuple(argv),
+        rc=ended.returncode,
+        stdout=ended.stdout.decode("utf-8", "replace"),
+        stderr=ended.stderr.decode("utf-8", "replace"),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _path() -> str:
+    """The caller's PATH, administrators' folders (a login by SSH may lack them), then the vendors'."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", *VENDOR_FOLDERS])
+
+
+def run_first(runner: Runner, programs: Sequence[str], words: Sequence[str], *, timeout: float = 60.0) -> Completed:
+    """Run the first of `programs` that is installed: one tool under several names.
+
+    Raises MissingToolError that names them all when none is.
+    """
+    for program in programs:
+        with suppress(MissingToolError):
+            return runner([program, *words], timeout=timeout)
+    raise MissingToolError(f"none of {', '.join(programs)} is installed on this machine")

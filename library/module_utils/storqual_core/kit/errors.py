@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that a user can cause or meet; each carries the exit code of the command that ends with it."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+
+class StorqualError(Exception):
+    """Something a person must know; the message is one or more complete lines."""
+
+    exit_code = 2
+
+
+class BadInputError(StorqualError):
+    """A user wrote something that cannot be used; all problems are listed, nothing was touched."""
+
+    exit_code = 3
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class GuardRefusalError(StorqualError):
+    """A user asked for a write that the guard does not allow; each refusal names drive, reason and remedy."""
+
+    exit_code = 4
+
+    def __init__(self, refusals: Sequence[str]) -> None:
+        self.refusals = list(refusals)
+        super().__init__("\n".join(self.refusals))
+
+
+class ToolError(StorqualError):
+    """A tool on the bench failed, timed out, or said something that is not understood."""
+
+
+def refuse_for(reasons: Sequence[str]) -> None:
+    """Raise ToolError with all `reasons`, when there are any."""
+    if reasons:
+        raise ToolError("; ".join(reasons))
+
+
+class MissingToolError(ToolError):
+    """A tool is not installed on the bench."""

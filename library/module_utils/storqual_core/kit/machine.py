@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A read-only view of one Linux machine: `/sys`, `/proc` and `/dev` below a root, so that tests run on fixture trees.
+
+Text is decoded as Latin-1: one byte is one character, so what a device says is kept byte for byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ToolError
+
+# os.path and os.open on purpose: pathlib doubles the time of hundreds of small reads on an emulated bench
+# ruff: noqa: PTH110, PTH116, PTH208
+
+
+_LIMIT = 1 << 22
+_ENDINGS = b"\0 "
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a path leads to: `block`, `char`, `file` or `other`; for a node its number, for a file where it lies."""
+
+    kind: str
+    major: int
+    minor: int
+
+    @property
+    def number(self) -> str:
+        """`8:0`, as sysfs names devices."""
+        return f"{self.major}:{self.minor}"
+
+
+def visible(text: str) -> str:
+    r"""Device text for a sentence: printable ASCII stays, anything else becomes `\xhh` and can do nothing."""
+    return "".join(char if " " <= char <= "~" else f"\\x{ord(char):02x}" for char in text)
+
+
+def block_node(name: str) -> str:
+    """The device node of a kernel name; sysfs writes `!` where the node has `/`."""
+    return "/dev/" + name.replace("!", "/")
+
+
+class Machine:
+    """Files of one machine, read without raising: what is not there, or cannot be read, is empty or None."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = root.rstrip("/")
+
+    def path(self, path: str) -> str:
+        """Where `path` of the machine is on this file system."""
+        return self.root + path
+
+    def read(self, path: str) -> bytes | None:
+        """All bytes of a small file (at most 4 MiB), None when it cannot be read."""
+        try:
+            descriptor = os.open(self.path(path), os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            chunks = []
+            left = _LIMIT
+            while left > 0:
+                chunk = os.read(descriptor, min(left, 65536))
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                left -= len(chunk)
+            return b"".join(chunks)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+
+    def text(self, path: str) -> str:
+        """A file without its last newline and without blanks and NULs at its end; `` when it cannot be read."""
+        data = self.read(path) or b""
+        if data.endswith(b"\n"):
+            data = data[:-1]
+        return data.rstrip(_ENDINGS).decode("latin-1")
+
+    def lines(self, path: str) -> list[str]:
+        """The lines of a file; none when it cannot be read."""
+        return (self.read(path) or b"").decode("latin-1").split("\n")
+
+    def number(self, path: str) -> int | None:
+        """A decimal number from a file, None when there is none."""
+        text = self.text(path).strip()
+        return int(text) if text.lstrip("-").isdigit() else None
+
+    def names(self, path: str) -> list[str]:
+        """What a folder holds, sorted; nothing when it is not there."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Whether something is at `path` (a link that leads nowhere is nothing)."""
+        return os.path.exists(self.path(path))
+
+    def link(self, path: str) -> str:
+        """The text of a symbolic link, `` when it is none."""
+        try:
+            return os.readlink(self.path(path))
+        except OSError:
+            return ""
+
+    def real(self, path: str) -> str:
+        """The path with every link followed, as the machine names it; `` when it leads nowhere."""
+        place = os.path.realpath(self.path(path))
+        if not os.path.exists(place):
+            return ""
+        root = os.path.realpath(self.root or "/").rstrip("/")
+        return place[len(root) :] if place.startswith(root + "/") else place
+
+    def target(self, path: str) -> str:
+        """The last word of where a link leads: `driver` -> `sym53c8xx`."""
+        return os.path.basename(self.link(path))  # noqa: PTH119 - as above
+
+    def node(self, path: str) -> Node | None:
+        """What `path` leads to after following links; for a file the device that its file system reports."""
+        try:
+            found = os.stat(self.path(path))
+        except OSError:
+            return None
+        if stat.S_ISBLK(found.st_mode):
+            return Node("block", os.major(found.st_rdev), os.minor(found.st_rdev))
+        if stat.S_ISCHR(found.st_mode):
+            return Node("char", os.major(found.st_rdev), os.minor(found.st_rdev))
+        kind = "file" if stat.S_ISREG(found.st_mode) else "other"
+        return Node(kind, os.major(found.st_dev), os.minor(found.st_dev))
+
+    def busy(self, path: str) -> str:
+        """Why a device node cannot be opened exclusively, as part of a sentence; `` when it can be."""
+        try:
+            os.close(os.open(self.path(path), os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as problem:
+            if problem.errno == errno.EBUSY:
+                return "another program or the kernel holds it exclusively"
+            return f"it cannot be opened: {problem.strerror}"
+        return ""
+
+    def opened(self, descriptor: int) -> str:
+        """The device number behind an open device node."""
+        found = os.fstat(descriptor).st_rdev
+        return f"{os.major(found)}:{os.minor(found)}"
+
+    def name_of(self, node: Node) -> str:
+        """The kernel name of a block device by its number, `` when sysfs does not know it."""
+        return self.target(f"/sys/dev/block/{node.number}")
+
+
+def read_attribute(path: str | Path) -> str | None:
+    """The attribute's text without the line end, None when this kernel or device does not have it."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def write_attribute(path: str | Path, value: object) -> None:
+    """Write the attribute. Raises ToolError: the kernel says no more than an error number, and so does this."""
+    try:
+        with Path(path).open("w", encoding="ascii") as stream:
+            stream.write(f"{value}\n")
+    except OSError as problem:
+        raise ToolError(f"the kernel refused {value!r} for {path}: {problem.strerror}") from problem
+
+
+def selected_word(text: str) -> str:
+    """The choice in brackets of `none [mq-deadline] bfq`; the text itself when there are no brackets."""
+    for word in text.split():
+        if word.startswith("[") and word.endswith("]"):
+            return word[1:-1]
+    return text.strip()
+
+
+def boot_id() -> str:
+    """This boot's id."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a provisioning step did: one record per setting, and the failure that tells how far it came."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from .errors import GuardRefusalError, StorqualError
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """One setting of one thing: what was declared, what it was, what it is now, and whether that is shown in effect.
+
+    `proven` is True or False when the effect was observed, None when it was not; `proof` says how, or why not.
+    `declared` None: only read.
+    """
+
+    name: str
+    declared: object
+    before: object
+    read_back: object
+    drive: str = ""
+    adapter: str = ""
+    changed: bool = False
+    proven: bool | None = None
+    proof: str = ""
+
+    @property
+    def as_declared(self) -> bool:
+        """The read-back is what was asked for."""
+        return self.declared is None or self.declared == self.read_back
+
+    @property
+    def owner(self) -> str:
+        """The drive or adapter whose setting this is; `bench` for the bench's own."""
+        return self.drive or self.adapter or "bench"
+
+    def record(self) -> dict[str, Any]:
+        """The entry of run.json: without the empty one of drive and adapter."""
+        entry = asdict(self)
+        return {key: value for key, value in entry.items() if key not in ("drive", "adapter") or value}
+
+    def with_proof(self, proven: bool | None, proof: str) -> Provisioned:
+        """The same with what was observed."""
+        return replace(self, proven=proven, proof=proof)
+
+
+class PartialError(StorqualError):
+    """A step failed after its first write: what was done, and the state that was read back afterwards."""
+
+    def __init__(self, message: str, *, steps: Sequence[str], settings: Sequence[Provisioned]) -> None:
+        self.steps = list(steps)
+        self.settings = list(settings)
+        super().__init__(message)
+
+
+class TrialFailedError(StorqualError):
+    """A kernel on trial did not come up: what the bench runs instead, and what is left of the trial's last words."""
+
+    def __init__(self, message: str, *, facts: Mapping[str, Any], evidence: Sequence[Mapping[str, str]]) -> None:
+        self.facts = dict(facts)
+        self.evidence = [dict(entry) for entry in evidence]
+        super().__init__(message)
+
+
+def changed(settings: Iterable[Provisioned]) -> bool:
+    """Whether anything is different from before."""
+    return any(setting.changed for setting in settings)
+
+
+def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa: ANN401 - Ansible's class is not typed
+    """Do `work` and leave the module with its result.
+
+    A failure before the first write is unchanged; one after it says what was done and what was read back. The exit
+    code of the playbook run (design: 2 could not judge, 3 bad input, 4 refused) travels as `storqual_exit_code`.
+    """
+    try:
+        result = dict(work())
+    except PartialError as problem:
+        module.fail_json(
+            msg=str(problem),
+            changed=bool(problem.steps) or changed(problem.settings),
+            steps=problem.steps,
+            settings=[entry.record() for entry in problem.settings],
+            storqual_exit_code=problem.exit_code,
+        )
+        return
+    except GuardRefusalError as problem:
+        module.fail_json(
+            msg=str(problem), changed=False, refusals=problem.refusals, storqual_exit_code=problem.exit_code
+        )
+        return
+    except TrialFailedError as problem:
+        module.fail_json(
+            msg=str(problem),
+            changed=False,
+            facts=problem.facts,
+            evidence=problem.evidence,
+            storqual_exit_code=problem.exit_code,
+        )
+        return
+    except StorqualError as problem:
+        module.fail_json(msg=str(problem), changed=False, storqual_exit_code=problem.exit_code)
+        return
+    module.exit_json(**result)

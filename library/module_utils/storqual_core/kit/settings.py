@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one list of setting names: what a drop may set, in which unit and range, what a change costs, how it is proven.
+
+Manifests, role inputs and module arguments are checked against this list and nothing else. Names are unique inside
+their section of the drop; `drive.WCE` is the qualified name. Mode-page fields carry their sdparm acronyms and the
+place of the field in its page, so that reading and writing them needs no other table.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Iterable, Iterator, Mapping
+
+from .errors import BadInputError
+
+COSTS = ("instant", "reload", "rebuild", "reboot")
+"""Change costs, cheapest first: a write; the driver loaded again; a volume made again; the bench booted again."""
+
+SECTIONS = ("drive", "nvram", "raid", "os", "virtual", "driver", "firmware")
+
+
+@dataclass(frozen=True)
+class ModeField:
+    """Where a field lives: mode page, subpage, first byte of the page, its highest bit there, length in bits.
+
+    `protocol` is the SCSI protocol identifier (1 parallel SCSI, 6 SAS) whose pages 0x18 and 0x19 have this field;
+    the same bytes mean something else on another transport. None: any drive.
+    """
+
+    page: int
+    subpage: int
+    byte: int
+    bit: int
+    length: int
+    protocol: int | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only."""
+
+    name: str
+    section: str
+    kind: str
+    summary: str
+    unit: str = ""
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    cost: str = "instant"
+    proof: str = ""
+    field: ModeField | None = None
+
+    @property
+    def qualified(self) -> str:
+        """`drive.WCE`: the name as a suite's `vary` and a report write it."""
+        return f"{self.section}.{self.name}"
+
+
+# page[/subpage] [protocol] : title; ACRONYM byte:bit:length[:unit] summary; names and places of `sdparm --enumerate`
+_MODE_PAGES = """
+0x01 : read write error recovery
+AWRE 2:7:1 automatic write reallocation enabled
+ARRE 2:6:1 automatic read reallocation enabled
+TB 2:5:1 transfer block
+RC 2:4:1 read continuous
+EER 2:3:1 enable early recovery
+PER 2:2:1 post error
+DTE 2:1:1 data terminate on error
+DCR 2:0:1 disable correction
+RRC 3:7:8 read retry count
+COR_S 4:7:8 correction span
+HOC 5:7:8 head offset count
+DSOC 6:7:8 data strobe offset count
+LBPERE 7:7:1 logical block provisioning error reporting enabled
+MWR 7:6:2 misaligned write reporting
+EMCDR 7:1:2 enhanced media certification and defect reporting
+WRC 8:7:8 write retry count
+ERWS 9:7:24:blocks error reporting window size
+RTL 10:7:16:ms recovery time limit
+0x02 : disconnect-reconnect
+BFR 2:7:8 buffer full ratio
+BER 3:7:8 buffer empty ratio
+BIL 4:7:16 bus inactivity limit
+BITL 4:7:16 bus inactivity time limit (SAS)
+DTL 6:7:16 disconnect time limit
+PDTL 6:7:16:100us physical disconnect time limit (parallel SCSI)
+CTL 8:7:16 connect time limit
+MCTL 8:7:16 maximum connect time limit (SAS)
+MBS 10:7:16:512B maximum burst size
+EMDP 12:7:1 enable modify data pointers
+FA 12:6:3 fair arbitration
+DIMM 12:3:1 disconnect immediate
+DTDC 12:2:3 data transfer disconnect control
+FBS 14:7:16:512B first burst size
+0x08 : caching
+IC 2:7:1 initiator control
+ABPF 2:6:1 abort pre-fetch
+CAP 2:5:1 caching analysis permitted
+DISC 2:4:1 discontinuity
+SIZE 2:3:1 size enable
+WCE 2:2:1 write cache enable
+MF 2:1:1 multiplication factor
+RCD 2:0:1 read cache disable
+DRRP 3:7:4 demand read retention priority
+WRP 3:3:4 write retention priority
+DPTL 4:7:16:blocks disable pre-fetch transfer length
+MIPF 6:7:16:blocks minimum pre-fetch
+MAPF 8:7:16:blocks maximum pre-fetch
+MAPFC 10:7:16:blocks maximum pre-fetch ceiling
+FSW 12:7:1 force sequential write
+LBCSS 12:6:1 logical block cache segment size
+DRA 12:5:1 disable read ahead
+SYNC_PROG 12:2:2 synchronous cache progress indication
+NV_DIS 12:0:1 non-volatile cache disable
+NCS 13:7:8 number of cache segments
+CSS 14:7:16 cache segment size
+0x0a : control
+TST 2:7:3 task set type
+TMF_ONLY 2:4:1 task management functions only
+DPICZ 2:3:1 disable protection information check if protect field is zero
+D_SENSE 2:2:1 descriptor format sense data
+GLTSD 2:1:1 global logging target save disable
+RLEC 2:0:1 report log exception condition
+QAM 3:7:4 queue algorithm modifier (0 restricted reordering, 1 unrestricted)
+NUAR 3:3:1 no unit attention on release
+QERR 3:2:2 queue error management
+VS_CTL 4:7:1 vendor specific
+RAC 4:6:1 report a check
+UA_INTLCK 4:5:2 unit attention interlocks control
+SWP 4:3:1 software write protect
+ATO 5:7:1 application tag owner
+TAS 5:6:1 task aborted status
+ATMPE 5:5:1 application tag mode page enabled
+RWWP 5:4:1 reject write without protection
+SBLP 5:3:1 supported block lengths and protection information
+AUTOLOAD 5:2:3 autoload mode
+BTP 8:7:16:100us busy timeout period
+ESTCT 10:7:16:s extended self-test completion time
+0x0a/1 : control extension
+DLC 4:3:1 device life control
+TCMOS 4:2:1 timestamp changeable by methods outside the standard
+SCSIP 4:1:1 SCSI timestamp commands take precedence
+IALUAE 4:0:1 implicit asymmetric logical unit access enabled
+INIT_PR 5:3:4 initial command priority
+MSDL 6:7:8 maximum sense data length
+0x18 1 : protocol specific logical unit (parallel SCSI)
+LUPID 2:3:4 logical unit's protocol identifier
+0x19 1 : port, short format (parallel SCSI)
+PPID 2:3:4 port's protocol identifier
+STT 4:7:16:ms synchronous transfer timeout
+0x19/1 1 : port margin control (parallel SCSI)
+DS 7:7:4 driver strength
+DA 8:7:4 driver asymmetry
+DP 8:3:4 driver precompensation
+DSR 9:7:4 driver slew rate
+0x19/2 1 : port saved training configuration (parallel SCSI)
+DB0 10:7:32 training value of DB(0)
+DB1 14:7:32 training value of DB(1)
+DB2 18:7:32 training value of DB(2)
+DB3 22:7:32 training value of DB(3)
+DB4 26:7:32 training value of DB(4)
+DB5 30:7:32 training value of DB(5)
+DB6 34:7:32 training value of DB(6)
+DB7 38:7:32 training value of DB(7)
+P_CRCA 74:7:32 training value of P_CRCA
+P1 78:7:32 training value of P1
+0x19 6 : protocol specific port (SAS)
+ITNLT 4:7:16:ms I_T nexus loss time
+IRT 6:7:16:ms initiator response timeout
+RTOL 8:7:16:10us reject to open limit
+0x1a : power condition
+PM_BG 2:7:2 power management precedence over background functions
+STANDBY_Y 2:0:1 standby_y timer enable
+IDLE_C 3:3:1 idle_c timer enable
+IDLE_B 3:2:1 idle_b timer enable
+IDLE_A 3:1:1 idle_a timer enable
+STANDBY_Z 3:0:1 standby_z timer enable
+IACT 4:7:32:100ms idle_a condition timer
+SZCT 8:7:32:100ms standby_z condition timer
+IBCT 12:7:32:100ms idle_b condition timer
+ICCT 16:7:32:100ms idle_c condition timer
+SYCT 20:7:32:100ms standby_y condition timer
+0x1c : informational exceptions control
+PERF 2:7:1 performance impact of informational exceptions not acceptable
+EBF 2:5:1 enable background function
+EWASC 2:4:1 enable warning
+DEXCPT 2:3:1 disable exceptions
+TEST 2:2:1 test (simulate a failure)
+EBACKERR 2:1:1 enable background error reporting
+LOGERR 2:0:1 log informational exception errors
+MRIE 3:3:4 method of reporting informational exceptions
+INTT 4:7:32:100ms interval timer
+REPC 8:7:32 report count
+0x1c/1 : background control
+S_L_FULL 4:2:1 suspend on log full
+LOWIR 4:1:1 log only when intervention is required
+EN_BMS 4:0:1 enable background medium scan
+EN_PS 5:0:1 enable pre-scan
+BMS_I 6:7:16:h background medium scan interval
+BPS_TL 8:7:16:h background pre-scan time limit
+MIN_IDLE 10:7:16:ms minimum idle time before background scan
+MAX_SUSP 12:7:16:ms maximum time to suspend background scan
+"""
+
+_PROVEN = {
+    "WCE": "write latency rises when the cache is off",
+    "RCD": "repeated reads of one block slow down when the read cache is off",
+    "SWP": "a write is refused with data protect",
+}
+
+
+def _mode_settings() -> Iterator[Setting]:
+    page = subpage = 0
+    protocol: int | None = None
+    title = ""
+    for line in _MODE_PAGES.strip().splitlines():
+        head, _, rest = line.partition(" ")
+        if head.startswith("0x"):
+            numbers, _, title = line.partition(" : ")
+            codes, _, transport = numbers.partition(" ")
+            code, _, sub = codes.partition("/")
+            page, subpage, protocol = int(code, 16), int(sub or "0"), int(transport) if transport else None
+            continue
+        place, _, summary = rest.partition(" ")
+        byte, bit, length, *unit = place.split(":")
+        bits = int(length)
+        yield Setting(
+            name=head,
+            section="drive",
+            kind="flag" if bits == 1 else "integer",
+            summary=f"{summary} ({title} page)",
+            unit=unit[0] if unit else "",
+            minimum=0,
+            maximum=(1 << bits) - 1,
+            proof=_PROVEN.get(head, ""),
+            field=ModeField(page, subpage, int(byte), int(bit), bits, protocol),
+        )
+
+
+# section.name kind [range|choice,...] [unit] [cost] : summary [: proof]
+_OTHERS = """
+drive.queue_depth integer 1..65535 : commands the kernel lets the drive hold : in-flight
+drive.scheduler text : I/O scheduler (none, mq-deadline, kyber, bfq), where the kernel has it
+drive.nr_requests integer 1..65535 : requests the block layer queues per hardware queue
+drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O
+drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes
+drive.nomerges integer 0..2 : 0 all merges, 1 simple merges only, 2 none
+drive.rq_affinity integer 0..2 : 0 any CPU, 1 group of the submitting CPU, 2 that CPU completes
+nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
+nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
+nvram.interrupt_delay integer 0..255 100us reload : interrupt delay timer : interrupts
+nvram.fifo_threshold integer 0..3 reload : fill of the adapter's FIFO that starts a transfer
+nvram.command_completion integer 0..6 reload : operation mode, when a completion interrupts : interrupts
+nvram.connection_options integer 0..2 reload : 0 loop only, 1 point to point only, 2 loop preferred
+nvram.data_rate text reload : link speed, or auto : the negotiated rate is read back
+nvram.hard_loop_id integer 0..125 reload : arbitrated loop address
+nvram.loop_reset_delay integer 0..60 s reload : quiet time after a loop reset
+nvram.login_retry integer 0..255 reload : login attempts
+nvram.login_timeout integer 0..255 s reload : login time-out
+nvram.port_down_retry integer 0..255 reload : retries or seconds while a port is down
+nvram.link_down_timeout integer 0..255 s reload : wait for the link before failing I/O
+nvram.max_luns integer 1..256 reload : LUNs looked for per target
+nvram.interrupt_coalescing_depth integer 1..255 reload : completions gathered per interrupt : interrupts
+nvram.interrupt_coalescing_timeout integer 0..65535 us reload : longest wait for more completions : interrupts
+nvram.sata_queue_depth integer 1..255 reload : commands per SATA drive : in-flight
+nvram.host_scsi_id integer 0..15 reload : the adapter's own SCSI id : the kernel reports the id
+nvram.max_tags integer 1..255 reload : tagged commands per target : in-flight
+nvram.scsi_parity flag 0..1 reload : parity checking on the SCSI bus
+nvram.scsi_bus_reset flag 0..1 reload : reset the SCSI bus at start
+nvram.boot_rom flag 0..1 reboot : the adapter's boot code is enabled
+raid.level choice 0,1,5,6,10,50,60 rebuild : RAID level : layout
+raid.members list rebuild : claimed drives by WWN or serial, in order : layout
+raid.strip size 512..1073741824 B rebuild : bytes on one drive before the next is used : layout
+raid.name text rebuild : the volume's name
+raid.read_policy choice ra,nora,adaptive : read-ahead by the controller
+raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too : latency
+raid.io_policy choice direct,cached : direct or cached I/O
+raid.disk_cache choice enable,disable,default : write cache of the members : latency
+raid.initialisation choice none,fast,full rebuild : how much of a new volume is written first
+raid.hot_spares list rebuild : claimed drives kept as spares
+raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
+raid.bitmap choice none,internal : md write-intent bitmap
+raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
+os.governor text : CPU frequency governor, where the bench has one
+os.irq_affinity mapping : adapter alias to the list of CPUs that take its interrupts
+os.nr_requests integer 1..65535 : drive.nr_requests for every drive under test
+os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus) : /proc/cmdline after the boot
+os.cmdline list reboot : arguments added to the kernel command line : /proc/cmdline after the boot
+virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all` : the emulator's answer
+virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics : the panic is in the console log
+virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
+driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
+driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
+driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
+firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
+firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
+driver.options module_options reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
+"""
+
+_PROOFS = {
+    "in-flight": "the in-flight count of a drive never exceeds it while more is offered",
+    "interrupts": "interrupts per I/O change",
+    "latency": "write latency rises when the cache is off",
+    "layout": "the volume's layout is read back",
+    "version": "the version is read back, settings and links are compared with those before",
+    "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",
+}
+
+
+def _other_settings() -> Iterator[Setting]:
+    for line in _OTHERS.strip().splitlines():
+        head, summary, *proof = line.split(" : ")
+        qualified, kind, *words = head.split(" ")
+        section, _, name = qualified.partition(".")
+        cost = words.pop() if words and words[-1] in COSTS else "instant"
+        span = words[0] if words else ""
+        low, dots, high = span.partition("..")
+        yield Setting(
+            name=name,
+            section=section,
+            kind=kind,
+            summary=summary,
+            unit=words[1] if len(words) > 1 else "",
+            minimum=int(low) if dots else None,
+            maximum=int(high) if dots else None,
+            choices=() if dots or not span else tuple(span.split(",")),
+            cost=cost,
+            proof=_PROOFS.get(proof[0], proof[0]) if proof else "",
+        )
+
+
+SETTINGS: Mapping[str, Setting] = {setting.qualified: setting for setting in (*_mode_settings(), *_other_settings())}
+"""Every setting by its qualified name, in the order of this file."""
+
+
+def section_of(section: str) -> dict[str, Setting]:
+    """The settings of one section of a drop, by plain name."""
+    return {setting.name: setting for setting in SETTINGS.values() if setting.section == section}
+
+
+def find(section: str, name: str) -> Setting:
+    """The setting `name` of `section`. Raises BadInputError that names the nearest known names."""
+    known = section_of(section)
+    if not known:
+        raise BadInputError([f"{section!r} is no section of settings; known: {', '.join(SECTIONS)}"])
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near += [other for other in known if other.lower() == name.lower() and other not in near]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise BadInputError([f"{section}.{name} is not a known setting{hint}"])
+
+
+def dearest(qualified: Iterable[str]) -> str:
+    """The highest change cost among settings given by qualified name; `instant` for none. Raises BadInputError."""
+    costs = [find(*name.split(".", 1)).cost if "." in name else find("", name).cost for name in qualified]
+    return max(costs, key=COSTS.index, default="instant")

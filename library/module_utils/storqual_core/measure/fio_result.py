@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fio said, how it ended and what it was asked: primitives, a status, and a sentence of why.
+
+fio exits 0 and says `error: 0` when it did nothing at all, and when it was killed half way; text may stand before the
+JSON, or instead of it. So the status rests on three things together: exit status, I/Os done, time run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Sequence
+
+from ..kit.json_text import find_spans
+
+_VERSION = re.compile(r"fio-(\d+)\.")
+
+
+@dataclass(frozen=True)
+class FioDocument:
+    """fio's result: its version, its jobs, and whether it counts in microseconds and KiB as fio 2 did."""
+
+    version: str
+    jobs: tuple[Mapping[str, Any], ...]
+    old_units: bool
+
+
+def find_document(output: str) -> tuple[FioDocument | None, str]:
+    """The last complete result in `output`, and every line that is no part of one.
+
+    A result is a JSON object that begins on a line of its own and has at least one job. Raises nothing.
+    """
+    found = None
+    notes, end = [], 0
+    for body, start, after in find_spans(output):
+        document = _document(body)
+        if document is not None:
+            found = document
+            notes.append(output[end:start])
+            end = after
+    notes.append(output[end:])
+    return found, "\n".join(notes)
+
+
+def _document(body: object) -> FioDocument | None:
+    """A parsed object as fio's result; None when it is something else."""
+    if not isinstance(body, dict):
+        return None
+    jobs = body.get("jobs")
+    if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
+        return None
+    version = str(body.get("fio version", ""))[:100]
+    match = _VERSION.match(version)
+    return FioDocument(version, tuple(jobs), old_units=match is not None and int(match.group(1)[:6]) < 3)
+
+
+SHORT_BELOW = 0.9
+"""A run that lasted less than this share of what was asked is short."""
+
+_WAYS = ("read", "write", "trim", "mixed")
+_CAPPED = re.compile(r"queue depth will be capped", re.IGNORECASE)
+_NOTE_LIMIT = 20
+# fio's words for an engine or an open flag that this target does not know
+_UNSUPPORTED = ("not loadable", "Invalid argument", "Operation not supported", "Function not implemented")
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """One fio process: status (ok, refused, killed, short, io_error, lost), why, and what it counted.
+
+    `primitives` has the names of a sample's primitives. `notes` are fio's own words beside the JSON; `suspect` are
+    sentences that put the numbers in doubt. `jobs_ios` is the I/O count of each job, in fio's order.
+    """
+
+    status: str
+    reason: str
+    primitives: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    suspect: tuple[str, ...] = ()
+    version: str = ""
+    jobs_ios: tuple[int, ...] = ()
+
+
+def is_unable(result: FioResult) -> bool:
+    """Whether fio says that this target knows no such engine or open flag."""
+    return result.status in ("refused", "io_error") and any(word in result.reason for word in _UNSUPPORTED)
+
+
+def read_result(output: str, *, exit_status: int, asked_s: float, errors: str = "") -> FioResult:
+    """Judge one fio process by its output, its exit status (negative: ended by that signal) and the asked seconds.
+
+    `errors` is what it wrote to standard error. Raises nothing, whatever the text.
+    """
+    document, said = find_document(output)
+    notes = _lines(said) + _lines(errors)
+    signalled = _signal(exit_status)
+    if document is None:
+        why = notes[-1] if notes else "it said nothing"
+        if signalled:
+            return FioResult("killed", f"fio was ended by {signalled}; it left no result", notes=notes)
+        if exit_status == 0:
+            return FioResult("lost", f"fio ended with 0 but its result cannot be read: {why}", notes=notes)
+        return FioResult("refused", f"fio did not run (exit status {exit_status}): {why}", notes=notes)
+    reader = _Reader()
+    jobs = [reader.job(job, document.old_units) for job in document.jobs]
+    primitives = _primitives(jobs)
+    suspect = [f"fio: {note}" for note in notes if _CAPPED.search(note)]
+    if reader.unreadable:
+        suspect.append("fio's result has fields that cannot be read: " + ", ".join(sorted(reader.unreadable)[:8]))
+    status, reason = _judge(jobs, primitives, exit_status, signalled, asked_s)
+    if reader.unreadable and status == "ok":
+        status, reason = "lost", suspect[-1]
+    return FioResult(
+        status, reason, primitives, notes, tuple(suspect), document.version, tuple(job.ios for job in jobs)
+    )
+
+
+def _judge(
+    jobs: Sequence[_Job], primitives: Mapping[str, Any], exit_status: int, signalled: str, asked_s: float
+) -> tuple[str, str]:
+    """The first of: killed, I/O error, refused, short; else ok."""
+    total = sum(job.ios for job in jobs)
+    if signalled:
+        return "killed", f"fio was ended by {signalled} after {primitives['runtime_ns'] / 1e9:.3g} of {asked_s:g} s"
+    failed = [job for job in jobs if job.error or job.error_count]
+    if failed:
+        first = failed[0]
+        what = os.strerror(first.error) if 0 < first.error < 4096 else f"error {first.error}"
+        count = f", {sum(job.error_count for job in failed)} errors" if any(job.error_count for job in failed) else ""
+        return "io_error", f"{_names(failed)}: {what}{count} (exit status {exit_status})"
+    if exit_status != 0:
+        return "io_error", f"fio ended with exit status {exit_status} and named no error"
+    if total == 0:
+        return "refused", "fio ended with 0 and no error, and did no I/O at all: it refused the job"
+    idle = [job for job in jobs if job.ios == 0]
+    if idle:
+        return "refused", f"fio ended with 0 and no error, and did no I/O on {_names(idle)}"
+    shortest = min(jobs, key=lambda job: job.runtime_ns)
+    if shortest.runtime_ns < SHORT_BELOW * asked_s * 1e9:
+        return "short", f"fio ran {shortest.runtime_ns / 1e9:.3g} of {asked_s:g} s on {_names([shortest])}"
+    return "ok", ""
+
+
+def _names(jobs: Sequence[_Job]) -> str:
+    """Which drives: their descriptions, each once."""
+    names = list(dict.fromkeys(job.drive or job.name or "a job without a name" for job in jobs))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _signal(exit_status: int) -> str:
+    """The signal that ended fio: its own status 128, a shell's 128 + n, or a negative status."""
+    if exit_status == 128:
+        return "a signal"
+    number = -exit_status if exit_status < 0 else exit_status - 128 if 128 < exit_status < 193 else 0
+    if not number:
+        return ""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """Lines with something in them, cut to a length that fits a sample."""
+    return tuple(line.strip()[:300] for line in text.splitlines() if line.strip())[:_NOTE_LIMIT]
+
+
+@dataclass
+class _Way:
+    """One direction of one job, in nanoseconds and bytes."""
+
+    ios: int = 0
+    bytes: int = 0
+    runtime_ns: int = 0
+    lat_sum_ns: int = 0
+    lat_max_ns: int = 0
+    bins: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Job:
+    """One job of fio's result."""
+
+    name: str
+    drive: str
+    error: int
+    error_count: int
+    runtime_ns: int
+    user_ns: int
+    system_ns: int
+    context_switches: int
+    ways: dict[str, _Way]
+
+    @property
+    def ios(self) -> int:
+        """I/Os in all directions."""
+        return sum(way.ios for way in self.ways.values())
+
+
+def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
+    """Sums over jobs (and so over drives); times are the longest, histograms are added bin by bin."""
+    found: dict[str, Any] = {
+        "runtime_ns": max((job.runtime_ns for job in jobs), default=0),
+        "fio_user_ns": sum(job.user_ns for job in jobs),
+        "fio_system_ns": sum(job.system_ns for job in jobs),
+        "fio_context_switches": sum(job.context_switches for job in jobs),
+        "fio_errors": sum(job.error_count or (1 if job.error else 0) for job in jobs),
+    }
+    for name in _WAYS:
+        ways = [job.ways[name] for job in jobs if name in job.ways]
+        ios = sum(way.ios for way in ways)
+        if name in ("read", "write") or ios:
+            found[f"{name}_ios"] = ios
+            found[f"{name}_bytes"] = sum(way.bytes for way in ways)
+        if ios:
+            found[f"{name}_lat_sum_ns"] = sum(way.lat_sum_ns for way in ways)
+            found[f"{name}_lat_max_ns"] = max(way.lat_max_ns for way in ways)
+        bins: dict[int, int] = {}
+        for way in ways:
+            for edge, count in way.bins.items():
+                bins[edge] = bins.get(edge, 0) + count
+        if bins:
+            found[f"{name}_bins"] = {str(edge): bins[edge] for edge in sorted(bins)}
+    return found
+
+
+class _Reader:
+    """Numbers out of fio's JSON; what is no number is remembered by its name and counts as nothing."""
+
+    def __init__(self) -> None:
+        self.unreadable: set[str] = set()
+
+    def number(self, entry: Mapping[str, Any], key: str, where: str = "") -> float:
+        """A finite number from 0; 0 for a field that this fio does not have."""
+        value = entry.get(key, 0)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+            return value
+        self.unreadable.add(where + key)
+        return 0
+
+    def mapping(self, entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """A mapping; an empty one for a field that this fio does not have."""
+        value = entry.get(key, {})
+        if isinstance(value, dict):
+            return value
+        self.unreadable.add(key)
+        return {}
+
+    def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
+        """One job with its directions."""
+        ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
+        runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
+        counted_ns = self.number(entry, "job_runtime") * 1e6 or runtime_ns
+        options = self.mapping(entry, "job options")
+        drive = entry.get("desc") or options.get("description") or ""
+        return _Job(
+            name=str(entry.get("jobname", ""))[:200],
+            drive=str(drive)[:200],
+            error=int(self.number(entry, "error")),
+            error_count=int(self.number(entry, "total_err")),
+            runtime_ns=runtime_ns,
+            user_ns=int(self.number(entry, "usr_cpu") / 100 * counted_ns),
+            system_ns=int(self.number(entry, "sys_cpu") / 100 * counted_ns),
+            context_switches=int(self.number(entry, "ctx")),
+            ways=ways,
+        )
+
+    def way(self, entry: Mapping[str, Any], name: str, old_units: bool) -> _Way:
+        """One direction; fio 2 counts microseconds and KiB, fio 3 nanoseconds and bytes."""
+        where = f"{name}."
+        scale = 1000 if old_units else 1
+        suffix = "" if old_units else "_ns"
+        # fio before 2.1.3 gives a rate and a time only
+        rated = self.number(entry, "iops", where) * self.number(entry, "runtime", where) / 1000.0
+        ios = int(self.number(entry, "total_ios", where)) if "total_ios" in entry else round(rated)
+        total = self.mapping(entry, f"lat{suffix}")
+        completion = self.mapping(entry, f"clat{suffix}")
+        counted = self.number(total, "N", where) or ios
+        bins = total.get("bins") or completion.get("bins") or {}
+        return _Way(
+            ios=ios,
+            bytes=int(self.number(entry, "io_bytes", where) * (1024 if old_units else 1)),
+            runtime_ns=int(self.number(entry, "runtime", where) * 1e6),
+            lat_sum_ns=round(self.number(total, "mean", where) * counted * scale),
+            lat_max_ns=int(self.number(total, "max", where) * scale),
+            bins=self.bins(bins, where, scale),
+        )
+
+    def bins(self, entry: object, where: str, scale: int) -> dict[int, int]:
+        """A histogram: lower edge in nanoseconds to count; empty bins are left out."""
+        found: dict[int, int] = {}
+        if not isinstance(entry, dict):
+            self.unreadable.add(f"{where}bins")
+            return found
+        for edge, count in entry.items():
+            if not (isinstance(count, int) and count >= 0 and re.fullmatch(r"\d{1,18}", str(edge), re.ASCII)):
+                self.unreadable.add(f"{where}bins")
+                return {}
+            if count:
+                found[int(edge) * scale] = found.get(int(edge) * scale, 0) + count
+        return found
+
+
+_LEAST_REST_MS = 500.0
+_MOST = 1_000_000
+
+
+def parse_log(text: str) -> list[tuple[int, int, int]]:
+    """Time (ms since the ramp's end), value, direction of each entry; a line that is no entry is left out."""
+    entries = []
+    for line in text.splitlines():
+        words = line.split(",")
+        try:
+            time_ms, value, way = int(words[0]), int(words[1]), int(words[2])
+        except (ValueError, IndexError):
+            continue
+        if time_ms >= 0 and value >= 0:
+            entries.append((time_ms, value, way))
+    return entries
+
+
+def per_second(
+    logs: Sequence[str], *, jobs_ios: Sequence[int], runtime_ns: int, interval_ms: int = 1000
+) -> list[float]:
+    """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
+
+    fio never logs the interval that is open when it ends. What the log does not hold is known exactly: the I/Os of
+    the whole run (`jobs_ios`, one number per log) less those logged, over the time that is left, when that is half a
+    second or more. Empty when the logs cannot tell: another number of logs than jobs, or nothing in them.
+    """
+    if len(logs) != len(jobs_ios) or interval_ms <= 0:
+        return []
+    sums: dict[int, float] = {}
+    logged_ios = 0.0
+    last_ms = 0
+    for text in logs:
+        before: dict[int, int] = {}
+        for time_ms, value, way in parse_log(text):
+            number = max(round(time_ms / interval_ms), 1)
+            if number > _MOST:
+                continue
+            sums[number] = sums.get(number, 0.0) + value
+            # an entry covers the time since the one before it, or one interval when those between were left out
+            spent = time_ms - before.get(way, 0)
+            logged_ios += value * (spent if spent < 1.5 * interval_ms else interval_ms) / 1000.0
+            before[way] = time_ms
+            last_ms = max(last_ms, time_ms)
+    series = [sums.get(number, 0.0) for number in range(1, max(sums, default=0) + 1)]
+    left_ms = runtime_ns / 1e6 - last_ms
+    if left_ms < _LEAST_REST_MS or (not sums and left_ms >= 1.5 * interval_ms):
+        return series
+    rest = max(sum(jobs_ios) - logged_ios, 0.0) / (left_ms / 1000.0)
+    return series + [round(rest, 3)] * max(int(left_ms // interval_ms), 1)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The execution throttle as the kernel has it: what a driver calls the queue depth of its drives, shown in effect.
+
+A throttle of an adapter becomes the option of its driver's module that says how many commands each drive may hold;
+the proof is each drive's queue depth, and the commands in flight while more are offered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Mapping, Sequence
+
+from ..guard.claims import claims_of_adapters
+from ..host.adapters import find_adapters
+from ..host.sysfs import read_drives
+from ..kit.errors import BadInputError
+from ..kit.module_options import declared_options
+from ..kit.results import Provisioned
+from .driver import adapters_of_module, lun_depth_parameter, parameter_of
+from .drives import Access, claims_for, usable_drives
+from .mode_pages import DriveTarget
+from .options import OptionsBench, OptionsRequest, provision_options
+from .proofs import judge_queue_depth, observe_in_flight
+from .queue import read_queue
+
+_PREFIX = "driver.options."
+
+
+@dataclass(frozen=True)
+class ThrottleRequest:
+    """What is asked: throttles by alias, options by module, the bench's adapters, seconds of proof a drive."""
+
+    throttle: Mapping[str, object]
+    options: Mapping[str, object]
+    adapters: Mapping[str, Any]
+    state_dir: str
+    run: str
+    check: bool = False
+    plan: bool = False
+    prove_s: float = 0.0
+
+
+def provision_throttle(
+    request: ThrottleRequest, bench: OptionsBench, access: Access = usable_drives
+) -> dict[str, Any]:
+    """Set throttles and options, and watch the drives; the module's result. Raises StorqualError of all kinds."""
+    merged = declared_options(request.options)
+    for module, parameters in throttle_options(request.throttle, request.adapters, bench).items():
+        # an option that the drop declares by its own name holds over what a throttle means for it
+        merged[module] = {**parameters, **merged.get(module, {})}
+    asked = OptionsRequest(merged, request.state_dir, request.run, check=request.check, plan=request.plan)
+    return provision_options(asked, bench, lambda settings: _prove(settings, request, bench, access))
+
+
+def throttle_options(
+    throttle: Mapping[str, object], adapters: Mapping[str, Any], bench: OptionsBench
+) -> dict[str, dict[str, str]]:
+    """The module options that mean these throttles. Raises BadInputError with every adapter that has none."""
+    found: dict[str, dict[str, str]] = {}
+    problems = []
+    places = find_adapters(bench.machine, adapters, throttle) if throttle else {}
+    for alias, value in throttle.items():
+        module = places[alias].module
+        parameter = lun_depth_parameter(module)
+        if parameter is None:
+            problems.append(
+                f"adapter {alias}: driver {module or '(none)'} has no parameter for the queue depth of its drives; "
+                "declare drive.queue_depth, or nvram.execution_throttle where the adapter keeps one"
+            )
+            continue
+        other = found.get(module, {}).get(parameter.name)
+        if other is not None and other != str(value):
+            problems.append(
+                f"adapter {alias}: {module} has one queue depth for all its adapters, {other} and {value}"
+            )
+        found.setdefault(module, {})[parameter.name] = str(value)
+    if problems:
+        raise BadInputError(problems)
+    return found
+
+
+def _prove(
+    settings: Sequence[Provisioned], request: ThrottleRequest, bench: OptionsBench, access: Access
+) -> list[Provisioned]:
+    """Each option that is a queue depth of drives, with what the drives show."""
+    return [_shown(entry, request, bench, access) for entry in settings]
+
+
+def _shown(entry: Provisioned, request: ThrottleRequest, bench: OptionsBench, access: Access) -> Provisioned:
+    module, _, name = entry.name[len(_PREFIX) :].partition(".")
+    parameter = parameter_of(module, name)
+    if parameter is None or parameter.scope != "lun" or int(str(entry.declared), 0) == 0:
+        return entry
+    depth = int(str(entry.declared), 0)
+    drives = _claimed_behind(request, bench, module)
+    if not drives:
+        return entry.with_proof(entry.proven, f"{entry.proof}; no claimed drive behind it could show it")
+    with access(claims_for(request.adapters, drives), request.state_dir, request.run) as targets:
+        proven, words = _watch(depth, targets, request.prove_s, bench)
+    return replace(entry, proven=proven, proof=words)
+
+
+def _watch(
+    depth: int, targets: Mapping[str, DriveTarget], seconds: float, bench: OptionsBench
+) -> tuple[bool | None, str]:
+    """Queue depth of every drive, and the commands in flight where seconds are given for it."""
+    sysfs = bench.machine.path("/sys")
+    depths = {
+        drive: read_queue(target, ("queue_depth",), sysfs).get("queue_depth") for drive, target in targets.items()
+    }
+    higher = {drive: seen for drive, seen in depths.items() if isinstance(seen, int) and seen > depth}
+    if higher:
+        told = ", ".join(f"{drive} {seen}" for drive, seen in higher.items())
+        return False, f"the driver gave drives a higher queue depth than {depth}: {told}"
+    given = sum(seen == depth for seen in depths.values())
+    words = f"the driver gave {given} of {len(depths)} drives a queue depth of {depth}"
+    if seconds <= 0:
+        return (True if given == len(depths) else None), words
+    outcomes = [
+        judge_queue_depth(depth, observe_in_flight(target.node, min(2 * depth, depth + 32), seconds, sysfs))
+        for target in targets.values()
+    ]
+    failed = [told for proven, told in outcomes if proven is False]
+    if failed:
+        return False, f"{words}; {failed[0]}"
+    shown = sum(proven is True for proven, _ in outcomes)
+    return (True if shown == len(outcomes) else None), f"{words}; on {shown} of them: {outcomes[0][1]}"
+
+
+def _claimed_behind(request: ThrottleRequest, bench: OptionsBench, module: str) -> list[str]:
+    """Ids of the claimed drives behind the adapters of a module that are on the bench now."""
+    places = adapters_of_module(bench.machine, module)
+    present = {drive.id for drive in read_drives(bench.machine) if drive.adapter in places}
+    return [claim.id for claim in claims_of_adapters(request.adapters) if claim.id in present]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One adapter or drive that is to be flashed, with its tool: versions, state, settings before and after.
+
+A tool offers its functions by name (`capabilities`); what it does not offer is not asked.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Iterator, Mapping
+
+from ...host.adapters import behind
+from ...kit.command import Runner
+from ...kit.errors import BadInputError, ToolError
+from ...kit.machine import Machine
+from ...kit.settings import section_of
+from ...tools import TOOLS
+from ...tools.capabilities import AdapterFacts, FirmwareImage, VolumeFacts, offers
+from ..mode_pages import DriveTarget, apply_plan, plan_drive, read_fields
+
+_BUSY = re.compile(r"rebuild|rbld|copyback|cpybck|init|eras|sanit|expan|migrat|transform", re.IGNORECASE)
+_TASK = re.compile(r"patrol ?read|consistency check|learn", re.IGNORECASE)
+_RUNNING = re.compile(r"^(?:active|running|in progress|started)\b", re.IGNORECASE)
+_WELL = re.compile(r"^(?:ok|optimal|opt|normal|good|healthy|online)\b", re.IGNORECASE)
+
+
+def obstacles(adapter: AdapterFacts) -> list[str]:
+    """Every reason in the adapter's state against writing firmware into it, as words; none when it is well."""
+    found = [reason for volume in adapter.volumes for reason in _volume(volume)]
+    if adapter.health and not _WELL.match(adapter.health):
+        found.append(f"its state is {adapter.health}")
+    found += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _BUSY.search(drive.state)]
+    found += [
+        f"{label} is {value}"
+        for label, value in adapter.settings.items()
+        if _TASK.search(label) and _RUNNING.match(value)
+    ]
+    return found
+
+
+def _volume(volume: VolumeFacts) -> Iterator[str]:
+    name = f"volume {volume.name or volume.id}"
+    for task, percent in volume.progress.items():
+        yield f"{name}: {task} is under way ({percent:g} %)"
+    if volume.healthy is not True and not volume.progress:
+        yield f"{name} is {volume.state or 'in a state that its tool does not tell'}"
+
+
+_PAGES = (0x01, 0x08, 0x0A, 0x1C)
+"""Mode pages of a drive that are compared: error recovery, caching, control, informational exceptions."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is flashed: `owner` is the adapter's alias or the drive's id, `index` what the tool calls it.
+
+    `target` is the drive (None for an adapter); `pci` the adapter's address, empty for a drive.
+    """
+
+    owner: str
+    tool: ModuleType
+    index: str
+    runner: Runner
+    target: DriveTarget | None = None
+    pci: str = ""
+    sysfs: str = "/sys"
+
+    def versions(self) -> Mapping[str, str]:
+        """The version by component. Raises ToolError."""
+        versions: Mapping[str, str] = self.tool.read_versions(self.runner, self.index)
+        return versions
+
+    def obstacles(self, image: FirmwareImage) -> list[str]:
+        """What stands against this image, in its state and in what its tool can do. Raises ToolError."""
+        found = obstacles(self._facts()) if "facts" in self._offered else []
+        if "firmware.firmware_objections" in self._offered:
+            found += self.tool.firmware_objections(self.runner, self.index, image)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that a flash could set back: settings, cache policies, links; for a drive its mode pages."""
+        if self.target is not None:
+            return self._drive_settings(self.target)
+        found: dict[str, Any] = {}
+        if "settings" in self._offered:
+            values = self.tool.read_settings(self.runner, self.index)
+            found.update({f"setting.{name}": value for name, value in values.items()})
+        if "raid" in self._offered:
+            for volume in self.tool.read_volumes(self.runner, self.index):
+                found.update({f"volume.{volume.id}.{name}": value for name, value in volume.policies.items()})
+        if "facts" in self._offered:
+            for port in self._facts().ports:
+                found.update({f"port.{port.name}.link": port.link, f"port.{port.name}.speed": port.speed})
+        return found
+
+    def put_back(self, wanted: Mapping[str, Any]) -> list[str]:
+        """Set what can be set to `wanted`; what was done. What cannot be, the comparison shows. Raises ToolError."""
+        if self.target is not None:
+            plan = plan_drive(self.runner, self.target, {name: int(value) for name, value in wanted.items()})
+            if plan.problems:
+                raise ToolError("\n".join(plan.problems))
+            return apply_plan(self.runner, plan, self.sysfs)
+        steps = []
+        volumes: dict[str, VolumeFacts] = {}
+        if any(name.startswith("volume.") for name in wanted):
+            volumes = {volume.id: volume for volume in self.tool.read_volumes(self.runner, self.index)}
+        for qualified, value in wanted.items():
+            kind, _, name = qualified.partition(".")
+            volume, _, policy = name.rpartition(".")
+            if kind == "setting" and "settings.write_setting" in self._offered:
+                self.tool.write_setting(self.runner, self.index, name, value)
+            elif kind == "volume" and "raid.set_policy" in self._offered and volume in volumes:
+                self.tool.set_policy(self.runner, self.index, volumes[volume], policy, value)
+            else:
+                continue
+            steps.append(f"{self.owner}: {qualified} put back to {value}")
+        return steps
+
+    def blocks(self) -> list[str]:
+        """The kernel names of the block devices that it serves: those behind the adapter, or the drive itself."""
+        if self.target is not None:
+            return [self.target.node]
+        machine = Machine(self.sysfs[: -len("/sys")])
+        return [drive.name for drive in behind(machine, [self.pci])]
+
+    def needs(self, image: FirmwareImage) -> str:
+        """What the tool says that the image still needs; what the drop declares where the tool does not say."""
+        if "firmware.activation" not in self._offered:
+            return image.activation
+        return str(self.tool.activation(self.runner, self.index, image))
+
+    @property
+    def starts_images(self) -> bool:
+        """Whether the tool can have an image started without a boot."""
+        return "firmware.activate" in self._offered
+
+    @property
+    def _offered(self) -> tuple[str, ...]:
+        return offers(self.tool)
+
+    def _facts(self) -> AdapterFacts:
+        for adapter in self.tool.read_facts(self.runner).adapters:
+            if adapter.index == self.index:
+                found: AdapterFacts = adapter
+                return found
+        raise ToolError(f"{self.owner}: its tool does not show {self.index} any more")
+
+    def _drive_settings(self, target: DriveTarget) -> dict[str, Any]:
+        fields = {name: setting.field for name, setting in section_of("drive").items()}
+        found: dict[str, Any] = {}
+        # an NVMe drive has of all these only WCE, on the caching page
+        for page in _PAGES if not target.nvme else (0x08,):
+            names = (
+                ["WCE"]
+                if target.nvme
+                else [
+                    name
+                    for name, place in fields.items()
+                    if place is not None and (place.page, place.subpage, place.protocol) == (page, 0, None)
+                ]
+            )
+            # a drive need not have every page
+            with suppress(ToolError):
+                found.update(read_fields(self.runner, target, names))
+        return found
+
+
+FIRMWARE_TOOLS: Mapping[str, str] = {
+    "arcconf": "arcconf",
+    "fwupd": "fwupd",
+    "hbacmd": "hbacmd",
+    "mnv_cli": "mvcli",
+    "nvme": "nvme",
+    "perccli": "storcli",
+    "qaucli": "qaucli",
+    "sas2flash": "sasflash",
+    "sas3flash": "sasflash",
+    "sg_write_buffer": "sg_write_buffer",
+    "ssacli": "ssacli",
+    "storcli": "storcli",
+}
+"""The file in `tools/` by the name that a drop writes under `tool`.
+
+lsiutil is not here: its download is a dialogue of which no record exists, and a flash is no place to guess answers.
+"""
+
+DRIVE_TOOLS = ("fwupd", "nvme", "sg_write_buffer")
+"""Those that flash drives; the others flash adapters."""
+
+REDFISH = "redfish"
+"""An adapter's firmware by way of the bench's management controller: from the control node, by a role."""
+
+
+def tool_for(name: str, *, drives: bool) -> ModuleType:
+    """The tool that flashes adapters, or with `drives` drives. Raises BadInputError that names those there are."""
+    known = [tool for tool in FIRMWARE_TOOLS if (tool in DRIVE_TOOLS) == drives and _flashes(tool)]
+    if name not in known:
+        what = "a drive" if drives else "an adapter"
+        raise BadInputError([f"firmware of {what}: found tool {name!r}, expected one of {', '.join(sorted(known))}"])
+    return TOOLS[FIRMWARE_TOOLS[name]]()
+
+
+def _flashes(name: str) -> bool:
+    file = FIRMWARE_TOOLS[name]
+    return file in TOOLS and "firmware.download" in offers(TOOLS[file]())

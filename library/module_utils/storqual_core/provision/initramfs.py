@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which build of a driver an initramfs carries: the third place where a driver lies, and the one that boots.
+
+An initramfs is a row of cpio archives (format newc); the first ones may be plain (processor microcode), the last one
+is compressed. Kernel documentation: driver-api/early-userspace/buffer-format.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
+
+from ..kit.archives import (
+    MAGICS,
+    Member,
+    compose,
+    magic_of,
+    new_file,
+    new_folder,
+    pack,
+    pack_like,
+    read_archive,
+    unpack,
+)
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..tools.kmod import Build
+
+# a module in the image, plain or compressed by itself
+_MODULE = re.compile(r"(?:^|/)([\w-]+)\.ko(?:\.(?:xz|zst|gz))?$")
+_FIELD = re.compile(rb"(?:^|\0)(srcversion|version|vermagic)=([^\0]*)\0")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One piece of an initramfs: its archives, packed together (`packing` is how it begins) or plain (empty)."""
+
+    packing: bytes
+    archives: tuple[tuple[Member, ...], ...]
+
+
+def read_parts(image: bytes) -> list[Part]:
+    """The pieces of an initramfs in order. Raises ToolError when it is broken, or packed in an unknown way."""
+    parts: list[Part] = []
+    place = 0
+    while place < len(image):
+        if image[place] == 0:
+            place += 1
+        elif image[place : place + 6] in MAGICS:
+            members, place = read_archive(image, place)
+            parts.append(Part(b"", (tuple(members),)))
+        else:
+            # what follows packed data is padding
+            packed = image[place:]
+            inner = read_parts(unpack(packed))
+            parts.append(Part(magic_of(packed), tuple(archive for part in inner for archive in part.archives)))
+            break
+    return parts
+
+
+def entries(image: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every file in an initramfs. Raises ToolError when the image is broken."""
+    for part in read_parts(image):
+        for archive in part.archives:
+            for member in archive:
+                yield member.name, member.content
+
+
+def module_name(filename: str) -> str:
+    """The module in a file of this name, as the kernel names it; empty when it is no module."""
+    match = _MODULE.search(filename)
+    return match.group(1).replace("-", "_") if match else ""
+
+
+def plain_module(content: bytes) -> bytes:
+    """A module file unpacked. Raises ToolError for broken packed data."""
+    return content if content.startswith(b"\x7fELF") or not content else unpack(content)
+
+
+def module_build(content: bytes, filename: str = "") -> Build:
+    """The build that a module file (plain or packed) names in itself. Raises ToolError for broken packed data."""
+    found = {
+        key.decode(): value.decode("utf-8", "replace")
+        for key, value in _FIELD.findall(_doubled(plain_module(content)))
+    }
+    return Build(found.get("srcversion", ""), found.get("version", ""), found.get("vermagic", ""), filename)
+
+
+def _doubled(data: bytes) -> bytes:
+    """Every NUL twice: one ends a field and the same one begins the next, and a match uses up both."""
+    return data.replace(b"\0", b"\0\0")
+
+
+def builds_in(path: str, names: Sequence[str]) -> dict[str, Build | None]:
+    """The builds of `names` in the initramfs at `path`, None for one that it does not carry. Raises ToolError."""
+    try:
+        image = Path(path).read_bytes()
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
+    wanted = {name.replace("-", "_"): name for name in names}
+    found: dict[str, Build | None] = dict.fromkeys(names)
+    for filename, content in entries(image):
+        name = wanted.get(module_name(filename))
+        if name is not None:
+            found[name] = module_build(content, filename)
+    return found
+
+
+Index = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+"""Files of a module folder by their place in it, to the index files (`modules.dep` and so on) for them."""
+
+# what a module that was not in the initramfs is found under, and where initramfs-tools lists what is loaded
+_FOLDER = "updates/storqual"
+_LOADED = "conf/modules"
+# depmod wants these to tell modules that are part of the kernel
+_GIVEN = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+_TIMEOUT = 300.0
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class NewModule:
+    """A module to be carried: its name, its file's content (not packed), and the modules that it needs."""
+
+    name: str
+    content: bytes
+    needs: Sequence[str] = ()
+
+
+def copy_with(image: bytes, release: str, module: NewModule, index: Index) -> bytes:
+    """`image` with `module` in place of its build of the same name, or added and loaded where it has none.
+
+    Raises ToolError when the image is broken, does not carry what the module needs, or cannot be told to load it.
+    """
+    parts = read_parts(image)
+    folder = _module_folder(parts, release)
+    members = {member.name: member for part in parts for archive in part.archives for member in archive}
+    inside = {name[len(folder) :]: member.content for name, member in members.items() if name.startswith(folder)}
+    _check_needs(module, inside)
+    changed = {
+        name: pack_like(name, module.content) for name in inside if module_name(name) == module.name.replace("-", "_")
+    }
+    added: list[Member] = []
+    replaced = {folder + name: content for name, content in changed.items()}
+    if not changed:
+        place = f"{_FOLDER}/{module.name}.ko"
+        changed = {place: module.content}
+        added = [
+            *(new_folder(folder + path) for path in ("updates", _FOLDER) if folder + path not in members),
+            new_file(folder + place, module.content),
+        ]
+        replaced[_loaded_list(members)] = _with_line(members[_loaded_list(members)].content, module.name)
+    indexed = index({**inside, **changed})
+    replaced.update({folder + name: content for name, content in indexed.items() if name in inside})
+    return _compose(_with(parts, replaced, added))
+
+
+def with_file(image: bytes, name: str, content: bytes | None) -> bytes:
+    """`image` with one file put in, exchanged, or (None) without it. Its folder must be there. Raises ToolError."""
+    parts = read_parts(image)
+    names = {member.name for part in parts for archive in part.archives for member in archive}
+    if content is None:
+        kept = [
+            replace(
+                part,
+                archives=tuple(
+                    tuple(member for member in archive if member.name != name) for archive in part.archives
+                ),
+            )
+            for part in parts
+        ]
+        return _compose(kept)
+    if name in names:
+        return _compose(_with(parts, {name: content}, []))
+    folder = name.rpartition("/")[0]
+    if folder not in names:
+        raise ToolError(f"the initramfs has no folder {folder}, so {name} cannot be put into it")
+    return _compose(_with(parts, {}, [new_file(name, content)]))
+
+
+def depmod_index(runner: Runner, release: str) -> Index:
+    """The index that depmod makes of a module folder, in a folder of its own. It raises ToolError."""
+
+    def index(files: Mapping[str, bytes]) -> dict[str, bytes]:
+        with tempfile.TemporaryDirectory(prefix="storqual-") as folder:
+            # depmod looks under /lib/modules or /usr/lib/modules, as its distribution has it
+            modules = Path(folder) / "usr/lib/modules" / release
+            modules.mkdir(parents=True)
+            (Path(folder) / "lib").symlink_to("usr/lib")
+            for name, content in files.items():
+                if ".." in name.split("/") or not (module_name(name) or name in _GIVEN):
+                    continue
+                place = modules / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+            runner(["depmod", "-b", folder, release], timeout=_TIMEOUT).expect()
+            return {path.name: path.read_bytes() for path in modules.glob("modules.*") if path.name not in _GIVEN}
+
+    return index
+
+
+def _module_folder(parts: Sequence[Part], release: str) -> str:
+    """`usr/lib/modules/<release>/` as the image names it."""
+    shape = re.compile(rf"((?:\./)?(?:usr/)?lib/modules/{re.escape(release)}/)")
+    for part in parts:
+        for archive in part.archives:
+            for member in archive:
+                match = shape.match(member.name)
+                if match:
+                    return match.group(1)
+    raise ToolError(f"the initramfs holds no modules of kernel {release}")
+
+
+def _check_needs(module: NewModule, inside: Files) -> None:
+    """Raise ToolError when a module that the new build needs would be missing at boot."""
+    there = {module_name(name) for name in inside}
+    builtin = inside.get("modules.builtin", b"").decode("utf-8", "replace").splitlines()
+    there |= {module_name(name) for name in builtin}
+    missing = [name for name in module.needs if name.replace("-", "_") not in there]
+    if missing:
+        raise ToolError(
+            f"this build of {module.name} needs {', '.join(missing)}, which the initramfs does not carry: it could "
+            "not be loaded in a trial boot"
+        )
+
+
+def _loaded_list(members: Iterable[str]) -> str:
+    """The list of modules that the initramfs loads, by its name there."""
+    for name in members:
+        if name in (_LOADED, f"./{_LOADED}"):
+            return name
+    raise ToolError(
+        f"the initramfs has no {_LOADED}, which initramfs-tools writes: have the initramfs carry the driver first "
+        "(dracut: add_drivers), then a build of it can be exchanged in a copy"
+    )
+
+
+def _with_line(content: bytes, line: str) -> bytes:
+    head = content if not content or content.endswith(b"\n") else content + b"\n"
+    return head + line.encode() + b"\n"
+
+
+def _with(parts: Sequence[Part], replaced: Files, added: Sequence[Member]) -> list[Part]:
+    """The pieces with other contents, and further files at the end of the last archive."""
+    fresh = [
+        replace(
+            part,
+            archives=tuple(
+                tuple(
+                    member.holding(replaced[member.name]) if member.name in replaced else member for member in archive
+                )
+                for archive in part.archives
+            ),
+        )
+        for part in parts
+    ]
+    if added:
+        *others, last = fresh[-1].archives
+        fresh[-1] = replace(fresh[-1], archives=(*others, (*last, *added)))
+    return fresh
+
+
+def _compose(parts: Iterable[Part]) -> bytes:
+    """An image of these pieces."""
+    composed = []
+    for part in parts:
+        plain = b"".join(compose(archive) for archive in part.archives)
+        composed.append(pack(plain, part.packing) if part.packing else plain)
+    return b"".join(composed)

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of the module that sets module options: load with them, keep them in modprobe.d, prove them.
+
+The file is written after the module was loaded with the values and runs with them, so that a step that was cut short
+is found by the next one: what is in the file is what runs, or will run with the next boot. What the file held when
+the bench was found stays in it; what a run put there and the drop does not declare goes again, with its module loaded
+as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, ContextManager, Mapping, Sequence
+
+from ..host.adapters import refuse_when_used
+from ..kit.command import Runner
+from ..kit.durable import fsync_folder, make_folder, replace_bytes, replace_file
+from ..kit.errors import StorqualError, ToolError
+from ..kit.lock import BenchLock, hold_lock
+from ..kit.machine import Machine
+from ..kit.module_options import FILE, Options, compose, declared_options, in_file, same_value
+from ..kit.results import PartialError, Provisioned
+from ..kit.saved_state import read_saved, remember
+from ..tools import initramfs_maker
+from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
+from .drives import LOCK_WAIT_S
+from .initramfs import builds_in, entries, with_file
+from .kernel_boot import booted_image
+from .option_step import ModulePlan, OptionValue, check_problems, plan_module, read_values, refuse_boot
+
+Prove = Callable[[Sequence[Provisioned]], "list[Provisioned]"]
+
+
+@dataclass(frozen=True)
+class OptionsBench:
+    """The bench that the step works on (other roots and releases are for tests)."""
+
+    runner: Runner
+    machine: Machine = field(default_factory=Machine)
+    release: str = ""
+    file: str = FILE
+
+    @property
+    def kernel(self) -> str:
+        """The release of the kernel that is meant: the running one, unless another was named."""
+        return self.release or self.running
+
+    @property
+    def path(self) -> Path:
+        """Our file in modprobe.d."""
+        return Path(self.machine.path(self.file))
+
+    def text(self) -> str | None:
+        """What our file holds; None when there is none."""
+        data = self.machine.read(self.file)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    @property
+    def running(self) -> str:
+        """The release of the running kernel."""
+        return self.machine.text("/proc/sys/kernel/osrelease")
+
+    @property
+    def booted_image(self) -> str:
+        """The initramfs of ours that the kernel was booted with; empty for the distribution's, or another kernel."""
+        image = booted_image(self.machine.text("/proc/cmdline").split())
+        return image if image and self.kernel == self.running and self.machine.exists(f"/boot/{image}") else ""
+
+    @property
+    def initrd(self) -> str:
+        """The kernel's initramfs as the distribution made it; empty where there is none."""
+        names = (f"initrd.img-{self.kernel}", f"initramfs-{self.kernel}.img", f"initrd-{self.kernel}")
+        return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
+
+
+@dataclass(frozen=True)
+class OptionsRequest:
+    """What is asked: options by module as a drop declares them; `plan` only says which of them take a boot."""
+
+    options: Mapping[str, object]
+    state_dir: str
+    run: str
+    check: bool = False
+    plan: bool = False
+
+
+def provision_options(request: OptionsRequest, bench: OptionsBench, prove: Prove = list) -> dict[str, Any]:
+    """Have modules loaded with their options, and again after a boot; the module's result.
+
+    `boot_words` in the result: what the kernel's command line must carry, because the module cannot be loaded again.
+    Raises StorqualError of all kinds: BadInputError, GuardRefusalError (a drive behind it is used), ToolError
+    (nothing was changed), PartialError (something was).
+    """
+    options = declared_options(request.options)
+    plans = _plans(bench, options, request.state_dir) if options else []
+    if not request.plan:
+        # what runs while a drop is planned may be another build, with other parameters
+        check_problems(plans)
+    words = [word for plan in plans for word in plan.boot_words]
+    result: dict[str, Any] = {"boot_words": words}
+    if request.plan:
+        return {"changed": False, "settings": [], "steps": [], "drift": [], **result}
+    stuck = [refuse_boot(plan) for plan in plans if plan.reloads and plan.boot_reason]
+    if stuck and not request.check:
+        raise ToolError("\n".join(stuck))
+    work = _work(request, bench, plans)
+    _refuse_used(bench, [*(plan.module for plan in work.reloading), *work.returning], request.state_dir)
+    if request.check:
+        settings = _records(plans, plans)
+        steps = [f"module {plan.module} would be loaded again" for plan in work.reloading]
+        steps += [f"{bench.file} would be written"] if work.writes else []
+        steps += [f"module {module} would be loaded again as it was found" for module in work.returning]
+        changed = bool(steps or stuck)
+    else:
+        settings, steps = _carry_out(request, bench, plans, work, options)
+        settings, changed = prove(settings), bool(steps)
+    return {
+        "changed": changed,
+        "settings": [entry.record() for entry in settings],
+        "steps": steps,
+        "drift": [*_drift(plans), *(f"module options of {module}: not declared" for module in work.returning)],
+        "diff": {"before": _text(plans, before=True), "after": _text(plans, before=False)},
+        **result,
+    }
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Modules to load again with what is declared, our file as it must be, modules to load again as they were."""
+
+    reloading: Sequence[ModulePlan]
+    text: str | None
+    writes: bool
+    returning: Sequence[str]
+
+
+def _work(request: OptionsRequest, bench: OptionsBench, plans: Sequence[ModulePlan]) -> _Work:
+    saved = read_saved(Path(request.state_dir))
+    now = bench.text()
+    found = in_file(saved.values.get("options.file@bench", now) if saved else now)
+    wanted = {module: dict(parameters) for module, parameters in found.items()}
+    for plan in plans:
+        wanted.setdefault(plan.module, {}).update(plan.for_file)
+    text = compose(wanted)
+    declared = {plan.module for plan in plans}
+    unfinished = pending_starts(bench.machine, request.state_dir)
+    returning = [
+        module
+        for module, parameters in in_file(now).items()
+        if module not in declared
+        and parameters != wanted.get(module)
+        and bench.machine.exists(f"/sys/module/{module}")
+    ]
+    # what an earlier run did not come to, named by module and not by adapter
+    returning += sorted(each for each in unfinished - declared - set(returning) if ":" not in each)
+    # a file that differs in its comments alone is somebody's, and is left as it is
+    writes = in_file(text) != in_file(now)
+    reloading = [plan for plan in plans if (plan.reloads or plan.module in unfinished) and not plan.boot_reason]
+    return _Work(reloading, text, writes, returning)
+
+
+def _text(plans: Sequence[ModulePlan], *, before: bool) -> str:
+    """What runs, or what is declared, a line for each option that is not as declared."""
+    return "".join(
+        f"{plan.module}.{value.name}: {value.now if before else value.declared}\n"
+        for plan in plans
+        for value in plan.values
+        if not value.in_effect
+    )
+
+
+def _plans(bench: OptionsBench, options: Options, state_dir: str) -> list[ModulePlan]:
+    values = read_values(bench.machine, bench.runner, options)
+    return [
+        plan_module(bench.machine, bench.runner, module, found, bench.kernel, state_dir)
+        for module, found in values.items()
+    ]
+
+
+def _drift(plans: Sequence[ModulePlan]) -> list[str]:
+    return [
+        f"module option {plan.module}.{value.name}: {value.now if value.now is not None else 'not set'}, "
+        f"declared {value.declared}"
+        for plan in plans
+        for value in plan.values
+        if not value.in_effect
+    ]
+
+
+def _refuse_used(bench: OptionsBench, modules: Sequence[str], state_dir: str) -> None:
+    """Raise GuardRefusalError when a module that must be loaded again has a drive that somebody uses."""
+    for module in modules:
+        adapters = adapters_of_module(bench.machine, module)
+        what = f"loading {module} again takes it away for a moment"
+        refuse_when_used(bench.machine, adapters, state_dir, what)
+
+
+def _carry_out(
+    request: OptionsRequest,
+    bench: OptionsBench,
+    plans: Sequence[ModulePlan],
+    work: _Work,
+    options: Options,
+) -> tuple[list[Provisioned], list[str]]:
+    """Save, load again, write the file, read back."""
+    steps: list[str] = []
+    if not work.reloading and not work.writes and not work.returning:
+        return _records(plans, plans), steps
+    starting = [*(plan.module for plan in work.reloading), *work.returning]
+    with _lock(request) as lock:
+        remember(lock, _memory(bench, plans))
+        note_starts(bench.machine, request.state_dir, starting)
+        try:
+            for plan in work.reloading:
+                words = [f"{value.name}={value.declared}" for value in plan.values]
+                reload_module(bench.machine, bench.runner, plan.module, words)
+                forget_start(bench.machine, request.state_dir, plan.module)
+                steps.append(f"module {plan.module} loaded again with {' '.join(words)}")
+            if work.writes:
+                put_file(bench, work.text)
+                steps.append(f"{bench.file} written")
+                steps += refresh_initramfs(bench, [*(plan.module for plan in plans), *work.returning])
+            for module in work.returning:
+                reload_module(bench.machine, bench.runner, module)
+                forget_start(bench.machine, request.state_dir, module)
+                steps.append(f"module {module} loaded again as it was found")
+            now = _plans(bench, options, request.state_dir)
+        except StorqualError as problem:
+            raise PartialError(
+                str(problem), steps=steps, settings=_what_is_left(bench, plans, options, request)
+            ) from problem
+        settings = _records(plans, now)
+        wrong = [
+            f"{plan.module}.{value.name} was set to {value.declared} and reads back {value.now}"
+            for plan in now
+            if plan.loaded
+            for value in plan.values
+            if not value.in_effect
+        ]
+        wrong += [
+            f"{plan.module}.{value.name} is {value.declared} in {bench.file}, and another file of modprobe makes it "
+            f"{value.configured}"
+            for plan in now
+            for value in plan.values
+            if value.configured is None or not same_value(value.configured, value.declared)
+        ]
+    if wrong:
+        raise PartialError("\n".join(wrong), steps=steps, settings=settings)
+    return settings, steps
+
+
+def _what_is_left(
+    bench: OptionsBench, plans: Sequence[ModulePlan], options: Options, request: OptionsRequest
+) -> list[Provisioned]:
+    """The state after a failure, where it can still be read."""
+    try:
+        return _records(plans, _plans(bench, options, request.state_dir))
+    except StorqualError:
+        return []
+
+
+def _lock(request: OptionsRequest) -> ContextManager[BenchLock]:
+    return hold_lock(Path(request.state_dir), request.run, "module options", wait_s=LOCK_WAIT_S)
+
+
+def _memory(bench: OptionsBench, plans: Sequence[ModulePlan]) -> dict[str, Any]:
+    """Our file as it was, and of each module what it ran with."""
+    memory: dict[str, Any] = {"options.file@bench": bench.text()}
+    for plan in plans:
+        memory[f"options.loaded@{plan.module}"] = {value.name: value.loaded for value in plan.values}
+    return memory
+
+
+def put_file(bench: OptionsBench, text: str | None) -> None:
+    """Our file in modprobe.d with `text`, or no file for None; on the disk when this returns."""
+    if text is not None:
+        make_folder(bench.path.parent)
+        replace_file(bench.path, text)
+    elif bench.path.exists():
+        bench.path.unlink()
+        fsync_folder(bench.path.parent)
+
+
+def refresh_initramfs(bench: OptionsBench, modules: Sequence[str]) -> list[str]:
+    """Have the initramfs of the running kernel carry our file, where it carries one of the modules; what was done.
+
+    A module that the initramfs loads gets the options of the initramfs. A bench that was booted with one of ours has
+    them put into that one: the distribution's would be made with the build that lies on disk now. Raises ToolError.
+    """
+    if bench.booted_image:
+        own = Path(bench.machine.path(f"/boot/{bench.booted_image}"))
+        if any(builds_in(str(own), modules).values()):
+            data = bench.machine.read(bench.file)
+            replace_bytes(own, with_file(own.read_bytes(), bench.file.lstrip("/"), data))
+            return [f"/boot/{bench.booted_image} carries {bench.file}"]
+        return []
+    initrd = bench.initrd
+    image = bench.machine.path(initrd)
+    if not initrd or not any(builds_in(image, modules).values()):
+        return []
+    line = initramfs_maker.rebuild(bench.runner, bench.kernel, initrd)
+    name = bench.file.lstrip("/")
+    packed = dict(entries(Path(image).read_bytes())).get(name)
+    if (packed.decode("utf-8", "replace") if packed is not None else None) != bench.text():
+        raise ToolError(f"`{line}` ended well, and {initrd} does not carry {bench.file} as it is")
+    return [f"{initrd} made anew"]
+
+
+def _records(before: Sequence[ModulePlan], after: Sequence[ModulePlan]) -> list[Provisioned]:
+    """One record per option; an option that the module does not show is known by what modprobe gave it."""
+    later = {(plan.module, value.name): value for plan in after for value in plan.values}
+    return [_record(plan, value, later[plan.module, value.name]) for plan in before for value in plan.values]
+
+
+def _record(plan: ModulePlan, old: OptionValue, new: OptionValue) -> Provisioned:
+    now = old.declared if new.in_effect else new.now
+    was = old.declared if old.in_effect else old.now
+    note = "the loaded module shows it" if new.loaded is not None else "modprobe gave it; the module does not show it"
+    return Provisioned(
+        f"driver.options.{plan.module}.{old.name}",
+        old.declared,
+        was,
+        now,
+        changed=was != now,
+        proven=True if new.loaded is not None and new.in_effect else None,
+        proof=note if plan.loaded else f"module {plan.module} is not loaded; it will be with the next load",
+    )

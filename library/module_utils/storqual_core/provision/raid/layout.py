@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give a bench the declared volumes: read, plan, refuse or save and write, initialise, read back."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping, Sequence
+
+from ...guard.claims import Claim, claims_of_adapters, read_claims
+from ...kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from ...kit.lock import BenchLock, hold_lock
+from ...kit.results import PartialError, Provisioned
+from ...kit.saved_state import SavedState, read_saved, remember
+from ..drives import LOCK_WAIT_S, claim_record, claims_for
+from .plan import Existing, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
+
+MEMORY = "raid.volume"
+"""The setting under which a volume that was not there before is remembered: `raid.volume@<UUID>`."""
+
+Backends = Callable[[str, Sequence[Claim], Collection[str]], Any]
+"""What makes volumes, by tool: the tool's name, the bench's claims, the UUIDs of what this run made."""
+
+
+@dataclass(frozen=True)
+class RaidRequest:
+    """What the module was asked. `only`: volumes that this run made and that are not declared any more are removed.
+
+    `wait_s`: how long to wait for volumes to be initialised; what is left then is told as progress.
+    """
+
+    volumes: Sequence[Mapping[str, Any]]
+    adapters: Mapping[str, Any]
+    state_dir: str
+    run: str
+    consent: Collection[str] = ()
+    only: bool = False
+    wait_s: float = 0.0
+    check: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One tool's share of the step: what it is to do, and what of it must go although nothing takes its place."""
+
+    tool: str
+    backend: Any
+    plans: Sequence[VolumePlan]
+    leaving: Sequence[Existing]
+
+
+def made_by(saved: SavedState | None, run: str) -> dict[str, Mapping[str, Any]]:
+    """The volumes that a run made, as remembered, by UUID."""
+    if saved is None or saved.run != run:
+        return {}
+    return {
+        owner: value
+        for setting, _, owner, value in ((*key.partition("@"), value) for key, value in saved.values.items())
+        if setting == MEMORY
+    }
+
+
+def provision_volumes(
+    request: RaidRequest, backends: Backends, default_tool: Callable[[Wish], str]
+) -> dict[str, Any]:
+    """Make the volumes as declared; the module's result.
+
+    Raises BadInputError and ToolError (nothing was written; every problem is in it), GuardRefusalError (refused
+    before the first write), PartialError (something was written).
+    """
+    wishes = read_wishes(request.volumes)
+    claims_for(request.adapters, [drive for wish in wishes for drive in wish.drives])
+    made = made_by(read_saved(Path(request.state_dir)), request.run)
+    if not wishes and not (request.only and made):
+        return {"changed": False, "settings": [], "steps": [], "drift": [], "progress": {}}
+    claims = claims_of_adapters(request.adapters)
+    with _lock(request) as lock:
+        parts = _parts(request, wishes, claims, made, backends, default_tool)
+        if request.check:
+            return _foreseen(parts)
+        steps: list[str] = []
+        try:
+            for part in parts:
+                _carry_out(part, lock, claims, steps)
+            under_way = dict(_wait(parts, request.wait_s))
+            records = [entry for part in parts for entry in _read_back(part)]
+        except GuardRefusalError as problem:
+            if not steps:
+                raise
+            raise PartialError(str(problem), steps=steps, settings=()) from problem
+        except StorqualError as problem:
+            done = [*steps, *(problem.steps if isinstance(problem, PartialError) else ())]
+            if not done:
+                raise
+            raise PartialError(str(problem), steps=done, settings=()) from problem
+    wrong = [
+        f"{entry.adapter}: {entry.name} is declared {entry.declared} and reads back {entry.read_back}"
+        for entry in records
+        if not entry.as_declared
+    ]
+    if wrong:
+        raise PartialError("\n".join(wrong), steps=steps, settings=records)
+    return {
+        "changed": bool(steps),
+        "settings": [entry.record() for entry in records],
+        "steps": steps,
+        "drift": _drift(parts),
+        "diff": _diff(parts),
+        "progress": under_way,
+    }
+
+
+def _lock(request: RaidRequest) -> ContextManager[BenchLock | None]:
+    """The bench's lock; check mode touches nothing, not even that."""
+    if request.check:
+        return nullcontext()
+    return hold_lock(Path(request.state_dir), request.run, "RAID layout", wait_s=LOCK_WAIT_S)
+
+
+def _parts(
+    request: RaidRequest,
+    wishes: Sequence[Wish],
+    claims: Sequence[Claim],
+    made: Mapping[str, Mapping[str, Any]],
+    backends: Backends,
+    default_tool: Callable[[Wish], str],
+) -> list[_Part]:
+    """The step by tool, read and planned. Raises ToolError with all that forbids it."""
+    chosen = [(wish, wish.tool or default_tool(wish)) for wish in wishes]
+    tools = {tool for _, tool in chosen} | {str(value["tool"]) for value in made.values() if request.only}
+    parts, problems = [], []
+    for tool in sorted(tools):
+        backend = backends(tool, claims, made)
+        mine = [wish for wish, by in chosen if by == tool]
+        problems += [problem for wish in mine for problem in backend.objections(wish)]
+        existing = backend.look()
+        plans = plan_volumes(mine, existing, (claim.id for claim in claims))
+        problems += [problem for plan in plans for problem in plan.problems]
+        kept = {id(volume) for plan in plans for volume in (plan.there, *plan.delete)}
+        leaving = [volume for volume in existing if request.only and volume.this_run and id(volume) not in kept]
+        parts.append(_Part(tool, backend, plans, leaving))
+    if problems:
+        raise ToolError("\n".join(problems))
+    return parts
+
+
+def _carry_out(part: _Part, lock: BenchLock | None, claims: Sequence[Claim], steps: list[str]) -> None:
+    """Delete, make, set and go on with what the plans say; `steps` is what was done so far, also when this raises."""
+    # one volume may be in the way of several
+    going = {volume.facts.id: volume for volume in (*part.leaving, *(v for plan in part.plans for v in plan.delete))}
+    for volume in going.values():
+        steps += part.backend.delete(volume)
+    for plan in part.plans:
+
+        def save(plan: VolumePlan = plan) -> None:
+            if lock is not None:
+                remember(lock, _memory(part.tool, plan, claims))
+
+        if plan.there is None:
+            steps += part.backend.create(plan.wish, save)
+            continue
+        if plan.policies:
+            save()
+            for name, value in plan.policies.items():
+                steps += part.backend.set_policy(plan.wish.owner, plan.there, name, value)
+        steps += part.backend.resume(plan.wish.owner, plan.there)
+
+
+def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, Any]:
+    """What is remembered before a write: that a volume was not there, or its policies; and the claims."""
+    drives = plan.wish.drives if plan.there is None else tuple(sorted(plan.there.drives))
+    values: dict[str, Any] = {f"claim@{claim.id}": claim_record(claim) for claim in claims if claim.id in drives}
+    if plan.there is None:
+        values[f"{MEMORY}@{plan.wish.key}"] = {"tool": tool, "drives": list(drives), "state": "absent"}
+    elif not plan.there.this_run:
+        before = plan.before()
+        for name in plan.policies:
+            place = f"raid.{name}@{plan.there.facts.uuid}"
+            values[place] = {"tool": tool, "drives": list(drives), "value": before[name]}
+    return values
+
+
+def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
+    """The volumes as they are now."""
+    existing = part.backend.look()
+    for plan in part.plans:
+        same = [volume for volume in existing if set(volume.members) == set(plan.wish.members)]
+        same += [volume for volume in existing if volume.own and volume.facts.uuid == plan.wish.key]
+        yield plan, same[0] if same else None
+
+
+def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """What is still under way, by volume."""
+    for part in parts:
+        for plan, volume in _found(part):
+            tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
+            if tasks:
+                yield plan.wish.owner, dict(tasks)
+
+
+def _read_back(part: _Part) -> Iterator[Provisioned]:
+    """One record per declared setting of each volume, and its state."""
+    for plan, volume in _found(part):
+        now = volume.settings() if volume is not None else {}
+        before = plan.before()
+        for name, declared in plan.wish.declared().items():
+            yield Provisioned(
+                name=f"raid.{name}",
+                declared=declared,
+                before=before[name],
+                read_back=now.get(name),
+                adapter=plan.wish.owner,
+                changed=before[name] != now.get(name),
+                proof=f"read back from {part.tool}",
+            )
+        was = plan.there.facts.state if plan.there is not None else None
+        state = volume.facts.state if volume is not None else None
+        yield Provisioned("raid.state", None, was, state, adapter=plan.wish.owner, changed=was != state)
+
+
+def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
+    """What would be done, and what the guard would say. Raises GuardRefusalError."""
+    refusals = [
+        refusal
+        for part in parts
+        for plan in part.plans
+        if plan.makes
+        for refusal in part.backend.refusals(plan.wish, plan.delete)
+    ]
+    if refusals:
+        raise GuardRefusalError(refusals)
+    settings = [
+        Provisioned(f"raid.{name}", declared, was, was, adapter=plan.wish.owner)
+        for part in parts
+        for plan in part.plans
+        for (name, declared), was in zip(plan.wish.declared().items(), plan.before().values())
+    ]
+    drift = _drift(parts)
+    return {
+        "changed": bool(drift),
+        "settings": [entry.record() for entry in settings],
+        "steps": [f"{line.partition(' ')[0]}: would be changed" for line in drift],
+        "drift": drift,
+        "diff": _diff(parts),
+        "progress": {},
+    }
+
+
+def _changes(parts: Sequence[_Part]) -> Iterator[tuple[str, str, Any, Any]]:
+    """(volume, setting, before, declared) of everything that is not as declared."""
+    for part in parts:
+        for volume in part.leaving:
+            yield volume.facts.id, "raid.level", volume.facts.level, None
+        for plan in part.plans:
+            before = plan.before()
+            for name, declared in plan.wish.declared().items():
+                if plan.makes or before[name] != declared:
+                    yield plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared
+
+
+def _drift(parts: Sequence[_Part]) -> list[str]:
+    return [f"{owner} {name}: {was}, declared {declared}" for owner, name, was, declared in _changes(parts)]
+
+
+def _diff(parts: Sequence[_Part]) -> dict[str, str]:
+    lines = list(_changes(parts))
+    return {
+        "before": "".join(f"{owner} {name}: {was}\n" for owner, name, was, _ in lines),
+        "after": "".join(f"{owner} {name}: {declared}\n" for owner, name, _, declared in lines),
+    }
+
+
+def restore_volume(
+    key: str, value: Mapping[str, Any], claims: Mapping[str, Mapping[str, Any]], backends: Backends, *, check: bool
+) -> tuple[Provisioned, list[str]]:
+    """What one entry of saved.json says of a volume made so again: its record, and the steps that were done.
+
+    `key` is `raid.volume@<UUID>` for a volume that was not there, `raid.<policy>@<UUID>` for a policy. Only what the
+    run made goes, and only from drives that were claimed when it was made. Raises StorqualError (PartialError after
+    the first write).
+    """
+    put = _take_away if key.partition("@")[0] == MEMORY else _put_policy
+    try:
+        drives = [str(drive) for drive in value["drives"]]
+        tool = str(value["tool"])
+    except (KeyError, TypeError) as problem:
+        raise BadInputError([f"{key} is remembered as {value!r}, which cannot be restored: {problem!r}"]) from None
+    claimed = read_claims({drive: claims.get(drive, {}) for drive in drives})
+    backend = backends(tool, claimed, [key.partition("@")[2]] if put is _take_away else [])
+    return put(backend, key, value, check=check)
+
+
+def _find(backend: Any, uuid: str) -> Existing | None:  # noqa: ANN401 - by tool
+    return next((volume for volume in backend.look() if volume.facts.uuid == uuid), None)
+
+
+def _take_away(
+    backend: Any,  # noqa: ANN401 - by tool
+    key: str,
+    value: Mapping[str, Any],
+    *,
+    check: bool,
+) -> tuple[Provisioned, list[str]]:
+    uuid = key.partition("@")[2]
+    before = _find(backend, uuid)
+    steps: list[str] = [] if check else backend.remove(uuid, value["drives"])
+    now = _find(backend, uuid)
+    was, left = (volume.facts.state if volume else "absent" for volume in (before, now))
+    return Provisioned(MEMORY, "absent", was, left, adapter=uuid, changed=was != left), steps
+
+
+def _put_policy(
+    backend: Any,  # noqa: ANN401 - by tool
+    key: str,
+    value: Mapping[str, Any],
+    *,
+    check: bool,
+) -> tuple[Provisioned, list[str]]:
+    setting, _, uuid = key.partition("@")
+    name = setting.partition(".")[2]
+    volume = _find(backend, uuid)
+    before = volume.facts.policies.get(name) if volume else None
+    steps: list[str] = []
+    if volume and before != value["value"] and not check:
+        steps = backend.set_policy(uuid, volume, name, value["value"])
+        volume = _find(backend, uuid)
+    now = volume.facts.policies.get(name) if volume else None
+    return Provisioned(setting, value["value"], before, now, adapter=uuid, changed=before != now), steps

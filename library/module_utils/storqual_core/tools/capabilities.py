@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tool can offer: the functions by their names, and the facts and requests that go in and out.
+
+A tool is a module in `tools/`. It offers a capability by having its functions at module level; nothing is declared
+and nothing inherited. `offers` says which ones a module has, the protocols below say how they are called. An
+adapter's `index` is the tool's own word for it (`0`, a slot, a WWN), as `read_facts` gives it. Every function that
+runs a command takes the runner first and raises ToolError with a sentence: what failed, what the tool said, which
+command it was, and, where a person can do something, what.
+
+A tool that offers facts names the commands it stands for in `PROGRAMS`, the preferred one first: facts are asked of
+tools of which one is installed, and `command.run_first` runs the first that is.
+
+Sizes are bytes; what a tool does not say is None or empty, never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Protocol, Sequence, Union
+
+from ..kit.command import Runner
+
+Value = Union[int, str]
+"""A setting in the plain form of `settings.py`: whole numbers, bytes, words."""
+
+ACTIVATIONS = ("none", "reset", "reboot", "power cycle")
+"""What a downloaded image still needs until it runs, least first; the words of a drop's `activation`."""
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """One port or phy: rate as printed (`12.0 Gbit/s`), `link` as printed, error counters by the tool's names."""
+
+    name: str
+    wwn: str = ""
+    speed: str = ""
+    link: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EnclosureFacts:
+    """One enclosure or backplane as the tool sees it."""
+
+    position: str
+    vendor: str = ""
+    model: str = ""
+    slots: int | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class DriveFacts:
+    """One drive; `position` is what the tool calls it in commands (`252:4`), `wwn` normalised, `size` in bytes."""
+
+    position: str
+    wwn: str = ""
+    serial: str = ""
+    vendor: str = ""
+    model: str = ""
+    revision: str = ""
+    size: int | None = None
+    state: str = ""
+    media: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VolumeFacts:
+    """One volume: `id` as commands name it, `level` as in a drop (`5`), sizes in bytes, members by position.
+
+    `policies` has canonical names of the section `raid` where the tool's word is known; `progress` is percent by
+    task (`initialise`, `rebuild`, `reshape`, `check`), empty when nothing is under way; `device` the block device,
+    `uuid` for volumes that have one in place of a WWN. `settings` is what else the tool printed of it.
+    """
+
+    id: str
+    name: str = ""
+    wwn: str = ""
+    level: str = ""
+    state: str = ""
+    size: int | None = None
+    strip: int | None = None
+    members: tuple[str, ...] = ()
+    spares: tuple[str, ...] = ()
+    policies: Mapping[str, Value] = field(default_factory=dict)
+    progress: Mapping[str, float] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    device: str = ""
+    uuid: str = ""
+    healthy: bool | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AdapterFacts:
+    """One adapter; `pci` as `0000:3b:00.0`, `firmware` version by component, `settings` as the tool prints them."""
+
+    index: str
+    model: str = ""
+    vendor: str = ""
+    serial: str = ""
+    pci: str = ""
+    driver: str = ""
+    driver_version: str = ""
+    firmware: Mapping[str, str] = field(default_factory=dict)
+    health: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    drives: tuple[DriveFacts, ...] = ()
+    volumes: tuple[VolumeFacts, ...] = ()
+    ports: tuple[PortFacts, ...] = ()
+    enclosures: tuple[EnclosureFacts, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToolFacts:
+    """Everything a tool said; `notes` are its lines that were not understood, kept as they are."""
+
+    adapters: tuple[AdapterFacts, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a tool reads and writes one setting, and how that is known.
+
+    `verified`: `live` (done on the virtual bench), `recorded` (seen in a recorded output), `documented only` (a
+    manual, or other people's code that runs it), or `probed` (the tool is asked for its own help before the first
+    write).
+    """
+
+    read: str
+    write: str
+    verified: str
+
+
+@dataclass(frozen=True)
+class FirmwareImage:
+    """An image as a file on the bench; `component` where a tool has several (firmware, bios).
+
+    `activation` is how the drop wants it started, one of ACTIVATIONS: some tools must be told while they download.
+    """
+
+    path: str
+    sha256: str
+    version: str = ""
+    component: str = "firmware"
+    activation: str = "none"
+
+
+@dataclass(frozen=True)
+class VolumeRequest:
+    """A volume that is to be made: `members` and `spares` by the tool's positions, `strip` in bytes.
+
+    `uuid` is for tools that let it be chosen, so that what an interrupted run made is known again; `policies` by
+    canonical name. None and empty leave the tool's default.
+    """
+
+    level: str
+    members: tuple[str, ...]
+    strip: int | None = None
+    name: str = ""
+    policies: Mapping[str, Value] = field(default_factory=dict)
+    initialisation: str = ""
+    spares: tuple[str, ...] = ()
+    uuid: str = ""
+    device: str = ""
+
+    def asks(self, *parts: str) -> list[str]:
+        """Of `policies`, `strip`, `name`, `spares`, `initialisation` what is not left to the tool, in words."""
+        words = {
+            "policies": list(self.policies),
+            "strip": [] if self.strip is None else ["a strip"],
+            "name": ["name"] if self.name else [],
+            "spares": ["hot spares"] if self.spares else [],
+            "initialisation": [f"the initialisation {self.initialisation}"]
+            if self.initialisation not in ("", "none")
+            else [],
+        }
+        return [word for part in parts for word in words[part]]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of an adapter's log; `time` as printed, `severity` in the tool's word."""
+
+    sequence: int | None
+    time: str
+    severity: str
+    text: str
+
+
+class Facts(Protocol):
+    """What is there."""
+
+    PROGRAMS: tuple[str, ...]
+
+    def read_facts(self, runner: Runner) -> ToolFacts:
+        """All adapters the tool sees; none found is no error."""
+
+
+class Settings(Protocol):
+    """Settings of an adapter by the canonical names of the section `nvram` (or `raid`)."""
+
+    SETTINGS: Mapping[str, Spelling]
+
+    def read_settings(self, runner: Runner, index: str) -> Mapping[str, Value]:
+        """The canonical settings that this adapter has."""
+
+    def objection(self, runner: Runner, index: str, name: str, value: Value) -> str:
+        """Why a value cannot be written, asked before anything is written; empty when it can."""
+
+    def write_setting(self, runner: Runner, index: str, name: str, value: Value) -> None:
+        """Write one; the caller reads back. What is not verified is probed or refused."""
+
+
+class Firmware(Protocol):
+    """Versions and downloads."""
+
+    def read_versions(self, runner: Runner, index: str) -> Mapping[str, str]:
+        """The version by component; what waits for a restart is `<component>.pending`."""
+
+    def firmware_objections(self, runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
+        """Why this adapter or drive would not take an image; asked before anything is written."""
+
+    def download(self, runner: Runner, index: str, image: FirmwareImage) -> Sequence[str] | None:
+        """Put an image into an adapter or drive; the caller reads the version back. What was seen, if anything."""
+
+    def activation(self, runner: Runner, index: str, image: FirmwareImage) -> str:
+        """What the image still needs until it runs, one of ACTIVATIONS."""
+
+    def activate(self, runner: Runner, index: str, image: FirmwareImage) -> None:
+        """Have a downloaded image start without a boot; what is served by the adapter or drive stops meanwhile."""
+
+
+class Raid(Protocol):
+    """Volumes. `FREE` are the states of drives that belong to nothing, where a tool has words for it."""
+
+    FREE: tuple[str, ...]
+
+    def read_volumes(self, runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
+        """All volumes of an adapter."""
+
+    def objections(self, request: VolumeRequest) -> tuple[str, ...]:
+        """What this tool cannot make of a request, a sentence each; asked before anything is written."""
+
+    def create(self, runner: Runner, index: str, request: VolumeRequest) -> None:
+        """Make a volume; the caller finds it by reading back."""
+
+    def delete(self, runner: Runner, index: str, volume: VolumeFacts) -> None:
+        """Delete a volume with all that is on it; whether that is allowed was decided before."""
+
+    def set_policy(self, runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:
+        """Set one of `read_policy`, `write_policy`, `io_policy`, `disk_cache`, `bitmap`, `name`."""
+
+    def initialise(self, runner: Runner, index: str, volume: VolumeFacts, kind: str) -> None:
+        """Start writing the volume: `fast` (its ends) or `full` (all of it). Destroys what is on it."""
+
+    def progress(self, runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:
+        """Percent done by task of what is under way on a volume, for tools whose `read_volumes` does not tell it."""
+
+
+class Events(Protocol):
+    """The adapter's own log."""
+
+    def read_events(self, runner: Runner, index: str) -> tuple[Event, ...]:
+        """Oldest first."""
+
+
+class Resolve(Protocol):
+    """From a block device to what is behind it."""
+
+    def resolve(self, runner: Runner, node: str) -> tuple[str, ...]:
+        """The drives behind `node`: WWN, or serial where one has none; empty when the node is not the tool's."""
+
+
+@dataclass(frozen=True)
+class Capability:
+    """A protocol, and those of its names that a tool may lack; without the others it does not have the capability."""
+
+    protocol: type
+    optional: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of the capability."""
+        own = list(vars(self.protocol)) + list(getattr(self.protocol, "__annotations__", ()))
+        return tuple(name for name in own if not name.startswith("_"))
+
+
+CAPABILITIES: dict[str, Capability] = {
+    "facts": Capability(Facts),
+    "settings": Capability(Settings, ("objection", "write_setting")),
+    "firmware": Capability(Firmware, ("firmware_objections", "download", "activation", "activate")),
+    "raid": Capability(Raid, ("FREE", "objections", "create", "delete", "set_policy", "initialise", "progress")),
+    "events": Capability(Events),
+    "resolve": Capability(Resolve),
+}
+"""Every capability by its name."""
+
+
+def offers(tool: object) -> tuple[str, ...]:
+    """The capabilities of a tool's module, and below them the optional functions it has: `raid`, `raid.create`."""
+    found = []
+    for name, capability in CAPABILITIES.items():
+        if all(hasattr(tool, each) for each in capability.names if each not in capability.optional):
+            found.append(name)
+            found += [f"{name}.{each}" for each in capability.optional if hasattr(tool, each)]
+    return tuple(found)

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Conclusions from measured curves: scaling and saturation, comparison of adapters, the ceiling of the rig."""

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual audit`: recompute what reports state; a table for people, JSON for programs, 1 when a report is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from storqual.audit import Claim, Status, audit
+from storqual.base.text import terminal_text
+
+_STYLES = {
+    Status.CONSISTENT: "green",
+    Status.ROUNDING: "green",
+    Status.INCONSISTENT: "bold red",
+    Status.NOT_CHECKABLE: "dim",
+}
+_SHOWN = (Status.INCONSISTENT,)
+
+
+def audit_files(files: Sequence[Path]) -> list[Claim]:
+    """All claims of the files. Raises BadInputError."""
+    return audit(files)
+
+
+def print_claims(claims: Sequence[Claim], *, everything: bool = False, file: TextIO | None = None) -> None:
+    """The inconsistent claims (or all) with their reasons, then how many there are of each kind.
+
+    On a terminal a table; in a pipe one line per claim: status, id, page, stated, computed, unit, explanation.
+    """
+    out = file or sys.stdout
+    shown = [claim for claim in claims if everything or claim.status in _SHOWN]
+    if out.isatty():
+        _print_table(shown, out)
+    else:
+        for claim in shown:
+            out.write("\t".join(terminal_text(cell) for cell in _cells(claim)) + "\n")
+    counts = Counter(claim.status for claim in claims)
+    told = ", ".join(f"{counts[status]} {status.value.replace('_', ' ')}" for status in Status)
+    out.write(f"{len(claims)} claims: {told}\n")
+
+
+def _cells(claim: Claim) -> tuple[str, ...]:
+    stated, computed = (_number(value) for value in (claim.stated, claim.computed))
+    page = "" if claim.page is None else str(claim.page)
+    return (claim.status.value, claim.id, page, claim.text, stated, computed, claim.unit, claim.explanation)
+
+
+def _number(value: float | str | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
+    table = Table(show_lines=True, expand=True)
+    table.add_column("claim", ratio=2, overflow="fold")
+    table.add_column("what it says, and why", ratio=5, overflow="fold")
+    for claim in claims:
+        status, name, page, text, stated, computed, unit, why = (terminal_text(cell) for cell in _cells(claim))
+        measure = "" if unit == "-" else f" {unit}"
+        place = f"page {page}" if page.isdigit() else page
+        head = Text.assemble((name, "bold"), "\n", (status.replace("_", " "), _STYLES[claim.status]), f"\n{place}")
+        body = Text.assemble((f"\u201c{text}\u201d", "italic"))
+        if stated:
+            body.append(f"\nstated {stated}{measure}" + (f", computed {computed}{measure}" if computed else ""))
+        body.append(f"\n{why}")
+        table.add_row(head, body)
+    if claims:
+        Console(file=out).print(table)

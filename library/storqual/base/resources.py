@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the project's own files are: in a checkout beside `library/`, in an installed wheel inside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def project_root() -> Path:
+    """The folder that holds ansible.cfg, playbooks/, roles/, suites/ and templates/."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parents[1]
+    if (checkout / "ansible.cfg").is_file() and (checkout / "playbooks").is_dir():
+        return checkout
+    return package / "_data"
+
+
+def suites_folder() -> Path:
+    """The suites that come with the project."""
+    return project_root() / "suites"
+
+
+def templates_folder() -> Path:
+    """The report's templates."""
+    return project_root() / "templates"

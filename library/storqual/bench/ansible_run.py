@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start `ansible-playbook` as this project needs it, wherever it was called from."""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import jinja2.nodes
+import yaml
+
+from storqual.base.resources import project_root
+from storqual_core.kit.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+_PR_SET_PDEATHSIG = 1
+_STDERR = 2
+"""The file descriptor."""
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end ansible-playbook when its parent is killed: a bench goes on by itself, a play must not."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _program() -> Path:
+    """`ansible-playbook` of the environment this interpreter belongs to."""
+    program = Path(sys.executable).parent / "ansible-playbook"
+    if not program.is_file():
+        raise StorqualError(f"{program} is missing; install the project into this environment (`make setup`)")
+    return program
+
+
+def run_playbook(
+    name: str,
+    *,
+    inventories: Sequence[str],
+    variables: Mapping[str, object],
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    output: Path | None = None,
+    quiet: bool = False,
+) -> int:
+    """Run `playbooks/<name>` and return its exit status; its output goes to the terminal, or to the file `output`.
+
+    `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error.
+    ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
+    """
+    root = project_root()
+    argv = [str(_program()), str(root / "playbooks" / name)]
+    for inventory in inventories:
+        argv += ["-i", inventory]
+    if variables:
+        argv += ["-e", json.dumps(variables)]
+    argv += options
+    calm = {
+        # a technician follows the live line; what changed and what failed is still shown
+        "ANSIBLE_DISPLAY_OK_HOSTS": "false",
+        "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "false",
+    }
+    env = {**calm, **os.environ, "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
+    # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes
+    with output.open("wb") if output else nullcontext() as stream:
+        child = subprocess.Popen(
+            argv,
+            env=env,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads here yet
+            stdout=_STDERR if quiet and stream is None else stream,
+            stderr=stream,
+        )
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reached the play as well; wait for it to end instead of leaving it behind
+            continue
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+_EXPRESSIONS = frozenset({"when", "that", "until", "failed_when", "changed_when"})
+_OF_ANSIBLE = ("ansible_",)
+_CUTOFF = 0.6
+_READER = jinja2.Environment(autoescape=True)
+
+
+def unknown_variables(playbook: Path, roles: Path, given: Iterable[str]) -> list[str]:
+    """One sentence for each of `given` that neither the playbook nor a role uses or declares."""
+    used = set(_used(yaml.safe_load(playbook.read_text(encoding="utf-8"))))
+    known = used | set(_declared(roles))
+    for path in roles.glob("*/*/*.yml"):
+        if path.parent.name in ("defaults", "tasks", "vars"):
+            known |= set(_used(yaml.safe_load(path.read_text(encoding="utf-8"))))
+    problems = []
+    for name in sorted(given):
+        if name in known or name.startswith(_OF_ANSIBLE):
+            continue
+        # what the playbook itself takes is what people misspell
+        near = difflib.get_close_matches(name, used, 1, _CUTOFF) or difflib.get_close_matches(name, known, 1, _CUTOFF)
+        problems.append(
+            f"{name} is not a variable of {playbook.name}" + (f"; did you mean {near[0]}?" if near else "")
+        )
+    return problems
+
+
+def _used(value: Any, *, expression: bool = False) -> Iterator[str]:  # noqa: ANN401 - any YAML
+    """The variables of every template and condition below a value."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _used(inner, expression=key in _EXPRESSIONS)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _used(inner, expression=expression)
+    elif isinstance(value, str) and (expression or "{{" in value or "{%" in value):
+        text = value if "{{" in value or "{%" in value else "{{ (" + value + ") }}"
+        # only read, never rendered: filters and tests are Ansible's, and need not be known here
+        yield from (name.name for name in _READER.parse(text).find_all(jinja2.nodes.Name) if name.ctx == "load")
+
+
+def _declared(roles: Path) -> Iterator[str]:
+    """Every variable in the argument_specs of the roles."""
+    for path in sorted(roles.glob("*/meta/argument_specs.yml")):
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
+            yield from entry.get("options", {})

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drift report: which benches are as declared, which are not and in what, which could not be looked at."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storqual.base.text import terminal_text
+from storqual.bench.ansible_run import run_playbook
+from storqual.bench.ask import read_events, silent_benches
+from storqual_core.kit.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def drift_table(found: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -> list[str]:
+    """Lines of a table with a row per bench, in the order of names.
+
+    `found` has the differences of each bench that was looked at, none for one that is as declared; `unseen` says why
+    a bench was not looked at: it is a row of its own, because a bench nobody saw is not a bench without drift.
+    """
+    drifted = sum(bool(lines) for lines in found.values())
+    total = len(found.keys() | unseen.keys())
+    head = f"drift: {drifted} of {total} benches differ from what is declared"
+    if unseen:
+        head += f", {len(unseen)} could not be looked at"
+    width = max((len(terminal_text(name)) for name in (*found, *unseen, "bench")), default=0)
+    rows = [head, f"{'bench':{width}}  state"]
+    for name in sorted(found.keys() | unseen.keys()):
+        label = f"{terminal_text(name):{width}}"
+        if name in unseen:
+            rows.append(f"{label}  not looked at: {terminal_text(unseen[name].strip().partition(chr(10))[0])}")
+            continue
+        lines = found[name]
+        rows.append(f"{label}  {_differences(len(lines))}")
+        rows += [f"{'':{width}}    {terminal_text(line)}" for line in lines]
+    return rows
+
+
+def _differences(count: int) -> str:
+    return {0: "as declared", 1: "1 difference"}.get(count, f"{count} differences")
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Differences by bench, none for one that is as declared; why a bench was not looked at, by bench."""
+
+    found: Mapping[str, Sequence[str]]
+    unseen: Mapping[str, str]
+
+
+def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None = None) -> Drift:
+    """Compare benches with `drop`. Raises StorqualError with Ansible's last words when no bench could be compared."""
+    with tempfile.TemporaryDirectory(prefix="storqual-drift-") as folder:
+        log, events = Path(folder) / "log", Path(folder) / "events.jsonl"
+        run_playbook(
+            "setup.yml",
+            inventories=inventories,
+            variables={"drop": drop},
+            options=["--check", *(["--limit", limit] if limit else [])],
+            environment={"STORQUAL_PROGRESS_FILE": str(events)},
+            output=log,
+        )
+        told = read_events(events)
+        reports = [event for event in told if event.get("kind") == "drift"]
+        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    if not reports:
+        why = next((f"{bench}: {reason}" for bench, reason in silent_benches(told).items()), "")
+        last = said[-1] if said else "Ansible said nothing"
+        raise StorqualError(f"no bench could be compared with {drop}: {why or last}")
+    return Drift(reports[-1]["benches"], reports[-1]["unseen"])

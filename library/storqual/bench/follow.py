@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follow one block that a bench runs by itself: start it, fetch what it finished, tell how far it is.
+
+The bench is reached by short shell commands only. A slow bench (an emulated one above all) must not spend its
+processor on answering questions while it measures, and a Python start-up a second would be just that.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from storqual.base.text import terminal_text
+from storqual.run import append_event, collect, iter_events, read_block, read_run_json
+from storqual_core.kit.errors import StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+_MARK = "--storqual--"
+_REFUSED = 4
+
+
+class UnreachableError(StorqualError):
+    """The bench does not answer right now; what it measures goes on."""
+
+
+class Shell(Protocol):
+    """One way to run a command on the bench."""
+
+    def __call__(self, command: str) -> tuple[int, str, str]:
+        """Return exit status, stdout, stderr. Raises UnreachableError when the connection is lost."""
+
+
+@dataclass(frozen=True)
+class BlockPaths:
+    """Where a block lives on its bench."""
+
+    program: str
+    block_file: str
+    spool: str
+    progress: str
+    lock: str
+    python: str = "python3"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a block is, as its bench last said."""
+
+    block: str
+    index: int
+    of: int
+    point: str
+    iops_now: float | None
+    eta_s: float | None
+
+
+@dataclass(frozen=True)
+class BlockEnd:
+    """How a block ended: `outcome` is done, refused, stopped or died."""
+
+    outcome: str
+    message: str
+    samples: int
+
+
+def _parse_progress(text: str) -> Progress | None:
+    """The bench's progress file; None while there is none or it is being replaced."""
+    try:
+        body: Mapping[str, object] = json.loads(text)
+    except ValueError:
+        return None
+    iops, eta = body.get("iops_now"), body.get("eta_s")
+    return Progress(
+        block=str(body.get("block", "")),
+        index=int(str(body.get("index", 0))),
+        of=int(str(body.get("of", 0))),
+        point=str(body.get("point", "")),
+        iops_now=float(iops) if isinstance(iops, (int, float)) else None,
+        eta_s=float(eta) if isinstance(eta, (int, float)) else None,
+    )
+
+
+def follow(
+    shell: Shell,
+    paths: BlockPaths,
+    *,
+    collect: Callable[[str], int],
+    show: Callable[[Progress | None, str], None],
+    poll_s: float = 2.0,
+    patience_s: float = 900.0,
+    tick: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+) -> BlockEnd:
+    """Start or attach to the block, collect its spool line by line, and return how it ended.
+
+    `collect` takes complete spool lines and returns how many samples were new; `show` is told about progress and
+    connection trouble; `tick` is called on every turn. A bench that is silent for `patience_s` seconds raises
+    UnreachableError. Starting a block that runs already attaches to it; one that is finished is only collected.
+    """
+    started = False
+    why = "the bench program ended without finishing its block"
+    offset = samples = 0
+    rest = ""
+    silent_since: float | None = None
+    command = " ".join(shlex.quote(word) for word in (paths.python, paths.program, "start", paths.block_file))
+    spool, progress, lock = (shlex.quote(path) for path in (paths.spool, paths.progress, paths.lock))
+    while True:
+        try:
+            if not started:
+                rc, out, err = shell(command)
+                if rc == _REFUSED:
+                    return BlockEnd("refused", (err or out).strip(), samples)
+                if rc != 0:
+                    # what an earlier boot spooled is collected all the same
+                    why = (err or out).strip()
+                started = True
+            # the lock is asked first: a block that ends between the two questions has then written its last line
+            # the bench waits for the end itself: nobody sleeps while a block is over, and no processor time is spent
+            rc, out, err = shell(
+                f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
+                f"echo {_MARK}; tail -c +{offset + 1} {spool} 2>/dev/null"
+            )
+            silent_since = None
+        except UnreachableError as problem:
+            silent_since = silent_since if silent_since is not None else clock()
+            if clock() - silent_since > patience_s:
+                raise
+            show(None, f"bench does not answer ({problem}); it goes on by itself, trying again")
+            wait(poll_s)
+            continue
+        head, _, tail = out.partition(_MARK + "\n")
+        held, _, said = head.partition("\n")
+        offset += len(tail.encode())
+        lines, newline, rest_now = (rest + tail).rpartition("\n")
+        rest = rest_now
+        if newline:
+            samples += collect(lines + "\n")
+            end = _end_of(lines)
+            if end is not None:
+                return BlockEnd(end[0], end[1], samples)
+        show(_parse_progress(said), "")
+        tick()
+        if held == "free":
+            return BlockEnd("died", why, samples)
+
+
+def _end_of(lines: str) -> tuple[str, str] | None:
+    """Outcome and message of the spool's last line, when it is an end."""
+    last = json.loads(lines.rsplit("\n", 1)[-1])
+    if last.get("kind") != "end":
+        return None
+    return str(last.get("outcome", "done")), str(last.get("message") or "")
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_PLAIN_EVERY_S = 20.0
+_CLEAR = "\r\x1b[2K"
+
+
+def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) -> str:
+    """Which bench, arm, block, point k of n, IOPS now, time left."""
+    left = run_eta_s if run_eta_s is not None else progress.eta_s
+    parts = [
+        f"{bench} {arm}",
+        f"block {progress.block}",
+        f"point {progress.index + 1} of {progress.of}: {progress.point}",
+    ]
+    if progress.iops_now is not None:
+        parts.append(f"{progress.iops_now:,.0f} IOPS now")
+    if left is not None:
+        parts.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
+    return terminal_text(" | ".join(parts))
+
+
+class LiveLine:
+    """Write progress through `write(text, end)`; on a terminal one line is written over, elsewhere lines are rare."""
+
+    def __init__(
+        self, write: Callable[[str, str], None], *, live: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._live = live
+        self._clock = clock
+        self._last: float | None = None
+
+    def show(self, text: str) -> None:
+        """Show `text` now on a terminal; elsewhere when the last line is old enough."""
+        if self._live:
+            self._write(_CLEAR + text, "")
+            return
+        now = self._clock()
+        if self._last is None or now - self._last >= _PLAIN_EVERY_S:
+            self._last = now
+            self._write(text, "\n")
+
+    def close(self) -> None:
+        """Leave the terminal's line empty for what comes next."""
+        if self._live:
+            self._write(_CLEAR, "")
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Collector:
+    """One block of one run; it is started in the run's record once, however often it is followed."""
+
+    def __init__(self, run: Path, bench: str, block: str) -> None:
+        self._run = run
+        self._block = block
+        self._planned = read_block(run, block)
+        self._bench = bench
+        self._kept: list[str] = []
+        document = read_run_json(run)
+        self._created = datetime.fromisoformat(str(document["created"]))
+        self._expected_s = document["plan"].get("expected_seconds")
+        fields = {"bench": bench, "session": self._planned["session"], "block": block}
+        if not any(e.kind == "block_started" and e.fields.get("block") == block for e in iter_events(run)):
+            append_event(run, "block_started", fields)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the run holds any sample yet."""
+        path = self._run / "samples.jsonl"
+        return path.is_file() and path.stat().st_size > 0
+
+    def take(self, text: str) -> int:
+        """Store the samples in complete spool lines; returns how many were new.
+
+        Everything but samples is kept and given again, because the event that ends a block needs its start and all
+        of its kernel log.
+        """
+        lines = text.splitlines(keepends=True)
+        self._kept += [line for line in lines if json.loads(line).get("kind") != "sample"]
+        samples = [line for line in lines if json.loads(line).get("kind") == "sample"]
+        first, rest = self._kept[:1], self._kept[1:]
+        return collect(self._run, self._block, "".join([*first, *samples, *rest])).new
+
+    def lose(self, reason: str) -> None:
+        """Close the block: its program ended without a last line, and why."""
+        collect(self._run, self._block, "".join(self._kept), lost=reason)
+
+    def arm_of(self, progress: Progress) -> str:
+        """The arm of the launch that runs now."""
+        launches = self._planned["launches"]
+        return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
+
+    def seconds_left(self, progress: Progress) -> float | None:
+        """Until the run is done: the plan's expectation less what has passed, at least the block's own."""
+        if self._expected_s is None:
+            return progress.eta_s
+        passed = (datetime.now(UTC) - self._created).total_seconds()
+        return max(progress.eta_s or 0.0, float(self._expected_s) - passed)
+
+    def paths(self, state_dir: str, program: str, python: str) -> BlockPaths:
+        """Where this block lives under the bench's state folder."""
+        spool = f"{state_dir}/spool/{self._planned['run']}"
+        return BlockPaths(
+            program=f"{state_dir}/{program}",
+            block_file=f"{spool}/{self._block}.json",
+            spool=f"{spool}/{self._block}.jsonl",
+            progress=f"{spool}/progress.json",
+            lock=f"{state_dir}/lock",
+            python=python,
+        )

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks beyond the plan, made of the launches that the plan has: same points, same targets, further numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.run import Run, read_block
+
+PointKey = tuple[str, str]
+"""Adapter and point."""
+Turn = tuple[PointKey, str, int]
+"""A launch to be: its point, its arm, and the how manieth of that arm there."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What blocks of a bench are made of.
+
+    `targets` are what a point needs in an arm: its drives, or its volumes with the drives behind them. `sessions`
+    says in which planned session an arm measures a point, `switches` what sets a drive to a configuration.
+    """
+
+    common: Mapping[str, Any]
+    targets: Mapping[tuple[PointKey, str], Mapping[str, Any]]
+    launches: Mapping[tuple[PointKey, str], Mapping[str, Any]]
+    sessions: Mapping[tuple[PointKey, str], str]
+    switches: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+
+
+def planned_pattern(run: Run, bench: str) -> Pattern:
+    """The pattern of a bench's planned blocks."""
+    common: dict[str, Any] = {}
+    targets: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
+    launches: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
+    sessions: dict[tuple[PointKey, str], str] = {}
+    for session in run.plan.sessions:
+        for name in session.blocks if session.bench == bench else ():
+            block = read_block(run.path, name)
+            common = {key: block[key] for key in ("schema", "run", "bench", "state_dir", "idle_s")}
+            for launch in block["launches"]:
+                place = ((launch["adapter"], launch["point"]), launch["arm"])
+                launches[place] = launch
+                targets[place] = _targets(launch, block["targets"])
+                sessions[place] = session.id
+    switches = (run.document.get("switches") or {}).get(bench) or {}
+    return Pattern(common, targets, launches, sessions, switches)
+
+
+def _targets(launch: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The targets of a launch; the drives behind a volume are claimed with it."""
+    named = list(launch["drives"])
+    named += [member for name in launch["drives"] for member in (known[name].get("volume") or {}).get("members", ())]
+    return {name: known[name] for name in named}
+
+
+def further_block(pattern: Pattern, name: str, session: str, turns: Iterable[Turn]) -> dict[str, Any]:
+    """The block `name` with these launches in this order. It takes nothing for granted of the block before."""
+    state: dict[str, str] = {}
+    listed = []
+    targets: dict[str, Any] = {}
+    for index, (place, arm, number) in enumerate(turns):
+        launch = pattern.launches[place, arm]
+        configuration = launch["configuration"]
+        own = pattern.switches.get(configuration) or {}
+        steps: list[Mapping[str, Any]] = []
+        for drive in pattern.targets[place, arm]:
+            if state.get(drive) != configuration:
+                steps += own.get(drive) or ()
+                state[drive] = configuration
+        targets.update(pattern.targets[place, arm])
+        listed.append({**launch, "index": index, "n": number, "switch": steps})
+    return {
+        **pattern.common,
+        "targets": dict(sorted(targets.items())),
+        "block": name,
+        "session": session,
+        "launches": listed,
+    }
+
+
+def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, session: str) -> dict[str, Any] | None:
+    """What is left of `block` when the samples `done` exist; None when nothing is.
+
+    Indices count from 0 again. `n` stays: it is the same launch of the plan, tried in another session; a sample that
+    was cut off is never joined to another. A switch that an earlier launch made holds no more on a bench that was
+    booted, so every launch gets the switches that led to its state, unless the rest made them already.
+    """
+    wanted: dict[tuple[str, ...], tuple[dict[str, Any], list[str]]] = {}
+    made: dict[tuple[str, ...], list[str]] = {}
+    left: list[dict[str, Any]] = []
+    for launch in block["launches"]:
+        for step in launch.get("switch") or ():
+            wanted[tuple(step["read_back"])] = (step, _drives_of(step, launch["drives"]))
+        if f"{block['block']}/{launch['index']}" in done:
+            continue
+        steps = []
+        for key, (step, drives) in wanted.items():
+            if set(drives) & set(launch["drives"]) and made.get(key) != step["argv"]:
+                steps.append(step)
+                made[key] = step["argv"]
+        left.append({**launch, "index": len(left), "switch": steps})
+    if not left:
+        return None
+    if len(left) < len(block["launches"]):
+        # drives are preconditioned before the first launch of all
+        block = {name: value for name, value in block.items() if name != "precondition"}
+    return {**block, "block": name, "session": session, "launches": left}
+
+
+def _drives_of(step: Mapping[str, Any], drives: list[str]) -> list[str]:
+    """The drives that a step is about: those it names; all of the launch when it names none."""
+    words = " ".join([*step["argv"], *step["read_back"]])
+    return [drive for drive in drives if f":{drive}}}" in words] or drives

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keywords about a bench's adapters and drives: cabling, identity, links, firmware, caches, throttles."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Literal
+
+from robot.api import SkipExecution
+from robot.api.deco import keyword
+
+from storqual.checks.seen import AdapterSeen, DriveSeen, ExpectedDrive, NotJudgedError, fail_with, not_judged_with
+from storqual.checks.subject import AboutSubject, LiveBench
+from storqual_core.facts.preflight import behind
+
+Trait = Literal["firmware", "link rate", "write cache", "queue depth", "state"]
+
+_TRAITS = {
+    "firmware": "firmware",
+    "link rate": "link_rate",
+    "write cache": "write_cache",
+    "queue depth": "queue_depth",
+    "state": "state",
+}
+_WORKING = ("running", "live", "")
+"""What the kernel says of a drive that takes commands: SCSI, NVMe, and transports without such a word."""
+
+
+class BenchKeywords(AboutSubject):
+    """Acceptance of a bench. Each keyword tells every problem at once."""
+
+    @keyword
+    def look_at_the_bench(self) -> None:
+        """Ask the bench now; keywords speak of the last look. A run directory is as it was written."""
+        if isinstance(self.subject, LiveBench):
+            self.subject.look()
+
+    @keyword
+    def every_adapter_should_run_its_driver(self) -> None:
+        """Every adapter of the inventory is there, with the kernel driver that the inventory expects."""
+        seen = self.subject.seen.adapters
+        problems = []
+        for alias, expected in self.subject.expected.items():
+            found = seen.get(alias)
+            if found is None:
+                problems.append(f"adapter {alias}: nothing is at {expected.pci or 'its place'}")
+            elif expected.driver and not _same_driver(expected.driver, found):
+                has = found.driver or "no driver"
+                problems.append(f"adapter {alias} runs {has}, the inventory says {expected.driver}")
+        fail_with(problems)
+
+    @keyword
+    def adapter_should_run_driver(
+        self, adapter: str, driver: str, version: str | None = None, srcversion: str | None = None
+    ) -> None:
+        """The adapter is bound to this kernel driver, where given in this version and of this source build.
+
+        | `Adapter Should Run Driver` | fusion | mptsas | version=3.04.20 |
+        """
+        found = self._adapter(adapter)
+        problems = []
+        if not _same_driver(driver, found):
+            problems.append(f"adapter {adapter} runs {found.driver or 'no driver'}, not {driver}")
+        for name, wanted in (("version", version), ("srcversion", srcversion)):
+            has = getattr(found, name)
+            if wanted is not None and has != wanted:
+                problems.append(f"adapter {adapter}: {name} of {found.module} is {has or 'not shown'}, not {wanted}")
+        fail_with(problems)
+
+    @keyword
+    def adapter_firmware_should_be(self, adapter: str, version: str) -> None:
+        """The adapter runs this firmware, as its driver shows it. Not judged where the driver shows none."""
+        found = self._adapter(adapter)
+        if not found.firmware:
+            raise NotJudgedError(f"adapter {adapter}: its driver {found.driver} shows no firmware version")
+        if found.firmware != version:
+            raise AssertionError(f"adapter {adapter} runs firmware {found.firmware}, not {version}")
+
+    @keyword
+    def every_adapter_link_should_run_at_full_rate(self) -> None:
+        """PCI Express links run at the speed and width their adapters can do; a narrow slot or a bad riser fails.
+
+        Skipped where no adapter shows a link: parallel PCI has none.
+        """
+        shown = [adapter for adapter in self.subject.seen.adapters.values() if adapter.link_max[0]]
+        if not shown:
+            raise SkipExecution("no adapter of this bench shows a PCI Express link")
+        fail_with(
+            f"adapter {one.alias}: its link runs at {_link(one.link)}, it could run at {_link(one.link_max)}"
+            for one in shown
+            if one.link != one.link_max
+        )
+
+    @keyword
+    def every_expected_drive_should_be_in_place(self) -> None:
+        """Every drive of the inventory answers, on its adapter, and on its port where the transport tells ports."""
+        seen = self.subject.seen.adapters
+        problems: list[str] = []
+        for alias, expected in self.subject.expected.items():
+            adapter = seen.get(alias)
+            drives = adapter.drives if adapter is not None else {}
+            for drive in expected.drives:
+                name = f"{alias}: drive {drive.id}"
+                problems += _misplaced(name, drive, drives.get(drive.id), expected.pci, self._declared())
+        fail_with(problems)
+
+    @keyword
+    def drive_should_be_on_adapter_and_port(self, drive: str, adapter: str, port: int | None = None) -> None:
+        """The drive (WWN or serial) is on this adapter and, where given, on this port of it."""
+        expected = self.subject.expected.get(adapter)
+        if expected is None:
+            raise NotJudgedError(f"the inventory has no adapter {adapter}")
+        found = self._drives().get(drive)
+        wanted = ExpectedDrive(drive, None, None, port)
+        if port is not None and found is not None and found.port is None:
+            raise NotJudgedError(f"drive {drive}: its transport tells no ports apart")
+        fail_with(_misplaced(f"drive {drive}", wanted, found, expected.pci, self._declared()))
+
+    @keyword
+    def no_unknown_drive_should_be_attached(self) -> None:
+        """Every drive of the bench is in its inventory, or one that the machine itself lives on. Asks the bench."""
+        strangers = self.subject.seen.strangers
+        if strangers is None:
+            raise SkipExecution("a run directory keeps what its inventory names; ask the bench itself")
+        fail_with(f"drive {stranger} is in no inventory entry" for stranger in strangers)
+
+    @keyword
+    def drive_firmware_levels_should_match_the_inventory(self) -> None:
+        """Every drive whose inventory entry names a revision runs it."""
+        drives = self._drives()
+        fail_with(
+            f"{alias}: drive {drive.id} runs firmware {drives[drive.id].firmware or 'unknown'}, not {drive.firmware}"
+            for alias, expected in self.subject.expected.items()
+            for drive in expected.drives
+            if drive.firmware and drive.id in drives and drives[drive.id].firmware != drive.firmware
+        )
+
+    @keyword
+    def drives_of_one_model_should_agree_on(self, trait: Trait) -> None:
+        """Drives of one model on an adapter are alike: the odd one out is a bad cable, old firmware, a lost setting.
+
+        ``trait`` is what is compared: firmware, link rate, write cache, queue depth or state. Skipped where no drive
+        shows it: parallel SCSI tells no rate.
+        """
+        if not any(getattr(drive, _TRAITS[trait]) not in ("", None) for drive in self._drives().values()):
+            raise SkipExecution(f"no drive of this bench shows its {trait}")
+        adapters = self.subject.seen.adapters.values()
+        fail_with(problem for adapter in adapters for problem in _odd_ones(adapter, trait))
+
+    @keyword
+    def every_drive_should_be_running(self) -> None:
+        """No drive is offline, blocked or in the middle of error recovery."""
+        fail_with(
+            f"drive {drive.id} is {drive.state}" for drive in self._drives().values() if drive.state not in _WORKING
+        )
+
+    @keyword
+    def drive_firmware_should_be(self, drive: str, revision: str) -> None:
+        """The drive runs this firmware revision."""
+        found = self._drive(drive)
+        if found.firmware != revision:
+            raise AssertionError(f"drive {drive} runs firmware {found.firmware or 'unknown'}, not {revision}")
+
+    @keyword
+    def drive_write_cache_should_be(self, drive: str, state: Literal["on", "off"]) -> None:
+        """The drive's write cache is ``on`` or ``off``, as the drive told the kernel."""
+        found = self._drive(drive)
+        if not found.write_cache:
+            raise NotJudgedError(f"drive {drive} says nothing of its write cache")
+        has = "on" if found.write_cache.startswith("write back") else "off"
+        if has != state:
+            raise AssertionError(f"drive {drive}: its write cache is {has} ({found.write_cache}), not {state}")
+
+    @keyword
+    def drive_queue_depth_should_be(self, drive: str, depth: int) -> None:
+        """The kernel lets the drive hold this many commands."""
+        found = self._drive(drive)
+        if found.queue_depth is None:
+            raise NotJudgedError(f"drive {drive} has no queue depth of its own")
+        if found.queue_depth != depth:
+            raise AssertionError(f"drive {drive} has a queue depth of {found.queue_depth}, not {depth}")
+
+    @keyword
+    def execution_throttle_should_be_in_effect(self, adapter: str, throttle: int) -> None:
+        """At most ``throttle`` commands are in flight to each drive of the adapter, and that many were seen.
+
+        A value that was only read back proves nothing (a driver may ignore what it stored), so it is not judged.
+        On a bench the drives are read for a second each and watched; in a run the proofs of its sessions count.
+        """
+        expected = self.subject.expected.get(adapter)
+        if expected is None:
+            raise NotJudgedError(f"the inventory has no adapter {adapter}")
+        records = list(self.subject.throttled([drive.id for drive in expected.drives], throttle))
+        if not records:
+            raise NotJudgedError(f"adapter {adapter}: nothing shows a throttle of {throttle}")
+        problems = [
+            f"{_about(record, adapter)} is {record.get('read_back')}, not {throttle}"
+            for record in records
+            if record.get("read_back") != throttle
+        ]
+        problems += [
+            f"{_about(record, adapter)}: {record.get('proof')}" for record in records if record.get("proven") is False
+        ]
+        fail_with(problems)
+        unproven = [record for record in records if record.get("proven") is not True]
+        if unproven:
+            why = unproven[0].get("proof") or "it was read back only"
+            raise NotJudgedError(f"{_about(unproven[0], adapter)}: not shown to be in effect: {why}")
+
+    @keyword
+    def kernel_log_should_be_clean(self) -> None:
+        """No reset, timeout, sense error, bus error or oops: in any block of the run, or since the bench booted.
+
+        Trouble in a block spoils what was measured in it: that is not judged, where a bench by itself fails.
+        """
+        tell = fail_with if isinstance(self.subject, LiveBench) else not_judged_with
+        tell(self.subject.findings())
+
+    def _adapter(self, alias: str) -> AdapterSeen:
+        found = self.subject.seen.adapters.get(alias)
+        if found is None:
+            raise AssertionError(f"there is no adapter {alias} on {self.subject.bench}")
+        return found
+
+    def _declared(self) -> set[str]:
+        """The PCI addresses that the inventory gives to adapters."""
+        return {expected.pci.lower() for expected in self.subject.expected.values() if expected.pci}
+
+    def _drives(self) -> dict[str, DriveSeen]:
+        """Every drive that was seen. Raises NotJudgedError for none: what is true of none says nothing."""
+        adapters = self.subject.seen.adapters.values()
+        found = {name: drive for adapter in adapters for name, drive in adapter.drives.items()}
+        if not found:
+            raise NotJudgedError(f"no drive was seen on {self.subject.bench}")
+        return found
+
+    def _drive(self, drive: str) -> DriveSeen:
+        found = self._drives().get(drive)
+        if found is None:
+            raise AssertionError(f"there is no drive {drive} on {self.subject.bench}")
+        return found
+
+
+def _same_driver(wanted: str, found: AdapterSeen) -> bool:
+    """Module names and driver names differ in `-` and `_` only, or are two names of one thing."""
+    return wanted.replace("-", "_") in (found.driver.replace("-", "_"), found.module.replace("-", "_"))
+
+
+def _link(link: tuple[str, int | None]) -> str:
+    return f"{link[0]} x{link[1]}"
+
+
+def _misplaced(
+    name: str, expected: ExpectedDrive, found: DriveSeen | None, pci: str | None, declared: Collection[str]
+) -> Iterator[str]:
+    if found is None:
+        yield f"{name} does not answer"
+        return
+    if pci and found.adapter_pci and not behind(found.adapter_pci, pci.lower(), declared):
+        yield f"{name} is on the adapter at {found.adapter_pci}, not at {pci}"
+    if expected.port is not None and found.port is not None and found.port != expected.port:
+        yield f"{name} is on port {found.port}, not on port {expected.port}"
+
+
+def _odd_ones(adapter: AdapterSeen, trait: str) -> Iterator[str]:
+    """Drives that differ from most of their model."""
+    models: defaultdict[str, list[DriveSeen]] = defaultdict(list)
+    for drive in adapter.drives.values():
+        models[drive.model].append(drive)
+    for model, drives in models.items():
+        values = {drive.id: getattr(drive, _TRAITS[trait]) for drive in drives}
+        usual, _ = Counter(values.values()).most_common(1)[0]
+        for name, value in values.items():
+            if value != usual:
+                has, others = (text if text not in ("", None) else "unknown" for text in (value, usual))
+                yield f"{adapter.alias}: drive {name} has {trait} {has}, other {model} drives have {others}"
+
+
+def _about(record: Mapping[str, object], adapter: str) -> str:
+    return f"{record.get('name')} of {record.get('drive') or adapter}"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keywords about what a bench's board management controller (BMC) says over Redfish; its password is a Secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from robot.api.deco import keyword
+from robot.api.types import Secret
+
+from storqual.checks.seen import NotJudgedError
+
+_TIMEOUT_S = 30.0
+_INVENTORY = "/redfish/v1/UpdateService/FirmwareInventory"
+
+
+@dataclass(frozen=True)
+class _Bmc:
+    """Where to ask; `authorization` never reaches a log or a message."""
+
+    address: str
+    authorization: str
+    context: ssl.SSLContext
+
+
+class BmcKeywords:
+    """Reads only. The password comes as a Secret, so that no log of any level shows it."""
+
+    _bmc: _Bmc | None = None
+
+    @keyword
+    def connect_to_bmc(self, address: str, user: str, password: Secret, authority: str | None = None) -> None:
+        """Ask this BMC from now on: ``https://...``, a user, and the password as a Secret.
+
+        ``authority`` is a file with the certificate that signed the BMC's; without it the system's are trusted.
+
+        | VAR    ${PASSWORD: Secret}    %{STORQUAL_BMC_PASSWORD} |
+        | `Connect To BMC` | https://bench01-bmc.lab | operator | ${PASSWORD} |
+        """
+        parts = urllib.parse.urlsplit(address)
+        loopback = parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if parts.scheme != "https" and not (parts.scheme == "http" and loopback):
+            raise NotJudgedError(f"BMC {address}: a password is sent over https only")
+        pair = base64.b64encode(f"{user}:{password.value}".encode()).decode()
+        context = ssl.create_default_context(cafile=authority)
+        self._bmc = _Bmc(address.rstrip("/"), f"Basic {pair}", context)
+
+    @keyword
+    def bmc_should_report_firmware(self, component: str, version: str) -> None:
+        """A component of the BMC's firmware inventory, by name or id, has this version."""
+        members = self._get(_INVENTORY).get("Members") or ()
+        known = []
+        for member in members:
+            entry = self._get(str(member.get("@odata.id")))
+            names = [str(entry.get(name)) for name in ("Id", "Name") if entry.get(name)]
+            known += names[:1]
+            if component in names:
+                if entry.get("Version") != version:
+                    raise AssertionError(f"the BMC reports {component} {entry.get('Version')}, not {version}")
+                return
+        raise NotJudgedError(
+            f"the BMC's firmware inventory has no {component!r}, only {', '.join(known) or 'nothing'}"
+        )
+
+    @keyword
+    def bmc_should_report_health(self, health: str = "OK") -> None:
+        """Every system behind the BMC reports this health."""
+        for member in self._get("/redfish/v1/Systems").get("Members") or ():
+            system = self._get(str(member.get("@odata.id")))
+            status = system.get("Status") or {}
+            found = status.get("HealthRollup") or status.get("Health")
+            if found != health:
+                raise AssertionError(f"the BMC reports {system.get('Id')} as {found}, not {health}")
+
+    def _get(self, path: str) -> dict[str, Any]:
+        if self._bmc is None:
+            raise NotJudgedError("no BMC is connected; `Connect To BMC` comes first")
+        request = urllib.request.Request(  # noqa: S310 - the scheme was checked when the BMC was named
+            self._bmc.address + path,
+            headers={"Authorization": self._bmc.authorization, "Accept": "application/json"},
+        )
+        try:
+            # redirects are refused: they would carry the password to another host
+            opener = urllib.request.build_opener(
+                urllib.request.HTTPSHandler(context=self._bmc.context), _NoRedirect()
+            )
+            with opener.open(request, timeout=_TIMEOUT_S) as answer:
+                found = json.loads(answer.read())
+        except (OSError, ValueError, urllib.error.URLError) as problem:
+            raise NotJudgedError(f"BMC {self._bmc.address}{path}: {problem}") from None
+        if not isinstance(found, dict):
+            raise NotJudgedError(f"BMC {self._bmc.address}{path}: found {type(found).__name__}, expected an object")
+        return found
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - the library's own signature
+        """Never follow."""

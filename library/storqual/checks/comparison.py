@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload against its baseline or a limit: a hand-written suite's own threshold, the judge's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from storqual.checks.seen import NotJudgedError
+from storqual.inputs.fields import limit_value
+from storqual.inputs.suite import EffectiveCriterion
+from storqual.judge.confirmation import confirm, confirming_sessions
+from storqual.judge.extract import Place, extract
+from storqual.judge.family import corrected
+from storqual.judge.point import answer
+from storqual.judge.question import Judged, Question
+from storqual.judge.verdict import looks_of
+from storqual.metrics import METRICS
+from storqual.run.samples import stream
+
+if TYPE_CHECKING:
+    from storqual.run import PlannedPoint, Run
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What is asked of a metric: no loss of `margin` (a fraction) against the baseline, or limits with units."""
+
+    metric: str
+    margin: float | None = None
+    least: str | None = None
+    most: str | None = None
+
+    def criterion(self, plan: Mapping[str, object]) -> EffectiveCriterion:
+        """The judge's form of it. Raises ValueError for a limit in a unit that does not fit."""
+        margin = self.margin if self.margin is not None else _fraction(plan, "margin", 0.03)
+        return EffectiveCriterion(
+            id=self.metric,
+            metric=self.metric,
+            against="absolute" if self.least or self.most else "baseline",
+            margin=margin,
+            indifference=min(_fraction(plan, "indifference", 0.01), margin / 2),
+            marginal=None,
+            alpha=_fraction(plan, "alpha", 0.05),
+            min=None if self.least is None else limit_value(self.least, self.metric),
+            max=None if self.most is None else limit_value(self.most, self.metric),
+            required=True,
+            source="a hand-written suite",
+        )
+
+
+def _fraction(plan: Mapping[str, object], name: str, otherwise: float) -> float:
+    value = plan.get(name)
+    return float(value) if isinstance(value, (int, float)) else otherwise
+
+
+def judge_points(
+    run: Run, bench: str, workload: str, threshold: Threshold, *, adapter: str = "*"
+) -> Iterator[tuple[PlannedPoint, Judged]]:
+    """Every planned point of `workload` (a workload or point name, `*` and `?` allowed) with its answer.
+
+    Raises NotJudgedError for a metric that does not exist and a workload that was not planned.
+    """
+    if threshold.metric not in METRICS:
+        raise NotJudgedError(f"there is no metric {threshold.metric!r}; known are {', '.join(sorted(METRICS))}")
+    points = [
+        point
+        for point in run.plan.points
+        if point.bench == bench
+        and not point.skipped
+        and fnmatchcase(point.adapter, adapter)
+        and any(_fits(name, workload) for name in (point.workload, point.point))
+    ]
+    if not points:
+        raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
+    criterion = threshold.criterion(run.plan.fields)
+    places = extract(stream(run.path), {point.key: [threshold.metric] for point in points}, confirming_sessions(run))
+    designs = run.plan.fields.get("designs") or {}
+    by_session = (designs.get(bench) or {}).get("kind", run.plan.design) == "sessions"
+    questions = [Question(point, criterion, places.get(point.key) or Place(), by_session) for point in points]
+    looks = looks_of(run)
+    judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
+    return zip(points, judged, strict=True)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """A point's name has brackets, which would be a set of letters to fnmatch."""
+    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))

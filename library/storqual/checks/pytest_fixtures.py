@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hand-written suites get, and how their outcomes become checks of the verdict."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.bench.ask import ask_benches
+from storqual.inputs import load_inventory
+from storqual.run import PlannedPoint, Run, Sample, append_check, read_run
+
+
+@cache
+def _described(sources: tuple[str, ...]) -> dict[str, Any]:
+    benches = load_inventory([Path(source) for source in sources]).benches
+    return {name: bench.model_dump(mode="json", exclude_none=True) for name, bench in benches.items()}
+
+
+def bench_names(sources: tuple[str, ...]) -> list[str]:
+    """The benches of an inventory. Raises BadInputError for one that cannot be read."""
+    return list(_described(sources))
+
+
+@cache
+def live_bench(sources: tuple[str, ...], name: str) -> dict[str, Any]:
+    """What the inventory says of a bench, and under `facts` and `kernel_log` (lines since boot) what it says itself.
+
+    Raises StorqualError when it does not answer.
+    """
+    answer = ask_benches("look.yml", sources, limit=name)[name]
+    return {**_described(sources)[name], "name": name, "facts": answer["facts"], "kernel_log": answer["kernel_log"]}
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+_RUN = pytest.StashKey[Run]()
+
+
+_SAMPLES = pytest.StashKey[dict[tuple[str, ...], tuple[Sample, ...]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--storqual-run`: the run that hand-written tests look at; `--storqual-inventory`: benches that answer now."""
+    group = parser.getgroup("storqual")
+    group.addoption(
+        "--storqual-run", type=Path, default=None, help="run directory; outcomes are appended to its checks.jsonl"
+    )
+    group.addoption(
+        "--storqual-inventory",
+        action="append",
+        default=[],
+        help="inventory whose benches `bench` asks, without a run",
+    )
+
+
+_MARKERS = (
+    "points(workload='*', adapter='*', **levels): run a test that asks for `point` at these planned points only",
+    "informative: this check is shown and decides nothing",
+    "check_id(name): the check's name in the verdict, instead of file::function",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers, read the run once, and have outcomes recorded."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    path = config.getoption("--storqual-run")
+    if path is not None:
+        config.stash[_RUN] = read_run(path)
+        config.pluginmanager.register(_Recorder(path), "storqual-recorder")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `point` runs at every planned point; one that asks for `bench`, on every bench."""
+    known = metafunc.config.stash.get(_RUN, None)
+    if known is None:
+        sources = _sources(metafunc.config)
+        if sources and "bench" in metafunc.fixturenames and "point" not in metafunc.fixturenames:
+            names = bench_names(sources)
+            metafunc.parametrize("bench", names, ids=names, indirect=True)
+        return
+    if "point" in metafunc.fixturenames:
+        wanted = _wanted(metafunc.definition.get_closest_marker("points"))
+        points = [planned for planned in known.plan.points if not planned.skipped and wanted(planned)]
+        names = [f"{planned.adapter}/{planned.point}" for planned in points]
+        metafunc.parametrize("point", points, ids=names, indirect=True)
+    elif "bench" in metafunc.fixturenames:
+        metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+
+
+def _sources(config: pytest.Config) -> tuple[str, ...]:
+    return tuple(config.getoption("--storqual-inventory"))
+
+
+def _wanted(marker: pytest.Mark | None) -> Callable[[PlannedPoint], bool]:
+    """What a `points` marker lets through: names are patterns, factors have the level that the point's name says."""
+    asked = dict(marker.kwargs) if marker is not None else {}
+    workload, adapter = str(asked.pop("workload", "*")), str(asked.pop("adapter", "*"))
+
+    def wanted(planned: PlannedPoint) -> bool:
+        named = fnmatchcase(planned.workload, workload) and fnmatchcase(planned.adapter, adapter)
+        levels = planned.point.partition("[")[2].rstrip("]").split(",")
+        return named and all(f"{name}={level}" in levels for name, level in asked.items())
+
+    return wanted
+
+
+@pytest.fixture(scope="session")
+def run(request: pytest.FixtureRequest) -> Run:
+    """The run: plan, samples, events, what was provisioned."""
+    found = request.config.stash.get(_RUN, None)
+    if found is None:
+        pytest.skip("no run was named (--storqual-run)")
+    return found
+
+
+@pytest.fixture
+def point(request: pytest.FixtureRequest) -> PlannedPoint:
+    """One point of the plan: bench, adapter, name, workload, factors, drives."""
+    planned: PlannedPoint = request.param
+    return planned
+
+
+@pytest.fixture
+def baseline(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
+    """The baseline's samples at `point`, in the order they were measured."""
+    return _samples(run, point, "baseline", request.config.stash)
+
+
+@pytest.fixture
+def candidate(run: Run, point: PlannedPoint, request: pytest.FixtureRequest) -> tuple[Sample, ...]:
+    """The candidate's samples at `point`, in the order they were measured."""
+    return _samples(run, point, "candidate", request.config.stash)
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest) -> Mapping[str, Any]:
+    """One bench with name, kind and adapters; of a run its environment before and after, of an inventory its facts.
+
+    A bench of an inventory is asked now, over the inventory's own connection; nothing on it is changed.
+    """
+    known = request.config.stash.get(_RUN, None)
+    if known is None:
+        sources = _sources(request.config)
+        if not sources:
+            pytest.skip("no run and no inventory was named (--storqual-run, --storqual-inventory)")
+        return live_bench(sources, request.param)
+    planned = request.getfixturevalue("point") if "point" in request.fixturenames else None
+    name = planned.bench if planned is not None else request.param
+    return {"name": name, **known.benches[name]}
+
+
+def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tuple[Sample, ...]:
+    """The samples of a place; all are sorted into places once, for every test that will ask."""
+    if _SAMPLES not in stash:
+        places: defaultdict[tuple[str, ...], list[Sample]] = defaultdict(list)
+        for sample in run.samples:
+            places[sample.bench, sample.adapter, sample.point, sample.arm].append(sample)
+        stash[_SAMPLES] = {place: tuple(found) for place, found in places.items()}
+    return stash[_SAMPLES].get((*point.key, arm), ())
+
+
+class _Recorder:
+    """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @pytest.hookimpl
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """One outcome per test, when it is known: in the call, or earlier when there was no call."""
+        if call.when == "teardown" or (call.when == "setup" and call.excinfo is None):
+            return
+        outcome, reason = _outcome(call)
+        document = (getattr(item, "obj", None).__doc__ or "").strip().splitlines()
+        named = item.get_closest_marker("check_id")
+        check: dict[str, Any] = {
+            # without its parameters: a parametrised test's place is in fields of its own
+            "id": str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}",
+            "outcome": outcome,
+            "reason": reason or (document[0] if document else ""),
+            "source": "pytest",
+        }
+        callspec = getattr(item, "callspec", None)
+        parameters = callspec.params if callspec is not None else {}
+        planned = parameters.get("point")
+        if isinstance(planned, PlannedPoint):
+            check.update(bench=planned.bench, adapter=planned.adapter, point=planned.point)
+        elif "bench" in parameters:
+            check["bench"] = parameters["bench"]
+        if item.get_closest_marker("informative") is not None:
+            check["required"] = False
+        append_check(self._path, check)
+
+
+def _outcome(call: pytest.CallInfo[None]) -> tuple[str, str]:
+    if call.excinfo is None:
+        return "PASS", ""
+    error = call.excinfo.value
+    text = str(error).strip().splitlines()
+    if isinstance(error, pytest.skip.Exception):
+        return "SKIPPED", text[0] if text else "skipped without a reason"
+    if call.when == "call" and isinstance(error, AssertionError | pytest.fail.Exception):
+        return "FAIL", text[0] if text else "the assertion does not hold"
+    return "ERROR", f"{type(error).__name__}: {text[0] if text else 'no message'}"

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start Robot Framework in a process of its own; what its tests found becomes checks of the run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robot.api import ExecutionResult, ResultVisitor
+from robot.errors import DataError
+
+from storqual.base.resources import suites_folder
+from storqual.run import append_check, read_run
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+_BROKEN = re.compile(
+    r"(?:[A-Za-z_]\w*(?:Error|Exception|Expired)|Several failures occurred:\n\n1\) \w+Error): "
+    r"|(?:Parent )?[Ss]uite setup failed|Setup failed|No keyword with name|Variable '|Test timeout"
+    r"|Keyword '.*' expected"
+)
+"""How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
+_UNDECIDED = "UndecidedError: "
+
+_MOST = 3
+"""Lines of a message that a check's reason keeps; the log keeps all."""
+
+
+@dataclass(frozen=True)
+class RobotCheck:
+    """One test: `<suite file>::<test>`, its outcome and why."""
+
+    id: str
+    outcome: str
+    reason: str
+    adapter: str | None
+    point: str | None
+
+    def to_json(self, bench: str) -> dict[str, Any]:
+        """The line of checks.jsonl."""
+        place = {"bench": bench, "adapter": self.adapter, "point": self.point}
+        line: dict[str, Any] = {"id": self.id, "outcome": self.outcome, "reason": self.reason, "source": "robot"}
+        if self.outcome == "SKIPPED":
+            # what does not apply to this bench is no requirement of this run
+            line["required"] = False
+        return {**line, **{name: value for name, value in place.items() if value}}
+
+
+def read_checks(output: Path) -> tuple[RobotCheck, ...]:
+    """The tests of an output.xml in order. Raises StorqualError when it is none."""
+    try:
+        result = ExecutionResult(str(output))
+    except DataError as problem:
+        raise StorqualError(f"{output}: found no output of Robot Framework ({problem})") from None
+    return tuple(check_of(test) for test in _tests(result))
+
+
+def _tests(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Robot Framework's result model
+    found: list[Any] = []
+
+    class Gather(ResultVisitor):  # type: ignore[misc] # untyped base
+        def visit_test(self, test: Any) -> None:  # noqa: ANN401 - as above
+            found.append(test)
+
+    result.visit(Gather())
+    return iter(found)
+
+
+def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's result model
+    """One test's check; tags `adapter:<alias>` and `point:<name>` say what it is about."""
+    message = str(test.message).strip()
+    outcome = {"PASS": "PASS", "SKIP": "SKIPPED"}.get(test.status, "FAIL")
+    if outcome == "FAIL" and message.startswith(_UNDECIDED):
+        outcome = "INCONCLUSIVE"
+    elif outcome == "FAIL" and _BROKEN.match(message):
+        outcome = "ERROR"
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    more = [f"and {len(lines) - _MOST} more in Robot's log"] if len(lines) > _MOST else []
+    told = "; ".join([*lines[:_MOST], *more])
+    return RobotCheck(
+        id=f"{Path(str(test.source)).name}::{test.name}",
+        outcome=outcome,
+        reason=told.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED)
+        or str(test.doc).strip().partition("\n")[0],
+        adapter=_tagged(test, "adapter:"),
+        point=_tagged(test, "point:"),
+    )
+
+
+def _tagged(test: Any, prefix: str) -> str | None:  # noqa: ANN401 - as above
+    return next((str(tag)[len(prefix) :] for tag in test.tags if str(tag).lower().startswith(prefix)), None)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_LIMIT_S = 3600
+_CRASHED = 250
+"""Robot Framework's statuses up to 250 count failed tests; above, it could not run."""
+FOLDER = "robot"
+"""Where a run keeps the logs, one folder per bench."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the suites are about: a run directory, or inventories whose bench answers now."""
+
+    bench: str
+    kind: str = "hardware"
+    run: Path | None = None
+    inventories: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the suites import the library with."""
+        return f"RUN:{self.run or ''}", f"INVENTORY:{','.join(self.inventories)}", f"BENCH:{self.bench}"
+
+    @property
+    def beside_the_point(self) -> tuple[str, ...]:
+        """Tags of tests without an answer here: a run is not asked, a bench has no run, files have no adapter."""
+        tags = ("live",) if self.run is not None else ("needs-run",)
+        return (*tags, "needs-adapters") if self.kind == "local" else tags
+
+
+def suite_files(names: Sequence[str]) -> list[Path]:
+    """Suites by file, or by the name of one that comes with the project; all of those without a name.
+
+    Raises BadInputError with every name that is neither.
+    """
+    own = {path.stem: path for path in sorted((suites_folder() / FOLDER).glob("*.robot"))}
+    found = {name: own.get(name, Path(name)) for name in names} if names else own
+    problems = [
+        f"suite {name}: found no such file, expected a .robot file or one of {', '.join(own)}"
+        for name, path in found.items()
+        if not path.is_file()
+    ]
+    if problems:
+        raise BadInputError(problems)
+    return list(found.values())
+
+
+def run_suites(
+    target: Target,
+    suites: Sequence[Path],
+    output: Path,
+    *,
+    variables: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> tuple[RobotCheck, ...]:
+    """Run the suites and write log.html, report.html, output.xml and xunit.xml to `output`; returns the checks.
+
+    `variables` are the suites' own (`NAME:value`), `exclude` are tags of tests to leave out.
+    Raises StorqualError when Robot Framework itself breaks; failing tests are answers.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "robot", "--outputdir", str(output), "--xunit", "xunit.xml", "--console", "none"]
+    argv += ["--name", "storqual", "--nostatusrc"]
+    for variable in (*target.variables, *variables):
+        argv += ["--variable", variable]
+    for tag in (*target.beside_the_point, *exclude):
+        argv += ["--exclude", tag]
+    argv += ["--runemptysuite", *map(str, suites)]
+    # options of whoever is logged in here must not change a gate
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("ROBOT_OPTIONS", "REBOT_OPTIONS")
+    }
+    ended = subprocess.run(
+        argv,
+        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    if ended.returncode > _CRASHED or ended.returncode < 0:
+        said = (ended.stdout + ended.stderr).strip().splitlines()
+        raise StorqualError(f"Robot Framework ended with {ended.returncode}: {said[0] if said else 'no message'}")
+    return read_checks(output / "output.xml")
+
+
+def publish_suites(run: Path) -> int:
+    """Run the project's suites over a run that was not judged yet; the number of checks added.
+
+    Left out is what needs a verdict, or brings thresholds of its own beside the suite's.
+    """
+    added = 0
+    for bench, entry in read_run(run).benches.items():
+        target = Target(bench, str(entry.get("kind")), run)
+        folder = run / FOLDER / bench
+        checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds"))
+        for check in checks:
+            append_check(run, check.to_json(bench))
+        added += len(checks)
+    return added

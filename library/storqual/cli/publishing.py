@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a measured run to what people read: close it, judge it, write its log and its report, and audit the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual.audit import Status, audit, audit_document
+from storqual.inputs import WAIVERS, beside_inventory
+from storqual.judge.judgements import kept_waivers
+from storqual.judge.verdict import judge_run
+from storqual.pytest_plugin import publish_log, run_checks
+from storqual.report import build_report
+from storqual.report.export import write_ocp
+from storqual.robot_library import publish_suites
+from storqual.run import append_event, finish_run, read_run_json, write_json
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_MOST_TOLD = 10
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written, and the verdict."""
+
+    run: Path
+    verdict: Mapping[str, Any]
+    report: Path
+    log: Path
+    ocp: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: paths, outcome and exit code."""
+        return {
+            "run": str(self.run),
+            "verdict": str(self.run / "verdict.json"),
+            "outcome": self.verdict["outcome"],
+            "exit_code": self.verdict["exit_code"],
+            "report": str(self.report),
+            "log": str(self.log),
+            "ocp": str(self.ocp),
+        }
+
+
+def publish(run: Path, *, waivers: Path | None = None) -> Published:
+    """Write the end of run.json, checks and their logs, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
+
+    Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
+    nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
+    accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
+    when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
+    """
+    accepted = waivers_for(run, waivers)
+    append_event(run, "run_finished", {})
+    finish_run(run)
+    run_checks(run)
+    publish_suites(run)
+    verdict = judge_run(run, waivers=accepted)
+    append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
+    log = publish_log(run)
+    report = build_report(run)
+    _audited(run, report)
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run))
+
+
+def waivers_for(run: Path, asked: Path | None) -> Path | None:
+    """The waivers to publish `run` with: those of its verdict when it has one, else `asked`, else the lab's own.
+
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from. Raises BadInputError when
+    `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
+    """
+    if (run / "verdict.json").is_file():
+        kept = kept_waivers(run)
+        if asked is not None and (kept is None or kept.read_bytes() != asked.read_bytes()):
+            remedy = f"judge it by them (storqual judge {run} --waivers {asked}), or sign it with them (signoff)"
+            raise BadInputError([f"{run}: found a verdict made with other waivers, which stays; {remedy}"])
+        return kept
+    inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
+    return asked or beside_inventory(WAIVERS, inventories)
+
+
+def _audited(run: Path, report: Path) -> None:
+    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
+    claims = audit([run])
+    write_json(run / "audit.json", audit_document(claims))
+    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
+    if not wrong:
+        return
+    refused = report.with_name("report.refused.html")
+    report.replace(refused)
+    told = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
+    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
+    head = f"{refused}: not published, {len(wrong)} statements do not agree with the run's own data"
+    raise StorqualError("\n".join([head, *told, *more]))

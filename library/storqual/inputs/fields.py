@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields in the field's units: text, names, sizes, times, percentages; each says what it expected."""
+
+from __future__ import annotations
+
+import math
+import re
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from storqual.inputs.yaml_file import as_written
+from storqual_core.host.identity import normalise_wwn
+from storqual_core.kit.quantities import parse_duration, parse_percent, parse_size
+
+T = TypeVar("T")
+
+
+def _text(value: object) -> object:
+    value = as_written(value)
+    if not isinstance(value, str):
+        raise ValueError("text (in quotes)")  # noqa: TRY004 - pydantic gathers ValueError only
+    if not value.strip():
+        raise ValueError("text that is not empty")
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise ValueError("text on one line, without control characters")
+    return value
+
+
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+
+
+def _name(value: object) -> object:
+    value = _text(value)
+    if not _NAME_CHARACTERS.issuperset(str(value)) or not str(value)[0].isalnum() or len(str(value)) > 64:
+        raise ValueError("a name of letters, digits, `_`, `-` and `.`")
+    return value
+
+
+def _role(value: object) -> object:
+    value = _text(value)
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,31}", str(value)) or value == "manifest":
+        raise ValueError("a role such as technician or release-manager")
+    return value
+
+
+def _size(value: object) -> object:
+    try:
+        size = parse_size(typing.cast("str | int", value)) if not isinstance(value, bool | float) else 0
+    except (ValueError, TypeError):
+        raise ValueError("a size such as 512, 4k or 1GiB") from None
+    if size <= 0:
+        raise ValueError("a size above zero")
+    return int(size)
+
+
+def _duration(value: object) -> object:
+    try:
+        seconds = parse_duration(typing.cast("str | float", value))
+    except (ValueError, TypeError):
+        raise ValueError("a time such as 2s, 500ms, 5m or 2h") from None
+    if not 0 <= seconds < 1e8:
+        raise ValueError("a time from 0 to three years")
+    return float(seconds)
+
+
+def _percent(value: object) -> object:
+    try:
+        fraction = parse_percent(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("a percentage such as 3% (the sign is needed)") from None
+    if not 0 <= fraction < 1:
+        raise ValueError("a percentage from 0% to below 100%")
+    return fraction
+
+
+def _date(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("a date such as 2027-03-31") from None
+
+
+def _many(value: object) -> object:
+    """A list as a tuple; a single value is a list of one."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return value if value is None else (value,)
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Name = Annotated[str, BeforeValidator(_name)]
+Role = Annotated[str, BeforeValidator(_role)]
+"""In what capacity somebody signs; part of a file name."""
+Size = Annotated[int, BeforeValidator(_size)]
+"""Bytes; written `4k`, `1GiB` or as a number."""
+Duration = Annotated[float, BeforeValidator(_duration)]
+"""Seconds; written `2s`, `500ms`, `5m` or as a number."""
+Percent = Annotated[float, BeforeValidator(_percent)]
+"""A fraction; written with the sign: `3%`."""
+Day = Annotated[date, BeforeValidator(_date)]
+"""A day of the calendar; written `2027-03-31`."""
+ManyOf = Annotated[tuple[T, ...], BeforeValidator(_many), Field(min_length=1)]
+"""A list, or one value that stands for a list of one."""
+
+
+_PCI = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
+
+
+def normal_wwn(text: str) -> str:
+    """A WWN as benches report it: `0x5000c500…`, `eui.…`, `uuid.…`. Raises ValueError that says what was expected."""
+    try:
+        wwn = normalise_wwn(text)
+    except ValueError:
+        wwn = ""
+    if not wwn:
+        raise ValueError("a WWN such as 0x5000c50015ea71a0 (16 or 32 hexadecimal digits), eui.… or uuid.…")
+    return wwn
+
+
+def normal_pci(text: str) -> str:
+    """`0000:05:00.0` with its domain, in small letters. Raises ValueError."""
+    match = _PCI.match(text.strip().lower())
+    if match is None:
+        raise ValueError("a PCI address such as 0000:05:00.0")
+    domain, bus, device, function = match.groups()
+    return f"{domain or '0000'}:{bus}:{device}.{function}"
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """What a plan must know of a metric: its unit, its better direction, and the primitives and series it needs."""
+
+    name: str
+    unit: str
+    better: str
+    needs: tuple[str, ...]
+
+
+@cache
+def _table() -> dict[str, MetricFacts]:
+    from storqual.metrics import METRICS  # noqa: PLC0415 - they bring numpy, and most commands read no suite
+
+    return {
+        name: MetricFacts(name, str(metric.unit), str(metric.better), tuple(metric.needs))
+        for name, metric in METRICS.items()
+    }
+
+
+def metric_facts(name: str) -> MetricFacts | None:
+    """The metric called `name`, or None."""
+    return _table().get(name)
+
+
+def metric_names() -> list[str]:
+    """Every metric, in the order of the list."""
+    return list(_table())
+
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*)?\Z")
+
+_FAMILIES: tuple[Mapping[str, float], ...] = (
+    {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9},
+    {
+        "B/s": 1.0,
+        "kB/s": 1e3,
+        "KB/s": 1e3,
+        "MB/s": 1e6,
+        "GB/s": 1e9,
+        "KiB/s": 1024.0,
+        "MiB/s": 1024.0**2,
+        "GiB/s": 1024.0**3,
+    },
+    {"IOPS": 1.0, "1/s": 1.0, "I/O/s": 1.0, "kIOPS": 1e3},
+    {"%": 1.0},
+    {"ns/IO": 1.0, "us/IO": 1e3, "µs/IO": 1e3},
+    {"ns/KiB": 1.0, "us/KiB": 1e3, "µs/KiB": 1e3},
+)
+
+
+def convert(value: float, unit: str, to: str) -> float:
+    """`value` in another unit of the same kind. Raises ValueError when they are not of one kind."""
+    for family in _FAMILIES:
+        if unit in family and to in family:
+            return value * family[unit] / family[to]
+    if unit == to:
+        return value
+    raise ValueError(f"a limit in {' or '.join(fitting_units(to)) or 'plain numbers'}")
+
+
+def fitting_units(unit: str) -> list[str]:
+    """The units that a limit of a metric in `unit` may be written in."""
+    for family in _FAMILIES:
+        if unit in family:
+            return list(family)
+    return [unit] if unit else []
+
+
+def limit_value(text: str, metric: str, unit: str | None = None) -> float:
+    """A limit as a number in the metric's unit. Raises ValueError that says what was expected."""
+    facts = metric_facts(metric)
+    own = facts.unit if facts is not None else (unit or "")
+    match = _NUMBER.match(text)
+    number = float(match.group(1)) if match is not None else math.nan
+    if match is None or not math.isfinite(number):
+        raise ValueError(f"a number in {own}" if own else "a number")
+    written = (match.group(2) or unit or own).strip()
+    return convert(number, written, own)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of one report by name, and the scope in which its expressions are computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from storqual.base.formulas import Interval
+from storqual.inputs.expression import Reference
+from storqual.inputs.printed import Printed, Rounding
+from storqual.inputs.published import Assertion, Figure, Page, Published
+from storqual.inputs.shape import did_you_mean, raise_all, shaped
+from storqual.inputs.yaml_file import Document, Place, parse_yaml, read_yaml
+from storqual_core.kit.errors import BadInputError
+
+
+class Figures:
+    """Look-up of figures and their cells. A name that is not there raises KeyError with a sentence."""
+
+    def __init__(self, figures: Iterable[Figure]) -> None:
+        self._figures = {figure.id: figure for figure in figures}
+
+    def figure(self, reference: Reference) -> Figure:
+        """The figure that `reference` names."""
+        figure = self._figures.get(reference.figure)
+        if figure is None:
+            raise KeyError(f"no figure {reference.figure!r}")
+        return figure
+
+    def series(self, reference: Reference) -> Mapping[str | None, Printed | str]:
+        """All cells of a figure by label."""
+        return self.figure(reference).cells()
+
+    def labels(self, reference: Reference) -> tuple[str, ...]:
+        """The labels over which `reference` stands for many cells; none when it is one."""
+        figure = self.figure(reference)
+        return figure.at if reference.cell is None and figure.at is not None else ()
+
+    def entry(self, reference: Reference, label: str | None = None) -> Printed | str:
+        """What is printed: the cell that is named, else the cell at `label`, else the single figure."""
+        cells = self.series(reference)
+        for wanted in (reference.cell, label, None) if reference.cell is None else (reference.cell,):
+            if wanted in cells:
+                return cells[wanted]
+        raise KeyError(f"no {reference.cell or label or 'single value'!r} in {reference.figure!r}")
+
+    def number(self, reference: Reference, label: str | None = None) -> Printed:
+        """The same, of a number."""
+        entry = self.entry(reference, label)
+        if isinstance(entry, str):
+            raise KeyError(f"{reference} is the name {entry!r} and no number")
+        return entry
+
+    def numbers(self) -> Iterator[tuple[Reference, Printed, Figure]]:
+        """Every number of the report with its place."""
+        for figure in self._figures.values():
+            for label, entry in figure.cells().items():
+                if isinstance(entry, Printed):
+                    yield Reference(figure.id, label), entry, figure
+
+
+@dataclass(frozen=True)
+class PrintedScope:
+    """Figures as they may have been before they were printed in one manner; or, without one, exactly as printed."""
+
+    figures: Figures
+    label: str | None = None
+    rounding: Rounding | None = None
+    conventions: Mapping[str, Fraction] = field(default_factory=dict)
+    instead: Mapping[Reference, Printed] = field(default_factory=dict)
+    """Numbers to be tried in place of what is printed; keyed by the reference as the expression writes it."""
+
+    def value(self, reference: Reference) -> Interval:
+        """See expression.Scope."""
+        return self._before(self.instead.get(reference) or self.figures.number(reference, self.label))
+
+    def cells(self, reference: Reference) -> list[Interval]:
+        """See expression.Scope. Names count, and have no value."""
+        entries = self.figures.series(reference).values()
+        return [self._before(entry) if isinstance(entry, Printed) else Interval.exactly(0) for entry in entries]
+
+    def convention(self, name: str) -> Fraction:
+        """See expression.Scope."""
+        return self.conventions[name]
+
+    def _before(self, printed: Printed) -> Interval:
+        return Interval.exactly(printed.value) if self.rounding is None else printed.before(self.rounding)
+
+
+_WAYS = ("computed", "same", "falling", "ranking", "linear", "course", "not_checkable")
+
+
+def load_published(path: Path) -> Published:
+    """Read and check one file. Raises BadInputError with every problem, as `file:line: found ..., expected ...`."""
+    return _checked(read_yaml(path))
+
+
+def read_published(text: str, *, name: str) -> Published:
+    """The same from text; `name` is how messages call it."""
+    return _checked(parse_yaml(text, name=name))
+
+
+def _checked(document: Document) -> Published:
+    published, problems = shaped(Published, document)
+    if published is not None:
+        problems += list(_problems(published, document))
+    raise_all(problems)
+    if published is None:
+        raise BadInputError([f"{document.name}: found nothing, expected the figures of a report"])
+    return published
+
+
+def _problems(published: Published, document: Document) -> Iterator[str]:
+    for part, named in (
+        ("figures", published.figures),
+        ("charts", published.charts),
+        ("assertions", published.assertions),
+    ):
+        yield from _doubled(part, [item.id for item in named], document)
+    figures = Figures(published.figures)
+    for number, figure in enumerate(published.figures):
+        yield from _figure_problems(figure, published, ("figures", number), document)
+    for number, assertion in enumerate(published.assertions):
+        place: Place = ("assertions", number)
+        ways = [way for way in _WAYS if getattr(assertion, way) is not None]
+        if len(ways) != 1:
+            found = " and ".join(ways) or "no way to check it"
+            yield document.problem(place, found, f"one of {', '.join(_WAYS)}")
+            continue
+        yield from _assertion_problems(assertion, figures, place, document)
+
+
+def _doubled(part: str, names: Iterable[str], document: Document) -> Iterator[str]:
+    counts = Counter(names)
+    for number, name in enumerate(names):
+        if counts[name] > 1:
+            yield document.problem((part, number, "id"), f"the id {name!r} {counts[name]} times", "each id once")
+
+
+def _figure_problems(figure: Figure, published: Published, place: Place, document: Document) -> Iterator[str]:
+    if (figure.value is None) == (figure.values is None):
+        yield document.problem(place, f"figure {figure.id!r} without one of value and values", "one of them")
+    if (figure.values is None) != (figure.at is None):
+        yield document.problem(place, f"figure {figure.id!r} with half of values and at", "both, or neither")
+    elif figure.values is not None and figure.at is not None and len(figure.values) != len(figure.at):
+        found = f"{len(figure.values)} values at {len(figure.at)} labels"
+        yield document.problem((*place, "values"), found, "one value per label")
+    if figure.configuration is not None and figure.configuration not in published.configurations:
+        known = list(published.configurations)
+        found = f"the configuration {figure.configuration!r}"
+        near = did_you_mean(figure.configuration, known)
+        yield document.problem((*place, "configuration"), found, f"one of {', '.join(known)}{near}")
+
+
+def _assertion_problems(assertion: Assertion, figures: Figures, place: Place, document: Document) -> Iterator[str]:
+    states = assertion.computed is not None or assertion.same is not None
+    if states and assertion.stated is None:
+        yield document.problem(place, "nothing stated", "`stated`, a number or a figure")
+    labels: tuple[str, ...] = ()
+    if isinstance(assertion.stated, Reference):
+        try:
+            labels = figures.labels(assertion.stated)
+            if not labels:
+                figures.entry(assertion.stated)
+        except KeyError as problem:
+            yield document.problem((*place, "stated"), str(problem.args[0]), "a figure of this file")
+            return
+    for reference in _references(assertion):
+        for label in labels or (None,):
+            try:
+                if reference.cell is None and label is None and figures.labels(reference):
+                    yield document.problem(place, f"the whole series {reference}", "one of its cells")
+                else:
+                    figures.entry(reference, label)
+            except KeyError as problem:
+                yield document.problem(place, str(problem.args[0]), "a figure of this file")
+    yield from _linear_problems(assertion, figures, place, document)
+
+
+def _references(assertion: Assertion) -> Iterator[Reference]:
+    """Every figure that the assertion reads as one value (or one per label)."""
+    expressions = [assertion.computed, assertion.same, *(assertion.falling or ())]
+    if assertion.ranking is not None:
+        expressions += [*assertion.ranking.there, *assertion.ranking.here]
+    if assertion.linear is not None:
+        expressions += [assertion.linear.total, assertion.linear.single]
+    if assertion.course is not None:
+        expressions += [Reference(assertion.course.series.figure, label) for label in assertion.course.over]
+    for expression in expressions:
+        if expression is not None:
+            yield from (leaf for leaf in expression.leaves() if isinstance(leaf, Reference))
+
+
+def _linear_problems(assertion: Assertion, figures: Figures, place: Place, document: Document) -> Iterator[str]:
+    if assertion.ranking is not None and len(assertion.ranking.there) != len(assertion.ranking.here):
+        yield document.problem((*place, "ranking"), "two lists of different length", "the same things in both")
+    linear = assertion.linear
+    if linear is None:
+        return
+    whole = (linear.total, linear.single, linear.units)
+    if (linear.series is None) == any(part is None for part in whole):
+        yield document.problem((*place, "linear"), "half of a scaling", "series, or total, single and units")
+    elif linear.series is not None:
+        try:
+            labels = figures.labels(linear.series)
+        except KeyError as problem:
+            yield document.problem((*place, "linear"), str(problem.args[0]), "a figure of this file")
+            return
+        if len(labels) < 2 or not all(label.isdigit() and int(label) for label in labels):
+            yield document.problem((*place, "linear"), f"{linear.series}", "a series at whole numbers of units")
+
+
+def on_page(page: Page) -> str:
+    """`p. 13`, or the section's name in quotes."""
+    return f"p. {page}" if isinstance(page, int) else f'"{page}"'
+
+
+def shown_by(figures: Figures, label: str | None) -> Callable[[Reference], str]:
+    """A function that shows a reference as what is printed of it."""
+
+    def shown(reference: Reference) -> str:
+        entry = figures.entry(reference, label)
+        return entry.text if isinstance(entry, Printed) else entry
+
+    return shown

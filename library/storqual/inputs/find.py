@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a user types to a file: `stable` is a drop of the inventory, `adapter` a suite of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from storqual.base.resources import suites_folder
+from storqual.inputs.shape import did_you_mean
+from storqual_core.kit.errors import BadInputError
+
+GATE = "gate.yml"
+WAIVERS = "waivers.yml"
+_SUITE = ".suite.yml"
+
+
+def beside_inventory(name: str, inventories: Sequence[Path]) -> Path | None:
+    """The lab's own file `name`, in the folder of the first inventory that has one."""
+    beside = [(source if source.is_dir() else source.parent) / name for source in inventories]
+    return next((path for path in beside if path.is_file()), None)
+
+
+def find_drop(name: str, inventories: Sequence[Path]) -> Path:
+    """`<inventory>/drops/<name>.yml`; a name with `/` is a path. Raises BadInputError that lists what there is."""
+    if "/" in name:
+        return _existing(Path(name), "a drop manifest")
+    folders = [(source if source.is_dir() else source.parent) / "drops" for source in inventories]
+    return _named(name, folders, ".yml", "drop")
+
+
+def find_suite(name: str) -> Path:
+    """`suites/<name>.suite.yml`; a name with `/` is a path. Raises BadInputError that lists what there is."""
+    if "/" in name:
+        return _existing(Path(name), "a suite")
+    return _named(name, [Path("suites"), suites_folder()], _SUITE, "suite")
+
+
+def _existing(path: Path, what: str) -> Path:
+    if not path.is_file():
+        raise BadInputError([f"{path}: found no such file, expected {what}"])
+    return path
+
+
+def _named(name: str, folders: Sequence[Path], suffix: str, what: str) -> Path:
+    for folder in folders:
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    known = sorted({file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}")})
+    listed = f"one of {', '.join(known)}" if known else f"a file {folders[0] / ('<name>' + suffix)}"
+    raise BadInputError([f"{what} {name!r}: found no such {what}, expected {listed}{did_you_mean(name, known)}"])

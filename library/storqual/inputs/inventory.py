@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in the inventory: benches, adapters, drives, and the claims that say which drives may be destroyed."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
+from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
+from storqual.inputs.yaml_file import Document, as_written
+from storqual_core.kit.quantities import parse_size
+
+Kind = Literal["virtual", "hardware", "local"]
+_KINDS = ("virtual", "hardware", "local")
+
+_ADAPTERS = "storqual_adapters"
+_RATE = "bytes per second such as 133MB or 24MiB"
+
+
+def _wwn(value: object) -> object:
+    value = as_written(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x…; nothing is lost by that
+        value = f"0x{value:016x}"
+    if not isinstance(value, str):
+        raise ValueError("a WWN such as 0x5000c50015ea71a0")  # noqa: TRY004 - pydantic gathers ValueError only
+    return normal_wwn(value)
+
+
+def _pci(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("a PCI address such as 0000:05:00.0 (in quotes)")  # noqa: TRY004 - as above
+    return normal_pci(value)
+
+
+def _rate(value: object) -> object:
+    """Bytes per second: `133MB` is decimal as on a data sheet, `24MiB` binary."""
+    if isinstance(value, bool | float):
+        raise ValueError(_RATE)  # noqa: TRY004 - pydantic gathers ValueError only
+    text = str(value).strip().removesuffix("/s").strip()
+    decimal = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}.get(text[-2:].lower())
+    try:
+        return int(float(text[:-2]) * decimal) if decimal else int(parse_size(text))
+    except (ValueError, OverflowError):
+        raise ValueError(_RATE) from None
+
+
+Wwn = Annotated[str, BeforeValidator(_wwn)]
+Pci = Annotated[str, BeforeValidator(_pci)]
+Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
+
+
+class VirtualDrive(Shape):
+    """How the virtual bench makes a drive behave like the one it stands for.
+
+    `iops` and `bandwidth` (bytes per second) are limits. With a `service_time` (seconds) each command takes that
+    long, a flush as well, and nothing that is written is kept.
+    """
+
+    iops: int | None = Field(default=None, gt=0)
+    bandwidth: Size | None = None
+    service_time: Duration | None = None
+
+
+class Pace(Shape):
+    """The rate that fio keeps to on a file, so that the file behaves like a drive; per second, in I/Os and bytes."""
+
+    iops: int = Field(gt=0)
+    bandwidth: Size | None = None
+
+    def rate(self, block_size: int) -> int:
+        """I/O per second at a block size."""
+        return self.iops if self.bandwidth is None else max(1, min(self.iops, self.bandwidth // block_size))
+
+
+class Drive(Shape):
+    """One physical disk, or one file of a local bench. `claim` true: it may be destroyed."""
+
+    wwn: Wwn | None = None
+    serial: Text | None = None
+    vendor: Text | None = None
+    model: Text | None = None
+    revision: Text | None = None
+    size: Size | None = None
+    rotation_rate: int | None = Field(default=None, ge=0)
+    port: int = Field(default=0, ge=0)
+    position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
+    claim: bool = False
+    file: Text | None = None
+    paced: Pace | None = Field(default=None, description="files of local benches only")
+    virtual: VirtualDrive | None = None
+
+    @property
+    def id(self) -> str:
+        """How the drive is named everywhere: WWN, else serial; a file by its path."""
+        return self.file or self.wwn or self.serial or ""
+
+
+class Ceiling(Shape):
+    """Known limits of the rig in bytes per second: host slot, one port's link."""
+
+    slot: Rate | None = None
+    link: Rate | None = None
+
+
+class Adapter(Shape):
+    """One HBA or RAID controller; drives in the order in which workloads take them."""
+
+    model: Text = Field(description="what people call it")
+    driver: Name | None = Field(default=None, description="the kernel module expected")
+    pci: Pci | None = None
+    subsystem: Text | None = None
+    serial: Text | None = None
+    slot: Text | None = None
+    ports: int | None = Field(default=None, gt=0)
+    tool: Name | None = Field(default=None, description="the vendor tool that configures it")
+    drives: tuple[Drive, ...] = Field(default=(), strict=False)
+    ceiling: Ceiling = Ceiling()
+    tolerance: Percent | None = None
+
+    @property
+    def claimed(self) -> tuple[Drive, ...]:
+        """The drives that may be destroyed, in inventory order."""
+        return tuple(drive for drive in self.drives if drive.claim)
+
+
+class VirtualAdapter(Shape):
+    """The emulated device that stands for an adapter."""
+
+    device: Name
+    channels: int = Field(default=1, ge=1, le=8, description="PCI functions of one slot, one port each")
+    serial: Text | None = None
+    options: dict[str, Any] = Field(default={})
+
+
+class VirtualBench(Shape):
+    """The guest of a virtual bench."""
+
+    cpus: int = Field(default=1, gt=0)
+    memory: Size = 1 << 30
+    adapters: dict[Name, VirtualAdapter] = Field(default={})
+
+
+def _variable(field: str) -> str:
+    return field if field == "name" else f"storqual_{field}"
+
+
+class Bench(Shape):
+    """One test server. Each field is a host variable: `kind` is `storqual_kind`."""
+
+    model_config = ConfigDict(alias_generator=_variable, populate_by_name=True)
+
+    name: Text
+    kind: Kind
+    state_dir: Text = "/var/lib/storqual"
+    adapters: dict[Name, Adapter]
+    under_test: tuple[Name, ...] | None = Field(default=None, strict=False)
+    virtual: VirtualBench | None = None
+    reference: Text | None = Field(default=None, description="the golden reference drive")
+
+    def drive(self, drive_id: str) -> Drive | None:
+        """The drive of that id on any adapter of this bench."""
+        for adapter in self.adapters.values():
+            for drive in adapter.drives:
+                if drive.id == drive_id:
+                    return drive
+        return None
+
+
+class Inventory(Shape):
+    """All benches of a lab by name, in inventory order."""
+
+    benches: dict[Name, Bench]
+
+
+HOST_VARIABLES = tuple(_variable(name) for name in Bench.model_fields if name != "name")
+"""The host variables that are read; every other `storqual_...` is a misspelling."""
+
+
+def read_benches(
+    hosts: Mapping[str, Mapping[str, Any]], places: Mapping[str, Document], folder: Path
+) -> tuple[Inventory, list[str]]:
+    """Benches of host variables, and every problem with them.
+
+    `places` has, by host, a document whose `line` knows where `storqual_...` stands; `folder` is the inventory's, to
+    which `{{ inventory_dir }}` and relative paths of a local bench belong. No other text is ever expanded.
+    """
+    problems: list[str] = []
+    benches: dict[str, Bench] = {}
+    half: dict[str, Bench] = {}
+    for host, variables in hosts.items():
+        document = places[host]
+        data: dict[str, Any] = {"name": host}
+        for name, value in variables.items():
+            if name in HOST_VARIABLES:
+                data[name] = value
+            elif name.startswith("storqual_"):
+                known = ", ".join(sorted(HOST_VARIABLES)) + did_you_mean(name, HOST_VARIABLES)
+                problems.append(document.problem((name,), f"unknown variable {name!r}", f"one of {known}"))
+        adapters = data.get(_ADAPTERS)
+        if isinstance(adapters, dict):
+            # ansible-inventory sorts keys; what comes first in the file comes first here
+            order = sorted(adapters, key=lambda alias: document.lines.get((_ADAPTERS, alias), 0))
+            data[_ADAPTERS] = {alias: adapters[alias] for alias in order}
+        bench, wrong = shaped(Bench, Document(document.name, data, document.lines))
+        problems += wrong
+        if bench is not None:
+            benches[host] = _with_paths(bench, folder)
+            problems += _bench_problems(benches[host], document)
+        else:
+            half[host] = _sound_part(host, data)
+            problems += _bench_problems(half[host], document)
+    inventory = Inventory.model_construct(benches=benches)
+    return inventory, problems + _lab_problems({host: benches.get(host) or half[host] for host in hosts}, places)
+
+
+def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
+    """What is sound of a bench that is not: never planned with, only looked at, so that all mistakes are told."""
+    adapters = {}
+    raw = data.get(_ADAPTERS)
+    for alias, entry in (raw if isinstance(raw, dict) else {}).items():
+        listed = entry.get("drives") if isinstance(entry, dict) else None
+        drives = [sound(Drive, item) or Drive() for item in (listed if isinstance(listed, list) else [])]
+        adapters[str(alias)] = Adapter.model_construct(model="", drives=tuple(drives))
+    return Bench.model_construct(
+        name=host,
+        kind=data.get("storqual_kind"),
+        adapters=adapters,
+        virtual=sound(VirtualBench, data.get("storqual_virtual")),
+        under_test=None,
+    )
+
+
+def _with_paths(bench: Bench, folder: Path) -> Bench:
+    """The bench with absolute paths for its files; only a local bench has any on this machine."""
+    if bench.kind != "local":
+        return bench
+    adapters = {
+        alias: adapter.model_copy(
+            update={
+                "drives": tuple(
+                    drive.model_copy(update={"file": _absolute(drive.file, folder)}) if drive.file else drive
+                    for drive in adapter.drives
+                )
+            }
+        )
+        for alias, adapter in bench.adapters.items()
+    }
+    return bench.model_copy(update={"adapters": adapters, "state_dir": _absolute(bench.state_dir, folder)})
+
+
+_INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
+
+
+def _absolute(path: str, folder: Path) -> str:
+    """A path of this machine; `{{ inventory_dir | dirname }}/` in front means for us what it means for Ansible."""
+    prefix = _INVENTORY_DIR.match(path)
+    if prefix is not None:
+        for _ in range(prefix.group(1).count("|")):
+            folder = folder.parent
+        path = path[prefix.end() :]
+    # not `resolve`: the guard itself decides what a symbolic link means
+    return os.path.normpath(folder / Path(path).expanduser())
+
+
+def _bench_problems(bench: Bench, document: Document) -> list[str]:
+    """What the shape alone cannot see on one bench."""
+    problems = []
+    if bench.kind in ("hardware", "local") and bench.virtual is not None:
+        problems.append(
+            document.problem(
+                ("storqual_virtual",), f"storqual_virtual on a {bench.kind} bench", "it on virtual benches only"
+            )
+        )
+    if bench.virtual is not None:
+        for alias in bench.virtual.adapters:
+            if alias not in bench.adapters:
+                known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
+                problems.append(
+                    document.problem(
+                        ("storqual_virtual", "adapters", alias), f"no adapter {alias!r} on {bench.name}", known
+                    )
+                )
+    for alias in bench.under_test or ():
+        if alias not in bench.adapters:
+            known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
+            problems.append(
+                document.problem(("storqual_under_test",), f"no adapter {alias!r} on {bench.name}", known)
+            )
+    if not bench.adapters and bench.kind in _KINDS:
+        problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
+    for alias, adapter in bench.adapters.items():
+        for number, drive in enumerate(adapter.drives):
+            place: tuple[str | int, ...] = (_ADAPTERS, alias, "drives", number)
+            problems += [document.problem(place, *wrong) for wrong in _drive_problems(bench, alias, drive)]
+    return problems
+
+
+def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[str, str]]:
+    """What is wrong with one drive, as (found, expected)."""
+    if bench.kind not in _KINDS or drive == Drive():
+        # what the drive should be is not known, or it was told already what is wrong with it
+        return
+    what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
+    if bench.kind == "local":
+        if drive.file is None:
+            yield what, "`file` (drives of a local bench are files)"
+        if drive.size is None:
+            yield f"{what} without size", "`size`"
+        return
+    if drive.file is not None:
+        yield f"{what} that is a file", "`wwn` and `serial` (files are drives on local benches only)"
+    elif drive.wwn is None and drive.serial is None:
+        yield f"{what} without a name", "`wwn`, or `serial` where the drive has no WWN"
+    elif drive.claim:
+        missing = [name for name in ("serial", "model", "size") if getattr(drive, name) is None]
+        if missing:
+            # the guard compares them with the disk before anything is written
+            yield f"{what} claimed without {', '.join(missing)}", "them: a claim names WWN, serial, model and size"
+    if drive.paced is not None:
+        yield f"`paced` on {what} of a {bench.kind} bench", "it on files of local benches only"
+    if drive.virtual is not None and bench.kind != "virtual":
+        yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
+
+
+def _lab_problems(benches: Mapping[str, Bench], places: Mapping[str, Document]) -> list[str]:
+    """One name for two things: drives with one WWN, serial or file, adapters with one PCI address."""
+    problems = []
+    seen: defaultdict[tuple[str, ...], list[tuple[str, tuple[str | int, ...]]]] = defaultdict(list)
+    for name, bench in benches.items():
+        for alias, adapter in bench.adapters.items():
+            place: tuple[str | int, ...] = (_ADAPTERS, alias)
+            if adapter.pci:
+                seen[("PCI address", name, adapter.pci)].append((name, (*place, "pci")))
+            for number, drive in enumerate(adapter.drives):
+                at: tuple[str | int, ...] = (*place, "drives", number)
+                if drive.wwn:
+                    seen[("WWN", drive.wwn)].append((name, (*at, "wwn")))
+                if drive.serial:
+                    # a serial is unique for its maker only; a WWN and a file are unique everywhere
+                    seen[("serial", (drive.vendor or "").lower(), drive.serial)].append((name, (*at, "serial")))
+                if drive.file:
+                    seen[("file", drive.file)].append((name, (*at, "file")))
+    for (what, *rest), uses in seen.items():
+        first_bench, first = uses[0]
+        for bench_name, at in uses[1:]:
+            before = f"{places[first_bench].name}:{places[first_bench].line(first)}"
+            told = f"{what} {shown(rest[-1])} a second time"
+            problems.append(
+                places[bench_name].problem(
+                    at, told, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
+                )
+            )
+    return problems
+
+
+def _words(place: tuple[str | int, ...]) -> str:
+    """`adapter sym, drive 2` for a place in the host variables."""
+    return f"adapter {place[1]}" + (f", drive {int(place[3]) + 1}" if len(place) > 3 else "")

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read an inventory: what Ansible makes of it, with the lines of the files it came from."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.base.resources import project_root
+from storqual.inputs.inventory import Inventory, read_benches
+from storqual.inputs.shape import raise_all
+from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+GROUP = "benches"
+"""The group whose hosts are benches."""
+
+_SUFFIXES = (".yml", ".yaml")
+_TIMEOUT = 120.0
+
+
+def load_inventory(sources: Sequence[Path], *, limit: str | None = None) -> Inventory:
+    """The benches of an inventory. Raises BadInputError with every problem, StorqualError when no bench matches."""
+    inventory, problems = read_inventory(sources, limit=limit)
+    raise_all(problems)
+    return inventory
+
+
+def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tuple[Inventory, list[str]]:
+    """The benches and all problems, for a caller that has more files to check before it complains.
+
+    A `.json` file is the output of `ansible-inventory --list`; anything else is given to ansible-inventory.
+    Raises BadInputError when Ansible cannot read it at all, StorqualError when no bench matches `limit`.
+    """
+    listed = list_inventory(sources, limit=limit)
+    hosts = _hosts(listed)
+    if limit is not None and sources[0].suffix == ".json":
+        hosts = {host: entry for host, entry in hosts.items() if _matches(host, limit)}
+    name = " ".join(str(source) for source in sources)
+    if not hosts:
+        asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
+        raise StorqualError(f"{name}: no host {asked}; nothing can be judged")
+    folder = next((source if source.is_dir() else source.parent for source in sources), Path())
+    return read_benches(hosts, _places(sources, hosts, name), folder.resolve())
+
+
+def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: str = "inventory") -> Inventory:
+    """The benches of host variables that somebody has already. Raises BadInputError with every problem."""
+    places = {host: Document(f"{origin}, host {host}", None, {}) for host in hosts}
+    inventory, problems = read_benches(hosts, places, Path.cwd())
+    raise_all(problems)
+    return inventory
+
+
+def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict[str, Any]:
+    """What `ansible-inventory --list` says. Raises BadInputError with Ansible's own words when it cannot."""
+    missing = [
+        f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
+    ]
+    if not sources:
+        missing.append("inventory: found none, expected at least one (-i)")
+    raise_all(missing)
+    if len(sources) == 1 and sources[0].suffix == ".json":
+        text = sources[0].read_text(encoding="utf-8", errors="replace")
+    else:
+        text = _ask_ansible(sources, limit)
+    try:
+        listed = json.loads(text, object_hook=_unmarked)
+    except ValueError as problem:
+        raise BadInputError(
+            [f"{sources[0]}: found no JSON ({problem}), expected the list of ansible-inventory"]
+        ) from None
+    if not isinstance(listed, dict):
+        raise BadInputError(
+            [f"{sources[0]}: found a {type(listed).__name__}, expected the list of ansible-inventory"]
+        )
+    return listed
+
+
+def _matches(host: str, limit: str) -> bool:
+    """Whether a host is meant, for a list that Ansible has made before: names with `*`, separated by commas."""
+    return any(fnmatch.fnmatchcase(host, pattern.strip()) for pattern in limit.split(","))
+
+
+def _unmarked(entry: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A text that its author marked `!unsafe` is text for us like any other."""
+    return entry["__ansible_unsafe"] if set(entry) == {"__ansible_unsafe"} else entry
+
+
+def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
+    program = Path(sys.executable).parent / "ansible-inventory"
+    argv = [str(program) if program.is_file() else "ansible-inventory", "--list"]
+    for source in sources:
+        argv += ["-i", str(source)]
+    if limit is not None:
+        argv += ["--limit", limit]
+    # a configuration in the working directory must not change what the inventory says; Ansible wants an UTF-8 locale
+    environment = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+            env={**os.environ, **environment},
+            encoding="utf-8",
+            errors="replace",
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise StorqualError(f"{argv[0]}: {problem}; is the environment complete (`make setup`)?") from None
+    if done.returncode != 0:
+        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line]
+        if limit is not None and any("pattern" in line.lower() for line in said):
+            return "{}"
+        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
+        raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
+    return done.stdout
+
+
+def _hosts(listed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Host variables of every host in the group of benches, in the order of the inventory."""
+    names: dict[str, None] = {}
+
+    def walk(group: str, seen: frozenset[str]) -> None:
+        entry = listed.get(group)
+        if not isinstance(entry, dict) or group in seen:
+            return
+        for host in entry.get("hosts") or ():
+            names.setdefault(str(host))
+        for child in entry.get("children") or ():
+            walk(str(child), seen | {group})
+
+    walk(GROUP, frozenset())
+    meta = listed.get("_meta")
+    variables = meta.get("hostvars") if isinstance(meta, dict) else None
+    variables = variables if isinstance(variables, dict) else {}
+    return {name: dict(variables.get(name) or {}) for name in names}
+
+
+def _places(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dict[str, Document]:
+    """For each host a document that knows where its `storqual_...` variables stand.
+
+    Ansible's output has no lines. Where a variable is found in the files (beside the host, in its host_vars, else in
+    a group) its lines are those; where it is not, messages name the inventory and the host.
+    """
+    shared: list[_Use] = []
+    own: defaultdict[str, list[_Use]] = defaultdict(list)
+    for file in _files(sources):
+        try:
+            document = read_yaml(file, foreign_tags=True)
+        except BadInputError:
+            # not YAML, or not ours: Ansible has read what it needs from it
+            continue
+        for use in _uses(document):
+            owner = use.owner(file)
+            (shared if owner is None else own[owner]).append(use)
+    places = {}
+    for host in hosts:
+        uses = own[host] + shared
+        label = uses[0].document.name if uses else f"{name}, host {host}"
+        lines: dict[Place, int] = {}
+        for use in uses:
+            if use.document.name == label:
+                for inner, line in use.lines.items():
+                    lines.setdefault(inner, line)
+                lines.setdefault((), use.document.line(use.place[:-1]))
+        places[host] = Document(label, None, lines)
+    return places
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One variable of ours in one file: where it stands, and the lines of what is in it."""
+
+    document: Document
+    place: Place
+    lines: dict[Place, int]
+
+    def owner(self, file: Path) -> str | None:
+        """The host it belongs to; None for all hosts of a group."""
+        if len(self.place) >= 3 and self.place[-3] == "hosts":
+            return str(self.place[-2])
+        if "host_vars" in file.parts:
+            return file.stem if file.parent.name == "host_vars" else file.parent.name
+        return None
+
+
+def _uses(document: Document) -> list[_Use]:
+    """Every `storqual_...` variable of a file with its lines, in one pass."""
+    found: dict[Place, _Use] = {}
+    for place, line in document.lines.items():
+        for depth, step in enumerate(place):
+            if isinstance(step, str) and step.startswith("storqual_"):
+                top = place[: depth + 1]
+                use = found.setdefault(top, _Use(document, top, {}))
+                use.lines[(step, *place[depth + 1 :])] = line
+                break
+    return list(found.values())
+
+
+def _files(sources: Sequence[Path]) -> Iterator[Path]:
+    """The YAML files of an inventory that may hold host variables; drops and other folders are none of it."""
+    for source in sources:
+        if source.is_file():
+            yield source
+            continue
+        yield from sorted(file for file in source.iterdir() if file.is_file() and file.suffix in _SUFFIXES)
+        for folder in ("host_vars", "group_vars"):
+            yield from sorted(
+                file for file in (source / folder).rglob("*") if file.is_file() and file.suffix in _SUFFIXES
+            )

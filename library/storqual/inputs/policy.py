@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gate policy and waivers: what a decision needs, and which failures somebody has accepted, until when."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from storqual.inputs.fields import Day, ManyOf, Name, Percent, Role, Text
+from storqual.inputs.shape import Shape, raise_all, shaped
+from storqual.inputs.yaml_file import Document, read_yaml
+
+
+def _days(value: object) -> object:
+    text = str(value).strip().lower().removesuffix("days").removesuffix("day").removesuffix("d").strip()
+    if isinstance(value, bool) or not text.isdigit() or len(text) > 5:
+        raise ValueError("a number of days such as 90d")
+    return int(text)
+
+
+def _each_once(roles: tuple[str, ...]) -> tuple[str, ...]:
+    """Somebody signs in each role; a role named twice would look like two signatures and be one."""
+    if len(set(roles)) < len(roles):
+        raise ValueError("each role once")
+    return roles
+
+
+Days = Annotated[int, BeforeValidator(_days)]
+
+
+class Gate(Shape):
+    """Which criteria a decision needs; `required` and `informative` are patterns of ids and override the suite."""
+
+    name: Name = "default"
+    description: Text | None = None
+    required: ManyOf[Text] = ()
+    informative: ManyOf[Text] = ()
+    marginal_passes: bool = True
+    baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
+    signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()
+    suites: ManyOf[Name] = ()
+
+
+class Waiver(Shape):
+    """One accepted failure. Scope fields are patterns; a field left out means any."""
+
+    adapter: Text = "*"
+    bench: Text = "*"
+    drop: Text = "*"
+    suite: Text = "*"
+    point: Text = "*"
+    criterion: Text = Field(description="the criterion's id")
+    owner: Text = Field(description="who answers for it")
+    reason: Text = Field(description="why it is accepted")
+    reference: Text = Field(description="ticket or document")
+    expiry: Day = Field(description="the last day on which it counts")
+    max_loss: Percent | None = Field(default=None, description="the largest loss that is accepted")
+
+
+class _Waivers(Shape):
+    """The file: a list under `waivers`."""
+
+    waivers: tuple[Waiver, ...] = Field(default=(), strict=False)
+
+
+def load_gate(path: Path) -> Gate:
+    """Read a gate policy. Raises BadInputError with every problem."""
+    gate, problems = read_gate(path)
+    raise_all(problems)
+    return gate or Gate()
+
+
+def read_gate(path: Path) -> tuple[Gate | None, list[str]]:
+    """A gate policy and all problems with it."""
+    document = read_yaml(path)
+    return shaped(Gate, document)
+
+
+def load_waivers(path: Path) -> tuple[Waiver, ...]:
+    """Read waivers; an expired one is no error here, the judge says so. Raises BadInputError with every problem."""
+    waivers, problems = read_waivers(path)
+    raise_all(problems)
+    return waivers
+
+
+def read_waivers(path: Path) -> tuple[tuple[Waiver, ...], list[str]]:
+    """Waivers and all problems with them."""
+    document = read_yaml(path)
+    if document.data is not None and not isinstance(document.data, dict):
+        document = Document(document.name, {"waivers": document.data}, _below(document), document.problems)
+    file, problems = shaped(_Waivers, document)
+    return (file.waivers if file is not None else ()), problems
+
+
+def _below(document: Document) -> dict[tuple[str | int, ...], int]:
+    """The lines of a bare list as if it stood under `waivers`."""
+    return {("waivers", *place): line for place, line in document.lines.items()}
+
+
+KEY_TYPES = ("ssh-ed25519", "sk-ssh-ed25519@openssh.com")
+"""Ed25519 in a file or an agent, and on a security token."""
+
+_EXPECTED = "an Ed25519 public key as `ssh-keygen -t ed25519` writes it: `ssh-ed25519 AAAA…`"
+
+
+def key_blob(line: str) -> bytes:
+    """The binary key of an OpenSSH public key line. Raises ValueError for anything but an Ed25519 key."""
+    words = line.split()
+    if len(words) < 2 or words[0] not in KEY_TYPES:
+        raise ValueError(_EXPECTED)
+    try:
+        blob = base64.b64decode(words[1], validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(_EXPECTED) from None
+    fields = _fields(blob)
+    if fields[:1] != [words[0].encode()] or len(fields) < 2 or len(fields[1]) != 32:
+        raise ValueError(_EXPECTED)
+    return blob
+
+
+def _fields(blob: bytes) -> list[bytes]:
+    """The strings of an SSH key (RFC 4251, section 5: four bytes of length, then the bytes); [] when it is torn."""
+    found = []
+    while blob:
+        length = int.from_bytes(blob[:4], "big")
+        if len(blob) < 4 + length:
+            return []
+        found.append(blob[4 : 4 + length])
+        blob = blob[4 + length :]
+    return found
+
+
+def fingerprint(line: str) -> str:
+    """`SHA256:…` of a public key line, as `ssh-keygen -l` prints it. Raises ValueError."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(key_blob(line)).digest()).decode().rstrip("=")
+
+
+def _public(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError(_EXPECTED)  # noqa: TRY004 - pydantic gathers ValueError only
+    # the comment behind the key is its owner's, not ours
+    kind, key, *_ = [*value.split(), "", ""]
+    key_blob(f"{kind} {key}")
+    return f"{kind} {key}"
+
+
+class TrustedKey(Shape):
+    """One person's key. It counts from the day `from` (always, without it) through the day `expires`."""
+
+    name: Text = Field(description="whose key it is")
+    role: ManyOf[Role] = Field(description="technician, release-manager, or what the gate's policy names")
+    public: Annotated[str, BeforeValidator(_public)]
+    valid_from: Day | None = Field(default=None, alias="from")
+    expires: Day = Field(description="the last day on which it counts")
+
+    @property
+    def id(self) -> str:
+        """Its fingerprint."""
+        return fingerprint(self.public)
+
+
+class _Keys(Shape):
+    """The file: a list under `keys`."""
+
+    keys: tuple[TrustedKey, ...] = Field(strict=False, min_length=1)
+
+
+def load_trusted_keys(path: Path) -> tuple[TrustedKey, ...]:
+    """Read trusted keys; an expired one is no error here, whoever checks a signature says so.
+
+    Raises BadInputError with every problem; one key must not stand there twice, or two people could be one.
+    """
+    document = read_yaml(path)
+    file, problems = shaped(_Keys, document)
+    seen: dict[str, str] = {}
+    for number, key in enumerate(file.keys if file is not None else ()):
+        if key.id in seen:
+            place = ("keys", number, "public")
+            problems.append(document.problem(place, f"the key of {seen[key.id]} a second time", "each key once"))
+        seen.setdefault(key.id, key.name)
+    raise_all(problems)
+    return file.keys if file is not None else ()

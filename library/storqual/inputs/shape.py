@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of what people write; every problem is told with its line and in the user's words."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from storqual.inputs.yaml_file import Document, as_written
+from storqual_core.kit.errors import BadInputError
+
+M = TypeVar("M", bound="Shape")
+
+_WHERE = re.compile(r"(.*?):(\d+): found ", re.DOTALL)
+
+
+class Shape(BaseModel):
+    """A mapping with known keys only; nothing is converted that the user did not mean (`true` is no number)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
+    """`document` as `shape`, and every problem with it; None when there is one. An empty file is an empty mapping."""
+    problems = list(document.problems)
+    data = {} if document.data is None else document.data
+    try:
+        value = shape.model_validate(data)
+    except ValidationError as wrong:
+        errors = wrong.errors(include_url=False, include_context=True, include_input=True)
+        problems += [_told(shape, document, data, error) for error in errors]
+        return None, problems
+    except RecursionError:
+        return None, [*problems, document.problem((), "too many levels", "a simple mapping")]
+    return (value if not problems else None), problems
+
+
+def sound(shape: type[M], value: object) -> M | None:
+    """`value` as `shape`, or None: for looking further at what is sound in a file that is not."""
+    try:
+        return shape.model_validate(value)
+    except (ValidationError, RecursionError):
+        return None
+
+
+def raise_all(problems: Iterable[str]) -> None:
+    """Raise BadInputError with every problem, each once, file by file and by line; do nothing without one."""
+    listed = list(dict.fromkeys(problems))
+    if listed:
+        files = {name: number for number, name in reversed(list(enumerate(_where(problem)[0] for problem in listed)))}
+        raise BadInputError(sorted(listed, key=lambda problem: (files[_where(problem)[0]], _where(problem)[1])))
+
+
+def _where(problem: str) -> tuple[str, int]:
+    """File and line of a problem; line 0 when it names none."""
+    match = _WHERE.match(problem)
+    return (match.group(1), int(match.group(2))) if match is not None else (problem.split(": found", 1)[0], 0)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean 'driver'?)` or nothing."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = near or [name for name in names if name.lower() == word.lower()]
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def one_of(names: Iterable[str], most: int = 12) -> str:
+    """`one of a, b, c`: what there is, cut where nobody reads on."""
+    listed = list(names)
+    more = f", … ({len(listed)} in all)" if len(listed) > most else ""
+    return f"one of {', '.join(listed[:most])}{more}"
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as it appears in a message: short, on one line, and never as anything but text."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    written = as_written(value)
+    text = repr(written) if isinstance(value, str) else str(written)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _told(shape: type[Shape], document: Document, data: object, error: ErrorDetails) -> str:
+    """One pydantic error as a line of ours."""
+    place, owner = _place(shape, data, error["loc"])
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        keys = sorted(_keys(owner))
+        word = str(place[-1])
+        return document.problem(place, f"unknown key {word!r}", f"one of {', '.join(keys)}{did_you_mean(word, keys)}")
+    if kind == "missing":
+        field = owner.model_fields.get(str(place[-1])) if owner else None
+        text = f" ({field.description})" if field is not None and field.description else ""
+        return document.problem(place[:-1], f"no {str(place[-1])!r}{_inside(place[:-1])}", f"it{text}")
+    found = shown(place[-1]) if error["loc"][-1:] == ("[key]",) else shown(_at(data, place))
+    return document.problem(place, f"{found}{_inside(place)}", _expected(error))
+
+
+def _inside(place: Sequence[str | int]) -> str:
+    """` in drive.on`: where, in words, for a value whose line holds more than it."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    return f" in {path}" if path else ""
+
+
+_PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "value_error": lambda context: str(context["error"]),
+    "int_type": lambda _: "a whole number",
+    "int_from_float": lambda _: "a whole number",
+    "float_type": lambda _: "a number",
+    "finite_number": lambda _: "a number that is finite",
+    "bool_type": lambda _: "true or false",
+    "string_type": lambda _: "text (in quotes)",
+    "dict_type": lambda _: "a mapping",
+    "model_type": lambda _: "a mapping",
+    "model_attributes_type": lambda _: "a mapping",
+    "tuple_type": lambda _: "a list",
+    "list_type": lambda _: "a list",
+    "literal_error": lambda context: f"one of {str(context['expected']).replace(chr(39), '')}",
+    "too_short": lambda context: f"at least {context['min_length']}",
+    "too_long": lambda context: f"at most {context['max_length']}",
+    "greater_than": lambda context: f"more than {context['gt']}",
+    "greater_than_equal": lambda context: f"at least {context['ge']}",
+    "less_than": lambda context: f"less than {context['lt']}",
+    "less_than_equal": lambda context: f"at most {context['le']}",
+}
+
+
+def _expected(error: ErrorDetails) -> str:
+    phrase = _PHRASES.get(error["type"])
+    return phrase(error.get("ctx") or {}) if phrase is not None else error["msg"]
+
+
+def _place(
+    shape: type[Shape], data: object, location: Sequence[str | int]
+) -> tuple[tuple[str | int, ...], type[Shape] | None]:
+    """The place in the file that a pydantic location means, and the shape that owns its last key."""
+    place: list[str | int] = []
+    owner: type[Shape] | None = shape
+    annotation: object = shape
+    for step in location:
+        if step == "[key]":
+            break
+        if isinstance(step, int) and not isinstance(_at(data, place), list):
+            # one value that stood for a list of one
+            annotation = _inner(annotation, step)
+            continue
+        plain = _plain(annotation)
+        owner = plain if isinstance(plain, type) and issubclass(plain, Shape) else None
+        place.append(step)
+        annotation = _inner(annotation, step)
+    return tuple(place), owner
+
+
+def _plain(annotation: object) -> object:
+    """An annotation without `Annotated` and `| None`."""
+    while True:
+        arguments = typing.get_args(annotation)
+        origin = typing.get_origin(annotation)
+        if origin is Annotated:
+            annotation = arguments[0]
+        elif origin in (typing.Union, types.UnionType):
+            annotation = next((argument for argument in arguments if argument is not type(None)), None)
+        else:
+            return annotation
+
+
+def _inner(annotation: object, step: str | int) -> object:
+    """The annotation of what `step` leads to; None when that is not known."""
+    plain = _plain(annotation)
+    if isinstance(plain, type) and issubclass(plain, Shape):
+        for name, field in plain.model_fields.items():
+            if step == (field.alias or name):
+                return field.annotation
+        return None
+    origin, arguments = typing.get_origin(plain), typing.get_args(plain)
+    if origin is dict:
+        return arguments[1]
+    if origin in (tuple, list) and arguments:
+        return arguments[0]
+    return None
+
+
+def _keys(owner: type[Shape] | None) -> list[str]:
+    return [] if owner is None else [field.alias or name for name, field in owner.model_fields.items()]
+
+
+def _at(data: object, place: Sequence[str | int]) -> object:
+    """The value at `place`, as written; the nearest value around it when there is none."""
+    for step in place:
+        inside = _items(data)
+        if step not in inside:
+            break
+        data = inside[step]
+    return data
+
+
+def _items(data: object) -> dict[str | int, object]:
+    """What a mapping or a list holds, by key or position."""
+    if isinstance(data, dict):
+        return data
+    return dict(enumerate(data)) if isinstance(data, list) else {}

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of a suite: workloads with factors, criteria, profiles, settings to vary."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BeforeValidator, Field
+
+from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
+from storqual.inputs.shape import Shape
+from storqual.inputs.workload import Load, Precondition
+from storqual.inputs.yaml_file import as_written
+from storqual_core.kit.quantities import format_size, parse_size
+
+LINEAR_TOLERANCE = 0.05
+"""Linear is at least 95 % of the share that the first level gives, as in `storqual.statistics.scaling`."""
+
+Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
+Target = Literal["raw", "volume", "xfs", "ext4"]
+Study = Literal["adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published"]
+Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One thing a workload may vary: its kind, and its smallest and largest whole number."""
+
+    name: str
+    kind: Literal["size", "integer", "word", "flag"]
+    minimum: int = 1
+    maximum: int = 1 << 31
+    words: tuple[str, ...] = ()
+
+    def level(self, value: object) -> int | str | bool:
+        """A level in plain form. Raises ValueError that says what was expected."""
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise ValueError(f"{self.name}: true or false")
+            return value
+        if self.kind == "word":
+            if value not in self.words:
+                raise ValueError(f"{self.name}: one of {', '.join(self.words)}")
+            return str(value)
+        try:
+            if isinstance(value, bool | float):
+                raise ValueError  # noqa: TRY004, TRY301 - told as every other wrong level
+            number = parse_size(str(as_written(value))) if self.kind == "size" else int(str(value))
+        except ValueError:
+            number = self.minimum - 1
+        if not self.minimum <= number <= self.maximum:
+            what = "sizes such as 4k" if self.kind == "size" else "whole numbers"
+            raise ValueError(f"{self.name}: {what} from {self.minimum} to {self.maximum}")
+        return number
+
+
+FACTORS: Mapping[str, Factor] = {
+    factor.name: factor
+    for factor in (
+        Factor("adapters", "integer", 1, 64),
+        Factor("bs", "size", 512, 1 << 30),
+        Factor("direct", "flag"),
+        Factor("drives", "integer", 1, 4096),
+        Factor("drives_per_port", "integer", 1, 4096),
+        Factor("engine", "word", words=("libaio", "io_uring", "sync", "psync", "sg", "posixaio")),
+        Factor("iodepth", "integer", 1, 65536),
+        Factor("numjobs", "integer", 1, 4096),
+        Factor("ports", "integer", 1, 64),
+        Factor("rate_iops", "integer"),
+        Factor("rw", "word", words=("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")),
+        Factor("rwmixread", "integer", 0, 100),
+        Factor("target", "word", words=("raw", "volume", "xfs", "ext4")),
+        Factor("zones", "flag"),
+    )
+}
+
+
+def format_level(name: str, value: object) -> str:
+    """A level as it stands in a point's name: sizes in the largest exact binary unit."""
+    factor = FACTORS.get(name)
+    if factor is not None and factor.kind == "size" and isinstance(value, int):
+        return format_size(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _factors(value: object) -> object:
+    """Factors in plain form; all wrong ones are told in one message."""
+    if not isinstance(value, dict):
+        raise ValueError("a mapping of factors")  # noqa: TRY004 - pydantic gathers ValueError only
+    levels: dict[str, tuple[Any, ...]] = {}
+    problems = []
+    for name, listed in value.items():
+        factor = FACTORS.get(name)
+        if factor is None:
+            problems.append(f"factors named {', '.join(FACTORS)} (not {name!r})")
+            continue
+        try:
+            levels[name] = tuple(factor.level(item) for item in (listed if isinstance(listed, list) else [listed]))
+        except ValueError as problem:
+            problems.append(str(problem))
+            continue
+        if not levels[name]:
+            problems.append(f"{name}: at least one level")
+        elif len(set(levels[name])) < len(levels[name]):
+            problems.append(f"{name}: each level once")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return levels
+
+
+def _single(name: str) -> BeforeValidator:
+    """A validator for one level of a factor given as a fixed parameter."""
+
+    def check(value: object) -> object:
+        return None if value is None else FACTORS[name].level(value)
+
+    return BeforeValidator(check)
+
+
+def _limit(value: object) -> object:
+    """A number, or a number with its unit: `5 ms`. The unit is compared with the metric's later."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("a number, or a number with its unit such as 5 ms")  # noqa: TRY004 - as above
+    return str(as_written(value))
+
+
+def _cells(value: object) -> object:
+    if value == "all":
+        return None
+    if isinstance(value, str):
+        raise ValueError("`all` or a whole number of points")  # noqa: TRY004 - pydantic gathers ValueError only
+    return value
+
+
+Levels = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_factors)]
+Limit = Annotated[str, BeforeValidator(_limit)]
+
+
+class Parameters(Shape):
+    """Fixed parts of an access pattern; what is not said here or in `defaults` is the plan's default.
+
+    `adapters` works on the drives of so many adapters under test at once, `drives` and `ports` then count over all of
+    them; `drives_per_port` takes so many drives of every port in use instead of `drives` in all; `zones` gives each
+    job of a drive a part of its own.
+    """
+
+    adapters: Annotated[int | None, _single("adapters")] = None
+    bs: Annotated[int | None, _single("bs")] = None
+    direct: Annotated[bool | None, _single("direct")] = None
+    drives: Annotated[int | None, _single("drives")] = None
+    drives_per_port: Annotated[int | None, _single("drives_per_port")] = None
+    engine: Annotated[Engine | None, _single("engine")] = None
+    iodepth: Annotated[int | None, _single("iodepth")] = None
+    numjobs: Annotated[int | None, _single("numjobs")] = None
+    ports: Annotated[int | None, _single("ports")] = None
+    rate_iops: Annotated[int | None, _single("rate_iops")] = None
+    rwmixread: Annotated[int | None, _single("rwmixread")] = None
+    target: Annotated[Target | None, _single("target")] = None
+    zones: Annotated[bool | None, _single("zones")] = None
+    options: dict[Name, Text | int | float] = Field(default={}, description="more fio options, passed on as they are")
+
+
+class Workload(Parameters):
+    """A named access pattern. Factors are part of a point's name, fixed parameters are not."""
+
+    rw: Rw | None = Field(default=None, description="how fio accesses: read, write, randread, randwrite, rw, randrw")
+    description: Text | None = None
+    source: Text | None = None
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
+    load: Load | None = Field(default=None, description="raise the load until a response time is passed")
+    arrivals: Literal["closed", "poisson"] = Field(
+        default="closed", description="poisson: I/Os arrive at `rate_iops` whatever is outstanding"
+    )
+    factors: Levels = Field(default={})
+
+
+class Criterion(Shape):
+    """One rule. Fractions where a percentage was written; limits as written, until the metric's unit is known."""
+
+    metric: Text
+    id: Name | None = None
+    description: Text | None = None
+    workloads: ManyOf[Text] = ()
+    at: Levels = Field(default={})
+    adapters: ManyOf[Text] = ()
+    against: Literal["baseline", "absolute", "peers", "published", "scaling"] = "baseline"
+    over: Literal["adapters", "ports", "drives", "numjobs", "iodepth"] | None = Field(
+        default=None, description="against scaling: the factor in which throughput is to grow"
+    )
+    linear_to: int | None = Field(default=None, gt=1, description="against scaling: up to which level")
+    margin: Percent | None = None
+    indifference: Percent | None = None
+    marginal: Percent | None = None
+    alpha: Percent | None = None
+    min: Limit | None = None
+    max: Limit | None = None
+    reference: Text | None = Field(default=None, description="a published figure such as a6826a:iops.read[2]")
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
+    unit: Text | None = None
+    required: bool = True
+    source: Text | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id; the metric where none is given."""
+        return self.id or self.metric
+
+
+class Profile(Shape):
+    """How much is measured; times in seconds, fractions where a percentage was written."""
+
+    description: Text | None = None
+    cells: Annotated[int | None, BeforeValidator(_cells)] = Field(default=None, gt=0)
+    """None: the whole matrix, written `all`; else at most so many over all adapters of a bench."""
+    adapters: int | None = Field(default=None, gt=0, description="how many adapters are under test")
+    levels: Levels = Field(default={}, description="only these levels of the factors that it names")
+    vary: dict[Text, ManyOf[Any]] | None = Field(default=None, description="instead of the suite's own")
+    runtime: Duration = 30.0
+    ramp: Duration = 5.0
+    idle: Duration = 2.0
+    sessions: int = Field(default=4, ge=2, multiple_of=2)
+    launches: int = Field(default=1, gt=0, description="launches per point in one session")
+    pairs: int = Field(default=2, gt=0, description="pairs per point where arms interleave inside a session")
+    until: Literal["planned", "decided"] = Field(
+        default="planned", description="decided: sessions and pairs are the most that a point may get"
+    )
+    margin: Percent = 0.03
+    indifference: Percent = 0.01
+    marginal: Percent | None = None
+    alpha: Percent = 0.05
+    noise: Percent | None = Field(default=None, description="expected spread of one launch, from history or a trial")
+    precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
+    budget: Duration | None = None
+    file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
+    block: Duration = Field(default=600.0, gt=0, description="the longest block")
+    costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
+
+
+class Suite(Shape):
+    """Workloads plus criteria."""
+
+    name: Name | None = None
+    description: Text | None = None
+    defaults: Parameters = Parameters()
+    workloads: dict[Name, Workload] = Field(min_length=1)
+    criteria: ManyOf[Criterion]
+    profiles: dict[Name, Profile] = Field(min_length=1)
+    default_profile: Name | None = None
+    vary: dict[Text, ManyOf[Any]] = Field(default={})
+    published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
+    studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
+
+    def under(self, profile: Profile) -> Suite:
+        """The suite with those levels only that `profile` measures, and with the settings that it varies."""
+        vary = self.vary if profile.vary is None else profile.vary
+        workloads = {
+            name: workload.model_copy(
+                update={
+                    "factors": {
+                        factor: tuple(level for level in levels if level in profile.levels.get(factor, levels))
+                        for factor, levels in workload.factors.items()
+                    }
+                }
+            )
+            for name, workload in self.workloads.items()
+        }
+        return self.model_copy(update={"workloads": workloads, "vary": vary})
+
+    def profile_name(self, asked: str | None = None) -> str:
+        """The profile to use: the one asked for, else the default, else `quick`, else the first."""
+        return asked or self.default_profile or ("quick" if "quick" in self.profiles else next(iter(self.profiles)))
+
+    def criteria_for(self, point: PointLike, profile: str) -> tuple[EffectiveCriterion, ...]:
+        """The criteria that are judged at a point, with what they inherit from the profile filled in."""
+        return tuple(
+            effective(criterion, self.profiles[profile])
+            for criterion in self.criteria
+            if applies(criterion, point.workload, point.factors, point.adapter)
+        )
+
+
+class PointLike(Protocol):
+    """What a point must have to find its criteria."""
+
+    @property
+    def workload(self) -> str:
+        """The workload's name."""
+
+    @property
+    def factors(self) -> Mapping[str, Any]:
+        """The level of each factor."""
+
+    @property
+    def adapter(self) -> str:
+        """The adapter's alias."""
+
+
+@dataclass(frozen=True)
+class EffectiveCriterion:
+    """A criterion with everything decided: fractions, and limits in the metric's unit."""
+
+    id: str
+    metric: str
+    against: str
+    margin: float
+    indifference: float
+    marginal: float | None
+    alpha: float
+    min: float | None
+    max: float | None
+    required: bool
+    source: str
+    hardware_only: str = ""
+    over: str = ""
+    linear_to: int | None = None
+
+
+def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
+    """`criterion` under `profile`; a limit's unit was checked when the suite was planned."""
+    from storqual.inputs.fields import limit_value  # noqa: PLC0415 - units need the metrics, which are slow to import
+
+    if criterion.reference is not None:
+        from storqual.inputs.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+
+        low, high, published = limits_from(criterion.reference, criterion.metric, criterion.min, criterion.max)
+        source = "; ".join(filter(None, [published, criterion.source]))
+    else:
+        low, high = (
+            None if text is None else limit_value(text, criterion.metric, criterion.unit)
+            for text in (criterion.min, criterion.max)
+        )
+        source = criterion.source or ""
+    return EffectiveCriterion(
+        id=criterion.name,
+        metric=criterion.metric,
+        against=criterion.against,
+        margin=_margin(criterion, profile),
+        indifference=_below(criterion, profile),
+        marginal=profile.marginal if criterion.marginal is None else criterion.marginal,
+        alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
+        min=low,
+        max=high,
+        required=criterion.required,
+        source=source,
+        hardware_only=criterion.hardware_only or "",
+        over=criterion.over or "",
+        linear_to=criterion.linear_to,
+    )
+
+
+def _margin(criterion: Criterion, profile: Profile) -> float:
+    """The margin; of a scaling criterion it is the tolerance for what is called linear."""
+    if criterion.margin is not None:
+        return criterion.margin
+    return LINEAR_TOLERANCE if criterion.against == "scaling" else profile.margin
+
+
+def _below(criterion: Criterion, profile: Profile) -> float:
+    """The indifference zone; one that the criterion does not name is at most half of its margin."""
+    if criterion.indifference is not None:
+        return criterion.indifference
+    margin = profile.margin if criterion.margin is None else criterion.margin
+    return min(profile.indifference, margin / 2)
+
+
+def applies(criterion: Criterion, workload: str, factors: Mapping[str, Any], adapter: str) -> bool:
+    """Whether a criterion is judged at this workload, these levels and this adapter."""
+    if criterion.workloads and not _matches(workload, criterion.workloads):
+        return False
+    if criterion.adapters and not _matches(adapter, criterion.adapters):
+        return False
+    return all(factors.get(name) in levels for name, levels in criterion.at.items())
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

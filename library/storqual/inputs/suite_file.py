@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a suite; everything that is wrong with it alone, before any bench or drop is looked at."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound
+from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
+from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.setting_values import check_value
+from storqual_core.kit.settings import SETTINGS
+from storqual_core.measure.fio_job import read_ask
+
+_SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "trim": ()}
+
+
+def load_suite(path: Path) -> Suite:
+    """Read a suite. Raises BadInputError with every problem."""
+    suite, problems = read_suite(path)
+    raise_all(problems)
+    assert suite is not None  # noqa: S101 - there is one when nothing was wrong
+    return suite
+
+
+def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None, list[str]]:
+    """A suite and all problems with it; `profile` is the one that will be used, when it is known.
+
+    Raises BadInputError only when the file cannot be read as YAML.
+    """
+    document = read_yaml(path)
+    suite, problems = shaped(Suite, document)
+    looked_at = suite if suite is not None else _sound_part(document)
+    problems += [
+        *_workload_problems(looked_at, document),
+        *_criterion_problems(looked_at, document),
+        *_profile_problems(looked_at, document, profile),
+        *_vary_problems(looked_at, document),
+        *_published_problems(looked_at, document),
+    ]
+    if suite is None or problems:
+        return None, problems
+    if suite.name is None:
+        suite = suite.model_copy(update={"name": path.name.split(".")[0]})
+    return suite, problems
+
+
+def _sound_part(document: Document) -> Suite:
+    """What is sound of a suite that is not: never planned with, only looked at, so that all mistakes are told.
+
+    Workloads and profiles that are not sound stand there by name; criteria keep their places.
+    """
+    data = document.data if isinstance(document.data, dict) else {}
+
+    def items(name: str) -> dict[str, Any]:
+        value = data.get(name)
+        return value if isinstance(value, dict) else {}
+
+    criteria = data.get("criteria")
+    listed = criteria if isinstance(criteria, list) else [criteria]
+    return Suite.model_construct(
+        workloads={name: sound(Workload, entry) or _UNREAD for name, entry in items("workloads").items()},
+        criteria=tuple(sound(Criterion, entry) or _NO_CRITERION for entry in listed),
+        profiles={name: sound(Profile, entry) or Profile() for name, entry in items("profiles").items()},
+        default_profile=None,
+        vary={name: tuple(levels) for name, levels in items("vary").items() if isinstance(levels, list)},
+    )
+
+
+_UNREAD = Workload(rw="rw")
+_NO_CRITERION = Criterion(metric="unread")
+
+
+def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
+    for name, workload in suite.workloads.items():
+        place = ("workloads", name)
+        if workload.rw is None and "rw" not in workload.factors:
+            yield document.problem(
+                place, f"no 'rw' in workload {name}", "read, write, randread, randwrite, rw or randrw"
+            )
+        for factor in workload.factors:
+            if getattr(workload, factor, None) is not None:
+                yield document.problem(
+                    (*place, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
+                )
+        if workload.load is not None and workload.load.parameter in workload.factors:
+            found = f"{workload.load.parameter} of {name} a factor, which its load raises"
+            yield document.problem((*place, "load"), found, "it fixed, as the load to begin with")
+        if workload.arrivals == "poisson" and workload.rate_iops is None and "rate_iops" not in workload.factors:
+            yield document.problem((*place, "arrivals"), f"no rate_iops in {name}", "how many I/Os arrive per second")
+        if workload.arrivals == "poisson" and workload.load is not None:
+            found = f"arrivals and load in {name}"
+            yield document.problem((*place, "arrivals"), found, "one of them: arrivals wait for no load")
+        for told in _option_problems(workload):
+            option, _, rest = told.removeprefix("options.").partition(": found ")
+            found, _, expected = rest.partition(", expected ")
+            yield document.problem((*place, "options", option), f"fio option {option} {found} in {name}", expected)
+
+
+def _option_problems(workload: Parameters) -> list[str]:
+    """What the bench would refuse of the options passed on to fio: its program keeps the list of harmless ones."""
+    ask = {"rw": "read", "bs": 4096, "runtime_s": 1.0, "options": dict(workload.options)}
+    problems: list[str] = []
+    read_ask(ask, "", problems)
+    return [problem.removeprefix(": ") for problem in problems]
+
+
+def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
+    names: dict[str, int] = {}
+    for number, criterion in enumerate(suite.criteria):
+        if criterion is _NO_CRITERION:
+            continue
+        place: Place = ("criteria", number)
+        if criterion.id is not None and criterion.id in names:
+            yield document.problem((*place, "id"), f"id {criterion.id!r} a second time", "an id of its own")
+        names[criterion.name] = number
+        yield from _reach_problems(suite, criterion, document, place)
+        facts = metric_facts(criterion.metric)
+        if facts is None:
+            near = did_you_mean(criterion.metric, metric_names())
+            known = ", ".join(metric_names())
+            yield document.problem(
+                (*place, "metric"), f"unknown metric {criterion.metric!r}", f"one of {known}{near}"
+            )
+            continue
+        yield from _limit_problems(criterion, facts, document, place)
+        yield from _answer_problems(suite, criterion, facts, document, place)
+
+
+def _reach_problems(suite: Suite, criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """Workloads and levels that a criterion names and the suite does not have."""
+    for pattern in criterion.workloads:
+        if not fnmatch.filter(suite.workloads, pattern):
+            near = did_you_mean(pattern, suite.workloads)
+            yield document.problem(
+                (*place, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
+            )
+    chosen = _chosen(suite, criterion)
+    if any(workload is _UNREAD for workload in chosen):
+        return
+    for name, levels in criterion.at.items():
+        have = {level for workload in chosen for level in workload.factors.get(name, ())}
+        if chosen and not have:
+            yield document.problem(
+                (*place, "at", name), f"factor {name!r}, which none of its workloads has", "one that they have"
+            )
+            continue
+        for level in levels:
+            if chosen and level not in have:
+                known = ", ".join(str(item) for item in sorted(have, key=str))
+                yield document.problem(
+                    (*place, "at", name), f"{name} {level} in none of its workloads", f"one of {known}"
+                )
+
+
+def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, place: Place) -> Iterator[str]:
+    """Limits: there where they are needed, in a unit that fits."""
+    if criterion.reference is not None:
+        yield from _reference_problems(criterion, document, place)
+        return
+    if criterion.unit is not None and criterion.unit not in fitting_units(facts.unit):
+        fits = " or ".join(fitting_units(facts.unit)) or "no unit"
+        yield document.problem((*place, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
+        return
+    for name in ("min", "max"):
+        text = getattr(criterion, name)
+        if text is None:
+            continue
+        try:
+            limit_value(text, criterion.metric, criterion.unit)
+        except ValueError as problem:
+            yield document.problem(
+                (*place, name), f"{name} {shown(text)} for {facts.name} ({facts.unit})", str(problem)
+            )
+    limits = criterion.min is not None or criterion.max is not None
+    if criterion.against in ("absolute", "published") and not limits:
+        yield document.problem(place, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
+    if criterion.against in ("baseline", "peers") and limits:
+        word = "min" if criterion.min is not None else "max"
+        yield document.problem(
+            (*place, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"
+        )
+    if criterion.against == "published" and criterion.source is None:
+        yield document.problem(place, f"no source for {criterion.name}", "`source`: where the figure was published")
+    yield from _scaling_problems(criterion, document, place)
+    margin = criterion.margin
+    if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
+        yield document.problem(
+            (*place, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
+        )
+
+
+def _reference_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """A published figure as the limit: it exists, it is of that metric, the limits are percentages of it."""
+    from storqual.inputs.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+
+    if criterion.against != "published":
+        yield document.problem(
+            (*place, "reference"), f"a reference in a criterion against {criterion.against}", "`against: published`"
+        )
+    if criterion.min is None and criterion.max is None:
+        yield document.problem(place, f"no limit for {criterion.name}", "`min` or `max` in percent of the reference")
+    try:
+        limits_from(criterion.reference or "", criterion.metric, criterion.min, criterion.max)
+    except BadInputError as problem:
+        for told in problem.problems:
+            found, _, expected = told.partition(", expected ")
+            yield document.problem((*place, "reference"), found.replace("found ", "", 1), expected)
+    except ValueError as problem:
+        yield document.problem((*place, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
+
+
+def _scaling_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+    """A scaling criterion without its factor or its level, or another with them."""
+    for name in ("over", "linear_to"):
+        given = getattr(criterion, name) is not None
+        if given and criterion.against != "scaling":
+            found = f"{name} in a criterion against {criterion.against}"
+            yield document.problem((*place, name), found, "`against: scaling`")
+        elif not given and criterion.against == "scaling":
+            expected = "the factor" if name == "over" else "the level up to which it is to be linear"
+            yield document.problem(place, f"no {name} for {criterion.name} against scaling", expected)
+
+
+def _answer_problems(
+    suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, place: Place
+) -> Iterator[str]:
+    """A criterion that no sample of its workloads can ever answer: latency of writes where nothing is written."""
+    chosen = _chosen(suite, criterion)
+    if criterion.against == "scaling" and criterion.over is not None and criterion.linear_to is not None:
+        levels = {level for workload in chosen for level in workload.factors.get(criterion.over, ())}
+        if criterion.linear_to not in levels or min(levels) >= criterion.linear_to:
+            known = ", ".join(str(level) for level in sorted(levels)) or "none"
+            told = f"{criterion.over} {criterion.linear_to} with levels {known}"
+            yield document.problem((*place, "linear_to"), told, "one of the levels, and a smaller one to begin with")
+    if "load_steps" in facts.needs and not all(workload is _UNREAD or workload.load for workload in chosen):
+        told = f"{facts.name}, which needs a load, for workloads without"
+        yield document.problem((*place, "metric"), told, "`workloads` whose `load` goes to a cap")
+        return
+    sides = {side for workload in chosen for side in _sides(workload)}
+    for need in facts.needs:
+        # alternatives of one need: `read_ios|write_ios` is answered by either
+        wanted = {name.split("_")[0] for name in need.split("|") if name.startswith(("read_", "write_"))}
+        if wanted and sides and len(wanted) == len(need.split("|")) and not wanted & sides:
+            lack, have = " or ".join(sorted(wanted)), " and ".join(sorted(sides))
+            told = f"{facts.name}, which needs {lack}s, for workloads that only {have}"
+            yield document.problem((*place, "metric"), told, "a metric that a planned sample can answer")
+            return
+
+
+def _sides(workload: Workload) -> Iterable[str]:
+    """Which of read and write a workload does."""
+    for rw in workload.factors.get("rw", (workload.rw,)):
+        kind = (
+            "trim"
+            if "trim" in str(rw)
+            else "mixed"
+            if rw in ("rw", "randrw")
+            else "write"
+            if "write" in str(rw)
+            else "read"
+        )
+        yield from _SIDES[kind]
+
+
+def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
+    """The workloads that a criterion is about."""
+    plain = criterion.model_copy(update={"at": {}, "adapters": ()})
+    return [workload for name, workload in suite.workloads.items() if applies(plain, name, {}, "")]
+
+
+def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
+    known = f"one of {', '.join(suite.profiles)}"
+    for name, place in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
+        if name is not None and name not in suite.profiles:
+            yield document.problem(place, f"no profile {name!r}", known + did_you_mean(name, suite.profiles))
+    for name, profile in suite.profiles.items():
+        if profile.runtime <= 0:
+            yield document.problem(("profiles", name, "runtime"), f"no runtime in {name}", "a time above zero")
+        if profile.indifference >= profile.margin:
+            yield document.problem(
+                ("profiles", name, "indifference"),
+                f"an indifference zone of {profile.indifference:.1%}",
+                f"less than the margin ({profile.margin:.1%})",
+            )
+        yield from _level_problems(suite, document, name, profile)
+        if profile.cells is not None and profile.cells < len(suite.workloads):
+            yield document.problem(
+                ("profiles", name, "cells"),
+                f"{profile.cells} cells for {len(suite.workloads)} workloads",
+                "at least one each",
+            )
+
+
+def _level_problems(suite: Suite, document: Document, name: str, profile: Profile) -> Iterator[str]:
+    """Levels of a profile that the suite does not have, and workloads that would be left without any."""
+    for factor, levels in profile.levels.items():
+        place = ("profiles", name, "levels", factor)
+        having = {
+            key: workload.factors[factor] for key, workload in suite.workloads.items() if factor in workload.factors
+        }
+        known = {level for listed in having.values() for level in listed}
+        for level in levels:
+            if level not in known:
+                listed = (
+                    ", ".join(format_level(factor, one) for one in sorted(known, key=str)) or "a factor that it has"
+                )
+                found = f"{factor} {format_level(factor, level)} in {name}, which no workload has"
+                yield document.problem(place, found, f"one of {listed}" if known else listed)
+        for key, own in having.items():
+            if not set(own) & set(levels):
+                yield document.problem(
+                    place, f"no {factor} of workload {key} in {name}", "one of its levels at least"
+                )
+
+
+def _published_problems(suite: Suite, document: Document) -> Iterator[str]:
+    """Published reports that there are no figures of."""
+    if not suite.published:
+        return
+    from storqual.inputs.references import published_reports  # noqa: PLC0415 - most suites name none
+
+    known = published_reports()
+    for name in suite.published:
+        if name not in known:
+            listed = f"one of {', '.join(known)}{did_you_mean(name, known)}"
+            yield document.problem(("published",), f"no published report {name!r}", listed)
+
+
+def _vary_problems(suite: Suite, document: Document) -> Iterator[str]:
+    yield from _varied_problems(suite.vary, document, ())
+    for name, profile in suite.profiles.items():
+        yield from _varied_problems(profile.vary or {}, document, ("profiles", name))
+
+
+def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, inside: Place) -> Iterator[str]:
+    for name, levels in vary.items():
+        setting = SETTINGS.get(name)
+        if setting is None:
+            near = did_you_mean(name, SETTINGS)
+            told = f"unknown setting {name!r}"
+            yield document.problem((*inside, "vary", name), told, f"section.name as in a drop{near}")
+            continue
+        for number, level in enumerate(levels):
+            try:
+                check_value(setting, level)
+            except (ValueError, TypeError, OverflowError) as problem:
+                yield document.problem((*inside, "vary", name, number), str(problem), setting.summary)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read YAML 1.2 with the line of every value; nothing in a file can make this run code, expand or not end."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from storqual_core.kit.errors import BadInputError
+
+Place = tuple[str | int, ...]
+"""Where a value is: keys and list positions from the top."""
+
+_TAG = "tag:yaml.org,2002:"
+_LARGEST_FILE = 4 << 20
+_MOST_VALUES = 200_000
+_DEEPEST = 60
+
+
+class WrittenInt(int):
+    """A whole number that remembers its text: `serial: 0012` is a name, and only its field knows."""
+
+    written: str
+
+    def __new__(cls, value: int, written: str) -> WrittenInt:
+        """Make the number `value` that was written as `written`."""
+        number = super().__new__(cls, value)
+        number.written = written
+        return number
+
+
+class WrittenFloat(float):
+    """A number with a fraction or an exponent that remembers its text (a revision `1e10` is a word)."""
+
+    written: str
+
+    def __new__(cls, value: float, written: str) -> WrittenFloat:
+        """Make the number `value` that was written as `written`."""
+        number = super().__new__(cls, value)
+        number.written = written
+        return number
+
+
+def as_written(value: object) -> object:
+    """The text of a number that stood in a YAML file; any other value as it is."""
+    return value.written if isinstance(value, WrittenInt | WrittenFloat) else value
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data and the line of each of its keys and items. `name` is how messages call the file."""
+
+    name: str
+    data: Any
+    lines: Mapping[Place, int]
+    problems: tuple[str, ...] = ()
+
+    def line(self, place: Sequence[str | int]) -> int:
+        """The line of `place`, or of the nearest thing around it."""
+        for length in range(len(place), -1, -1):
+            found = self.lines.get(tuple(place[:length]))
+            if found is not None:
+                return found
+        return 1
+
+    def problem(self, place: Sequence[str | int], found: str, expected: str) -> str:
+        """One complete line about `place`."""
+        return f"{self.name}:{self.line(place)}: found {found}, expected {expected}"
+
+
+class _Builder:
+    """Turns the composed nodes into plain data; remembers lines and what is wrong."""
+
+    def __init__(self, name: str, foreign_tags: bool) -> None:
+        self.name = name
+        self.foreign_tags = foreign_tags
+        self.lines: dict[Place, int] = {}
+        self.problems: list[str] = []
+        self.values = 0
+
+    def build(self, node: Node, place: Place) -> object:
+        """The value of `node`. Raises BadInputError when there is no end to it."""
+        self.values += 1
+        if self.values > _MOST_VALUES or len(place) > _DEEPEST:
+            most = f"{_MOST_VALUES} values in {_DEEPEST} levels at most"
+            raise BadInputError([f"{self.name}:{_line(node)}: found too much, expected {most}"])
+        self.lines.setdefault(place, _line(node))
+        if isinstance(node, MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, SequenceNode):
+            self._check_tag(node, "seq")
+            return [self.build(item, (*place, number)) for number, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: MappingNode, place: Place) -> dict[str, object]:
+        self._check_tag(node, "map")
+        values: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self._say(key_node, "a key that is a list or a mapping", "text")
+                continue
+            key = str(key_node.value)
+            if key in values:
+                first = self.lines[(*place, key)]
+                self._say(key_node, f"key {key!r} a second time", f"it once (it stands in line {first} already)")
+                continue
+            self.lines[(*place, key)] = _line(key_node)
+            values[key] = self.build(value_node, (*place, key))
+        return values
+
+    def _scalar(self, node: Node) -> object:
+        text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
+        if isinstance(node, ScalarNode) and node.style in ("'", '"', "|", ">"):
+            self._check_tag(node, "str")
+            return text
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind == "int":
+            return _whole(text)
+        if kind == "float":
+            return _fraction(text)
+        # dates stay words (their fields read them), and so does a lone `=`
+        self._check_tag(node, "str", "timestamp", "value", "merge")
+        return text
+
+    def _check_tag(self, node: Node, *known: str) -> None:
+        if not self.foreign_tags and str(node.tag).removeprefix(_TAG) not in known:
+            self._say(node, f"the tag {str(node.tag)!r}", "plain YAML without tags")
+
+    def _say(self, node: Node, found: str, expected: str) -> None:
+        self.problems.append(f"{self.name}:{_line(node)}: found {found}, expected {expected}")
+
+
+def read_yaml(path: Path, *, name: str | None = None, foreign_tags: bool = False) -> Document:
+    """Read the one document of a file. Raises BadInputError: no file, no UTF-8, no YAML; syntax ends the reading.
+
+    Doubled keys and tags do not end it: they are in `problems`, to be told together with problems of shape.
+    `foreign_tags` lets tags such as `!vault` pass as text.
+    """
+    shown = name or str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise BadInputError([f"{shown}: found no readable file ({problem.strerror}), expected a YAML file"]) from None
+    if len(data) > _LARGEST_FILE:
+        raise BadInputError([f"{shown}: found {len(data)} bytes, expected at most {_LARGEST_FILE}"])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data[: problem.start].count(b"\n") + 1
+        raise BadInputError([f"{shown}:{line}: found a byte that is no UTF-8, expected UTF-8 text"]) from None
+    return parse_yaml(text, name=shown, foreign_tags=foreign_tags)
+
+
+def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
+    """The same from text."""
+    try:
+        nodes = _nodes(text)
+    except MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        where = f"{name}:{mark.line + 1}" if mark is not None else name
+        said = " ".join(str(problem.problem or problem.context or "no YAML").split())
+        raise BadInputError([f"{where}: found {said}, expected YAML 1.2"]) from None
+    except (YAMLError, ValueError, RecursionError) as problem:
+        said = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise BadInputError([f"{name}: found {said}, expected YAML 1.2"]) from None
+    if len(nodes) > 1:
+        raise BadInputError([f"{name}:{_line(nodes[1])}: found a second document, expected one"])
+    if not nodes or nodes[0] is None:
+        return Document(name, None, {})
+    builder = _Builder(name, foreign_tags)
+    data = builder.build(nodes[0], ())
+    return Document(name, data, builder.lines, tuple(builder.problems))
+
+
+@lru_cache(maxsize=16)
+def _nodes(text: str) -> tuple[Node, ...]:
+    """The composed documents, which nobody changes: a plan asks for places in the same few files again and again."""
+    return tuple(YAML(typ="safe", pure=True).compose_all(text))
+
+
+def _line(node: Node) -> int:
+    """The line of a node, from 1."""
+    return int(node.start_mark.line) + 1
+
+
+def _whole(text: str) -> Hashable:
+    """A whole number of YAML 1.2, or the text when it is too long to be one."""
+    plain = text.replace("_", "")
+    base = 10
+    for prefix, other in (("0x", 16), ("0o", 8), ("0b", 2)):
+        if plain.lstrip("+-").startswith(prefix):
+            base = other
+    try:
+        return WrittenInt(int(plain, base), text)
+    except ValueError:
+        return text
+
+
+def _fraction(text: str) -> Hashable:
+    """A number of YAML 1.2 with fraction, exponent, infinity or NaN; the text when Python does not read it."""
+    plain = text.replace("_", "").replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
+    plain = plain.replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan")
+    try:
+        return WrittenFloat(float(plain), text)
+    except ValueError:
+        return text

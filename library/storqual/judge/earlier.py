@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extract of earlier campaigns that a run was planned with: the noise of its points."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from storqual.judge.against_baseline import Histories
+from storqual.judge.decision import History
+from storqual.metrics import METRICS, Value
+from storqual.run import REFERENCE_POINT, Run, iter_samples
+from storqual_core.kit.errors import BadInputError
+
+SCHEMA = "storqual.history/1"
+
+
+def read_histories(path: Path | None) -> Histories:
+    """Noise by bench, adapter, point and metric from `{"schema", "noise": [{...}]}`; nothing without a file.
+
+    An entry has the four that name it, and `sd_pair`, `df_pair`, `sd_session`, `df_session` of log-ratios as far as
+    they are known. Raises BadInputError for a file of another shape.
+    """
+    if path is None:
+        return {}
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise BadInputError([f"{path}:1: found schema {document['schema']!r}, expected {SCHEMA!r}"])
+        return {
+            (entry["bench"], entry["adapter"], entry["point"], entry["metric"]): History(
+                sd_pair=entry.get("sd_pair"),
+                df_pair=float(entry.get("df_pair") or 0.0),
+                sd_session=entry.get("sd_session"),
+                df_session=float(entry.get("df_session") or 0.0),
+            )
+            for entry in document["noise"]
+        }
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadInputError([f"{path}: found no history ({problem}), expected {SCHEMA}"]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One launch on a reference drive: I/Os per second at a moment (ISO time)."""
+
+    run: str
+    bench: str
+    drive: str
+    moment: str
+    iops: float
+
+
+def readings_of(run: Run) -> Iterator[Reading]:
+    """The reference launches of a run that ended well."""
+    drives = {name: str(bench.get("reference") or "") for name, bench in run.benches.items()}
+    for sample in iter_samples(run.path):
+        if sample.point == REFERENCE_POINT and sample.status == "ok":
+            value = METRICS["iops"].value(sample)
+            if isinstance(value, Value):
+                yield Reading(run.name, sample.bench, drives.get(sample.bench, ""), sample.start, value.value)
+
+
+def out_of_control(run: Run, history: Path | None) -> list[str]:
+    """Sentences about benches whose reference left its limits: their campaign is suspect. Raises BadInputError."""
+    limits = _limits(history)
+    if not limits:
+        return []
+    values: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for reading in readings_of(run):
+        values[reading.bench, reading.drive].append(reading.iops)
+    said = []
+    for key, found in values.items():
+        low, high = limits.get(key, (-math.inf, math.inf))
+        mean = math.fsum(found) / len(found)
+        if not low <= mean <= high:
+            told = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
+            said.append(f"{key[0]}: {told}: the bench was out of control, this campaign is suspect")
+    return said
+
+
+def _limits(history: Path | None) -> dict[tuple[str, str], tuple[float, float]]:
+    if history is None:
+        return {}
+    try:
+        entries = json.loads(history.read_text(encoding="utf-8")).get("reference") or []
+        return {(one["bench"], one["drive"]): (float(one["low"]), float(one["high"])) for one in entries}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise BadInputError([f"{history}: found no history ({problem})"]) from None

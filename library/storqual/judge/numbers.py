@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as they stand in a reason: digits that a reader needs, and the metric's unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from storqual.judge.question import Judged, Question
+from storqual.metrics import Metric
+from storqual.run import Run
+from storqual.run.effort import effort_of
+from storqual_core.kit.quantities import format_duration
+
+_FAR = 10_000.0
+"""An interval of next to no data may reach to any power of ten, in percent."""
+
+
+def amount(value: float, metric: Metric) -> str:
+    """`1234 IOPS`, `0 per TB`: four significant digits, no exponent for what people read."""
+    unit = f"per {metric.unit[2:]}" if metric.unit.startswith("1/") else metric.unit
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {unit}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 6)}f} {unit}"
+
+
+def percent(fraction: float, *, signed: bool = False) -> str:
+    """`3 %`, `2.4 %`, `0.35 %`: enough digits to tell from nothing; `beyond -10000 %` where digits tell nothing."""
+    value = 100.0 * fraction
+    if not math.isfinite(value):
+        return "any %"
+    if abs(value) > _FAR:
+        return f"beyond {'-' if value < 0 else '+' if signed else ''}{_FAR:.0f} %"
+    digits = 1 if abs(value) >= 1 or value == 0 else 2
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{'0' if text in ('-0', '+0') else text} %"
+
+
+def plural(number: int, word: str) -> str:
+    """`1 pair`, `3 pairs`, `2 launches`."""
+    several = "es" if word.endswith("ch") else "s"
+    return f"{number} {word}{'' if number == 1 else several}"
+
+
+def with_time_needed(run: Run, question: Question, judged: Judged) -> Judged:
+    """An undecided answer with the time that its further pairs or sessions take on that bench, where known."""
+    if judged.outcome != "INCONCLUSIVE" or not judged.wanted:
+        return judged
+    effort = effort_of(run, question.point.bench)
+    if effort is None:
+        return judged
+    needed = format_duration(judged.wanted * effort.unit_seconds())
+    return replace(judged, reason=f"{judged.reason} ({needed} of bench time)")

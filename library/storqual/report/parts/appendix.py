@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody needs who wants to check or repeat a run: digests, versions, the plan in numbers, commands."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from storqual.report.cells import Cell, ChartTable, Digest, KeyValue
+from storqual.report.figures import DASH, Figure, count, percent, seconds
+from storqual.report.parts.arms import flatten
+from storqual.report.view import Appendix
+from storqual.run import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual.report.material import Material
+
+
+def appendix_of(material: Material) -> Appendix:
+    """The appendix of a run."""
+    run, verdict = material.run, material.verdict
+    judged = [
+        Digest(f"{name} (as judged)", str(digest)) for name, digest in sorted((verdict.get("inputs") or {}).items())
+    ]
+    planned = [
+        Digest(f"{entry.get('file', name)} (as planned)", str(entry.get("sha256")))
+        for name, entry in sorted((material.document.get("inputs") or {}).items())
+    ]
+    return Appendix(
+        run=run.name,
+        digests=(Digest("verdict.json", material.verdict_sha256), *judged, *planned),
+        versions=tuple(
+            KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
+        ),
+        blocks=_blocks(material),
+        logs=tuple(_logs(material)),
+        commands=commands_of(material),
+        plan=_plan(material),
+    )
+
+
+def _logs(material: Material) -> Iterator[tuple[str, str]]:
+    """The engineers' logs that lie in the run, as (what it is, where)."""
+    run = material.run
+    if (run.path / "pytest.html").is_file():
+        yield "Every criterion and check as a test (pytest)", "pytest.html"
+    for bench in run.benches:
+        log = f"robot/{bench}/log.html"
+        if (run.path / log).is_file():
+            yield f"Checks in plain words on {bench} (Robot Framework)", quote(log)
+
+
+def _blocks(material: Material) -> ChartTable:
+    """Every block that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
+    rows: list[tuple[Cell, ...]] = []
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        block = event.text("block")
+        file = material.run.path / "blocks" / f"{block}.json"
+        log = event.fields.get("kernel_log") or {}
+        rows.append(
+            (
+                block,
+                str(event.bench or ""),
+                event.text("session"),
+                event.text("outcome") or "done",
+                sha256_of(file.read_bytes()) if file.is_file() else DASH,
+                str(log.get("sha256") or DASH),
+            )
+        )
+    heads = ("Block", "Bench", "Session", "Ended", "SHA-256 of its file", "SHA-256 of its kernel log")
+    return ChartTable("Blocks: each file holds every command that its launches ran", heads, tuple(rows))
+
+
+def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
+    """What to type, as (for what, command); the first measures again."""
+    run = material.run
+    inputs = material.document.get("inputs") or {}
+    inventories = [str(name) for name in material.document.get("inventories") or ()]
+    again = ["storqual", "qualify"]
+    for inventory in inventories or ["INVENTORY"]:
+        again += ["-i", inventory]
+    for arm in ("baseline", "candidate"):
+        if arm in run.arms:
+            again += [f"--{arm}", str((inputs.get(arm) or {}).get("source") or run.arms[arm].drop)]
+    again += [
+        "--suite",
+        str((inputs.get("suite") or {}).get("source") or run.suite.name),
+        "--profile",
+        run.suite.profile,
+    ]
+    here = f"runs/{run.name}"
+    return (
+        ("Measure again", shlex.join(again)),
+        ("Judge these samples again", shlex.join(["storqual", "judge", here])),
+        ("Make this report again", shlex.join(["storqual", "report", here])),
+        ("Check a raw file", f"sha256sum {here}/raw/*"),
+    )
+
+
+def _plan(material: Material) -> tuple[KeyValue, ...]:
+    plan = material.run.plan
+    fields = plan.fields
+    values: list[tuple[str, Cell]] = [
+        ("Design", plan.design),
+        ("Seed", Figure(str(plan.seed), plan.seed, "run:/plan/seed")),
+        ("Launches per point and session", count(plan.launches, "run:/plan/launches")),
+        ("Run time of a launch", seconds(plan.runtime_s, "run:/plan/runtime_s")),
+        ("Ramp before it", seconds(plan.ramp_s, "run:/plan/ramp_s")),
+        ("Expected length", seconds(plan.expected_seconds, "run:/plan/expected_seconds")),
+    ]
+    for name, label in (("margin", "Margin of the profile"), ("indifference", "Indifference of the profile")):
+        fraction = fields.get(name)
+        if isinstance(fraction, (int, float)):
+            values.append((label, percent(100 * fraction, f"run:/plan/{name}", signed=False)))
+    overhead = (material.document.get("overhead") or {}).get("seconds_per_sample")
+    if isinstance(overhead, (int, float)):
+        values.append(
+            ("Overhead per sample beyond fio's own run time", seconds(overhead, "run:/overhead/seconds_per_sample"))
+        )
+    if material.lost:
+        values.append(("Samples of no planned point", count(material.lost, "count:lost")))
+    return tuple(KeyValue(name, (value,)) for name, value in values) or (KeyValue("Plan", (DASH,)),)

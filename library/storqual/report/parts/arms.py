@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both arms side by side: settings declared, found, read back and proven; drops; what each bench said of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storqual.report.cells import KeyValue
+from storqual.report.figures import DASH, count
+from storqual.report.material import ARMS
+from storqual.report.view import Drift, Environment, SettingRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from storqual.report.material import Material
+
+
+_NOTHING = (DASH, DASH, DASH, DASH)
+
+
+def settings_of(material: Material) -> tuple[SettingRow, ...]:
+    """One row per setting; targets that agree in everything share it. What differs between the arms stands first."""
+    found: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    for arm, entry in material.provisioned():
+        for setting in entry.get("settings") or ():
+            target = str(setting.get("drive") or setting.get("adapter") or setting.get("target") or "bench")
+            arms = found.setdefault((str(setting.get("name")), target), {})
+            arms.setdefault(arm, []).append(setting)
+    # an arm that never got so far differs in nothing: the first screen says that it was not provisioned
+    both = len({arm for arm, _ in material.provisioned()}) > 1
+    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
+    for (name, target), arms in found.items():
+        shown = [_shown(arms.get(arm, ())) for arm in ARMS]
+        wrong = any(_wrong(setting) for settings in arms.values() for setting in settings)
+        groups.setdefault((name, shown[0], shown[1], wrong), []).append(target)
+    rows = [
+        SettingRow(
+            tuple(targets),
+            count(len(targets), f"count:targets:{name}"),
+            name,
+            baseline[:3],
+            candidate[:3],
+            _proofs(baseline[3], candidate[3]),
+            both and _differs(baseline, candidate),
+            wrong,
+        )
+        for (name, baseline, candidate, wrong), targets in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (not row.wrong, not row.differs, row.name)))
+
+
+def _proofs(baseline: str, candidate: str) -> tuple[str, ...]:
+    """One sentence where both arms were proven alike, or one of them not at all; else one for each."""
+    told = [text for text in (baseline, candidate) if text != DASH]
+    if len(set(told)) <= 1:
+        return tuple(told[:1])
+    return f"baseline {baseline}", f"candidate {candidate}"
+
+
+def _differs(baseline: tuple[str, ...], candidate: tuple[str, ...]) -> bool:
+    """What was declared or read back is not the same in both arms; what stood there before does not matter."""
+    return (baseline[0], baseline[2]) != (candidate[0], candidate[2])
+
+
+def _shown(settings: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Declared, before, read back, proven over all sessions of an arm; values that changed are all shown."""
+    listed = list(settings)
+    if not listed:
+        return _NOTHING
+    columns = [_several(setting.get(name) for setting in listed) for name in ("declared", "before", "read_back")]
+    return (*columns, _several(_proof(setting) for setting in listed))
+
+
+def _several(values: Iterable[Any]) -> str:
+    return " then ".join(dict.fromkeys(_text(value) for value in values))
+
+
+def _proof(setting: Mapping[str, Any]) -> str:
+    words = {True: "proven", False: "NOT in effect", None: "not proven"}
+    proven = setting.get("proven")
+    word = words.get(proven, str(proven)) if proven is None or isinstance(proven, bool) else str(proven)
+    return f"{word}: {setting['proof']}" if setting.get("proof") else word
+
+
+def _wrong(setting: Mapping[str, Any]) -> bool:
+    """Read back other than declared, or shown not to be in effect."""
+    declared, read_back = setting.get("declared"), setting.get("read_back")
+    return setting.get("proven") is False or (declared is not None and declared != read_back)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_text(one) for one in value) or DASH
+    return str(value) or DASH
+
+
+def flatten(value: object, prefix: str = "") -> dict[str, str]:
+    """Nested mappings as dotted names with texts; several mappings of a list are numbered, values are one text."""
+    if isinstance(value, dict):
+        items: list[tuple[object, object]] = list(value.items())
+    elif isinstance(value, (list, tuple)) and any(isinstance(one, (dict, list)) for one in value):
+        # a drop's section is a list of one nearly always: a number then tells nothing
+        items = list(enumerate(value)) if len(value) > 1 else [("", value[0])]
+    else:
+        return {prefix: _text(value)} if prefix else {}
+    found: dict[str, str] = {}
+    for key, inner in items:
+        found.update(flatten(inner, ".".join(filter(None, (prefix, str(key))))))
+    return found
+
+
+def _compare(columns: Iterable[Mapping[str, str]]) -> tuple[KeyValue, ...]:
+    """Names with a value per column, those that differ first; with an empty column there is nothing to compare."""
+    listed = list(columns)
+    comparable = all(listed)
+    names = dict.fromkeys(name for column in listed for name in column)
+    rows = [
+        KeyValue(name, values, comparable and len(set(values)) > 1)
+        for name in names
+        for values in [tuple(c.get(name, DASH) for c in listed)]
+    ]
+    return tuple(sorted(rows, key=lambda row: not row.differs))
+
+
+def environment_of(material: Material) -> Environment:
+    """What the arms ran on, what the drops declare, and each bench before and after."""
+    seen: dict[str, dict[str, str]] = {arm: {} for arm in material.arms}
+    several = len(material.run.benches) > 1
+    for arm, entry in material.provisioned():
+        prefix = f"{entry.get('bench')}: " if several else ""
+        told = {name: value for name, value in entry.items() if name not in _PROVISIONING}
+        for name, text in flatten(told).items():
+            before = seen.setdefault(arm, {}).get(prefix + name)
+            seen[arm][prefix + name] = text if before in (None, text) else f"{before} then {text}"
+    benches = [_drift(name, bench.get("environment") or {}) for name, bench in material.run.benches.items()]
+    arms = material.arms
+    manifests = [flatten(material.run.arms[arm].manifest) if arm in material.run.arms else {} for arm in arms]
+    return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
+
+
+def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
+    """What a bench said of itself before and after, parted into what moved and what stayed."""
+    looks = [flatten(environment.get(when) or {}) for when in ("before", "after")]
+    rows = _compare(looks)
+    # one value stands for both; of a bench that was looked at once it is the one there is
+    same = tuple(
+        KeyValue(row.name, (next((value for value in row.values if value != DASH), DASH),))
+        for row in rows
+        if not row.differs
+    )
+    differing = tuple(row for row in rows if row.differs)
+    return Drift(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
+
+
+_PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")

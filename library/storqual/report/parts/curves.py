@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IOPS, throughput and CPU time over block size, per adapter, both arms with intervals.
+
+Where the plan holds whole curves they are drawn as curves, a small multiple per workload; where it holds a thin
+fraction of the matrix, its points are rows under their block size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storqual.base.factor_names import AXIS_NAMES, level_text
+from storqual.report.axes import along, combination, levels, size_axis, value_axis
+from storqual.report.cells import Chart, ChartTable
+from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
+from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
+from storqual.report.material import ARMS, CURVES, Mean, Spread, mean_of, spread_of
+from storqual.report.view import CurveGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from storqual.report.material import Measure, PointData
+
+
+_TOGETHER = 3
+_Means = dict[tuple[tuple[str, str, str], str], Mean]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Points that differ in x only, in its order; the label names what tells the line from its neighbours."""
+
+    workload: str
+    label: str
+    points: tuple[PointData, ...]
+
+
+def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple[CurveGroup, ...]:
+    """The pictures of one adapter's points; none where nothing was measured."""
+    measured = [point for point in points if any(point.good(arm) for arm in ARMS)]
+    x = along(point.planned for point in measured)
+    if x is None:
+        return ()
+    measured = [point for point in measured if levels(point.planned).get(x) is not None]
+    lines = _lines(measured, x)
+    thin = 2 * sum(len(line.points) > 1 for line in lines) < len(lines)
+    groups: list[CurveGroup] = []
+    charts: list[Chart] = []
+    for number, metric in enumerate(CURVES):
+        means = _means(measured, metric)
+        if not means:
+            continue
+        scale = scale_for(metric.unit, [mean.value for mean in means.values()])
+        if thin:
+            charts.append(_rows(f"{ident}-{number}", adapter, measured, x, metric, means, scale))
+        else:
+            found = [
+                _panel(f"{ident}-{number}-{at}", adapter, title, panel, x, metric, means, scale)
+                for at, (title, panel) in enumerate(_panels(lines))
+            ]
+            shown = tuple(chart for chart in found if chart is not None)
+            groups.append(CurveGroup(f"{ident}-{number}", adapter, metric.label, shown))
+    if charts:
+        groups.append(CurveGroup(ident, adapter, f"by {AXIS_NAMES.get(x, x)}", tuple(charts)))
+    return tuple(groups)
+
+
+def _means(points: Sequence[PointData], metric: Measure) -> _Means:
+    found: _Means = {}
+    for arm in ARMS:
+        spread: Spread = spread_of(points, arm, metric.name)
+        for point in points:
+            mean = mean_of(point.good(arm), metric.name, spread)
+            if mean is not None:
+                found[point.planned.key, arm] = mean
+    return found
+
+
+def _lines(points: Sequence[PointData], x: str) -> list[_Line]:
+    """Points by workload and by the combination of the other factors; constant factors go with the workload."""
+    workloads: defaultdict[str, list[PointData]] = defaultdict(list)
+    for point in points:
+        workloads[point.planned.workload].append(point)
+    lines: list[_Line] = []
+    for workload, members in workloads.items():
+        others = [name for name in levels(members[0].planned) if name != x]
+        varying = [n for n in others if len({levels(point.planned).get(n) for point in members}) > 1]
+        fixed = [level_text(n, v) for n, v in combination(members[0].planned, others) if n not in varying]
+        combos: defaultdict[tuple[Any, ...], list[PointData]] = defaultdict(list)
+        for point in members:
+            combos[combination(point.planned, varying)].append(point)
+        for combo, line in combos.items():
+            label = ", ".join(level_text(name, value) for name, value in combo)
+            ordered = sorted(line, key=lambda point: levels(point.planned)[x])
+            lines.append(_Line(", ".join([workload, *fixed]), label, tuple(ordered)))
+    return lines
+
+
+def _panels(lines: Sequence[_Line]) -> list[tuple[str, list[_Line]]]:
+    """Few lines of a workload share a panel; many get one each."""
+    workloads: defaultdict[str, list[_Line]] = defaultdict(list)
+    for line in lines:
+        workloads[line.workload].append(line)
+    panels: list[tuple[str, list[_Line]]] = []
+    for title, members in workloads.items():
+        if len(members) <= _TOGETHER:
+            panels.append((title, members))
+        else:
+            panels += [(f"{title}, {line.label}", [_Line(line.workload, "", line.points)]) for line in members]
+    return panels
+
+
+def _panel(
+    ident: str,
+    adapter: str,
+    title: str,
+    lines: Sequence[_Line],
+    x: str,
+    metric: Measure,
+    means: _Means,
+    scale: Scale,
+) -> Chart | None:
+    points = [point for line in lines for point in line.points]
+    have = [means[p.planned.key, arm] for p in points for arm in ARMS if (p.planned.key, arm) in means]
+    if not have:
+        return None
+    curves = []
+    for line in lines:
+        for arm in ARMS:
+            marks = [
+                _mark(levels(p.planned)[x], means[p.planned.key, arm], scale)
+                for p in line.points
+                if (p.planned.key, arm) in means
+            ]
+            label = (line.label or arm) if arm == "candidate" or len(lines) == 1 else ""
+            curves.append(Curve(arm, label, tuple(marks)))
+    name = f"{metric.label}, {title}"
+    over = AXIS_NAMES.get(x, x)
+    described = f"{adapter}: {metric.label} over {over}, {title}{_whose(means)}; numbers in the table below."
+    across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=x == "bs")
+    picture = curve_panel(ident, name, described, curves, across, value_axis(scale.unit, _highest(have, scale)))
+    return Chart(title, picture, _table(name, points, means, metric, scale))
+
+
+def _rows(
+    ident: str,
+    adapter: str,
+    points: Sequence[PointData],
+    x: str,
+    metric: Measure,
+    means: _Means,
+    scale: Scale,
+) -> Chart:
+    """Points as rows under their level of x, in the plan's order below it."""
+    ordered = sorted(points, key=lambda point: levels(point.planned)[x])
+    rows: list[DotRow] = []
+    last: Any = None
+    for point in ordered:
+        own = levels(point.planned)
+        others = combination(point.planned, [name for name in own if name != x])
+        label = " ".join([point.planned.workload, *(_tight(name, value) for name, value in others)])
+        marks = {
+            arm: _mark(0.0, means[point.planned.key, arm], scale) for arm in ARMS if (point.planned.key, arm) in means
+        }
+        rows.append(DotRow(level_text(x, own[x]) if own[x] != last else "", label, marks))
+        last = own[x]
+    over = AXIS_NAMES.get(x, x)
+    described = f"{adapter}: {metric.label} of every point by {over}{_whose(means)}; numbers in the table below."
+    axis = value_axis(scale.unit, _highest(list(means.values()), scale))
+    picture = dot_chart(ident, f"{metric.label} by {over}", described, rows, axis)
+    return Chart(metric.label, picture, _table(f"{adapter}, {metric.label}", ordered, means, metric, scale))
+
+
+def _tight(name: str, value: object) -> str:
+    """A level in few characters."""
+    return f"QD{value}" if name == "iodepth" else level_text(name, value)
+
+
+def _highest(means: Sequence[Mean], scale: Scale) -> float:
+    return max(mean.high if mean.high is not None else mean.value for mean in means) / scale.divisor
+
+
+def _mark(x: float, mean: Mean, scale: Scale) -> Mark:
+    low, high = (None if end is None else max(0.0, end / scale.divisor) for end in (mean.low, mean.high))
+    return Mark(float(x), mean.value / scale.divisor, low, high)
+
+
+def _table(
+    name: str, points: Sequence[PointData], means: Mapping[Any, Mean], metric: Measure, scale: Scale
+) -> ChartTable:
+    rows: list[tuple[Figure | str, ...]] = []
+    arms = _arms(means)
+    for point in points:
+        cells: list[Figure | str] = [point.planned.point]
+        numbers: list[str] = []
+        for arm in arms:
+            mean = means.get((point.planned.key, arm))
+            cells += _cells(mean, scale, f"{metric.name}:{'/'.join(point.planned.key)}:{arm}")
+            numbers.append(str(mean.launches) if mean else "0")
+        where = f"samples:launches:{metric.name}:{'/'.join(point.planned.key)}"
+        rows.append((*cells, Figure(" + ".join(numbers), None, where)))
+    unit = f", {scale.unit}" if scale.unit else ""
+    heads = [head for arm in arms for head in (f"{arm.capitalize()}{unit}", "95 % interval")]
+    return ChartTable(name, ("Point", *heads, "Launches"), tuple(rows))
+
+
+def _arms(means: Mapping[Any, Mean]) -> Sequence[str]:
+    """The arms that a table has columns for: a run without a baseline has one."""
+    return ARMS if any(arm == ARMS[0] for _, arm in means) else ARMS[1:]
+
+
+def _whose(means: Mapping[Any, Mean]) -> str:
+    return ", both arms" if len(_arms(means)) > 1 else ""
+
+
+def _cells(mean: Mean | None, scale: Scale, where: str) -> tuple[Figure | str, Figure | str]:
+    if mean is None:
+        return NONE, DASH
+    value = scale.figure(mean.value, f"samples:mean:{where}")
+    if mean.low is None or mean.high is None:
+        return value, DASH
+    low, high = scale.figure(mean.low, ""), scale.figure(mean.high, "")
+    return value, Figure(f"{low} to {high}", None, f"samples:interval:{where}")

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen: what was qualified, the outcome and why, what is missing, who may sign."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from storqual.judge.outcome import required_roles
+from storqual.report.cells import AdapterIdentity, Decision, Extreme, KeyValue, Phrase
+from storqual.report.figures import DASH, NONE, Figure, count, percent
+from storqual.report.material import measure
+from storqual.report.parts.arms import environment_of
+from storqual.report.parts.problems import problems_of
+from storqual.report.rows import Row, place_name
+from storqual.report.sentence import sentence_for, signers_for
+from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from storqual.report.material import Material
+
+
+def identities(material: Material) -> tuple[AdapterIdentity, ...]:
+    """Each adapter under test with its driver in both arms, as it was read back from the bench."""
+    seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
+    found: list[AdapterIdentity] = []
+    tested = {(key[0], key[1]) for key in material.points}
+    for bench_name, bench in material.run.benches.items():
+        for alias, adapter in (bench.get("adapters") or {}).items():
+            if (bench_name, alias) not in tested:
+                continue
+            driver = str(adapter.get("driver") or DASH)
+            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
+            found.append(
+                AdapterIdentity(
+                    alias=alias,
+                    bench=bench_name,
+                    model=str(adapter.get("model") or DASH),
+                    place=str(adapter.get("pci") or ""),
+                    firmware=_firmware(bench, alias),
+                    driver=driver,
+                    baseline=builds[0][0],
+                    candidate=builds[1][0],
+                    same=builds[0][1] is not None and builds[0][1] == builds[1][1],
+                )
+            )
+    return tuple(found)
+
+
+def _firmware(bench: Mapping[str, Any], alias: str) -> str:
+    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
+    environment = bench.get("environment") or {}
+    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
+    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
+
+
+def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
+    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
+    if entry is None:
+        return "not provisioned", None
+    details = (entry.get("drivers") or {}).get(driver) or {}
+    parts = [f"kernel {entry['kernel']}"] if entry.get("kernel") else []
+    if details.get("version"):
+        parts.append(f"version {details['version']}")
+    srcversion = details.get("srcversion")
+    if srcversion:
+        parts.append(f"srcversion {srcversion}")
+    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None
+
+
+def subject(material: Material) -> Iterable[str]:
+    """What was compared, in a line or two."""
+    run = material.run
+    names = list(dict.fromkeys(place_name(list(run.benches), key[0], key[1]) for key in material.points))
+    adapters = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "no adapter"
+    kinds = [f"{name} ({_kind(bench).lower()})" for name, bench in run.benches.items()]
+    yield f"{adapters} on {', '.join(kinds)}; suite {run.suite.name}, profile {run.suite.profile}"
+    kernels: dict[str, list[str]] = {}
+    for arm, entry in material.provisioned():
+        if entry.get("kernel"):
+            kernels.setdefault(arm, []).append(str(entry["kernel"]))
+    told = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
+    first, second = told.get("baseline"), told.get("candidate")
+    if "baseline" not in material.arms and second:
+        yield f"Kernel {second}"
+    elif first and second:
+        yield f"Kernel {first} in both arms" if first == second else f"Kernel {second} against {first}"
+    elif first or second:
+        yield f"Kernel {first or second}; the {'candidate' if first else 'baseline'} was not provisioned"
+
+
+def _kind(bench: Mapping[str, Any]) -> str:
+    kind = str(bench.get("kind") or "hardware")
+    return BENCH_KINDS.get(kind, (kind, ""))[0]
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from storqual.report.cells import TimelineEvent
+    from storqual.report.links import Links
+    from storqual.report.material import Material
+
+
+_MOST_CHANGES = 5
+_MOST_PAIRS = 4
+
+
+def decision_for(
+    material: Material, rows: Sequence[Row], links: Links, incidents: Sequence[TimelineEvent]
+) -> Decision:
+    """Everything of the first screen; `links` leads from a criterion to its row."""
+    verdict, run = material.verdict, material.run
+    required = [row for row in rows if row.required]
+    problems, more = problems_of(required, list(material.run.benches), links)
+    compared = [row for row in required if row.against == "baseline" and row.outcome not in ("ERROR", "SKIPPED")]
+    shifts = [row for row in compared if row.number("shift_percent") is not None]
+    shifts.sort(key=lambda row: row.number("shift_percent") or 0.0)
+    covered = verdict.get("coverage") or {}
+    holes = sum(not skipped.get("reason") for skipped in covered.get("skipped") or ())
+    skipped = len(covered.get("skipped") or ()) - holes
+    arms = {name: arm.drop for name, arm in run.arms.items()}
+    code = verdict.get("exit_code")
+    signers, may_sign = signers_for(material, rows)
+    counted = Counter("WAIVED" if row.waived else row.outcome for row in required)
+    return Decision(
+        notices=tuple(_notices(material)),
+        single="baseline" not in material.arms,
+        baseline=arms.get("baseline", DASH),
+        candidate=arms.get("candidate", DASH),
+        subject=tuple(subject(material)),
+        changes=_changes(material),
+        outcome=outcome(str(verdict.get("outcome"))),
+        sentence=sentence_for(verdict, rows, arms),
+        exit_code=count(code if isinstance(code, int) else None, "verdict:/exit_code"),
+        exit_meaning=EXIT_CODES.get(code, "not known") if isinstance(code, int) else "not known",
+        adapters=identities(material),
+        facts=tuple(_facts(material)),
+        counts=tuple(
+            (outcome(word), count(counted[word], f"count:criteria:{word}"))
+            for word in (*_WORDS, "WAIVED")
+            if counted[word]
+        ),
+        incidents=tuple(incidents),
+        problems=problems,
+        more_problems=count(more, f"count:more:{more}") if more else None,
+        informative=_informative(rows),
+        worst=_extreme(material, shifts[0], links) if shifts else None,
+        best=_extreme(material, shifts[-1], links) if len(shifts) > 1 else None,
+        planned=count(covered.get("planned"), "verdict:/coverage/planned"),
+        measured=count(covered.get("measured"), "verdict:/coverage/measured"),
+        skipped=count(skipped, "count:skipped"),
+        holes=count(holes, "count:holes"),
+        has_holes=holes > 0,
+        sectors=_sectors(material),
+        sectors_note=_sectors_note(material),
+        signers=signers,
+        may_sign=may_sign,
+        roles=tuple(role.replace("-", " ") for role in required_roles(material.run)),
+        verdict_sha256=material.verdict_sha256,
+        warnings=_warnings(verdict, incidents),
+    )
+
+
+_WORDS = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
+
+
+def _notices(material: Material) -> Iterable[str]:
+    """What a reader must know before the outcome: what kind of bench, a bench changed on purpose, one build twice."""
+    kinds = sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()})
+    for kind in kinds:
+        name, meaning = BENCH_KINDS.get(kind, (kind, ""))
+        if meaning:
+            yield f"{name}: {meaning}"
+    for name, arm in material.run.arms.items():
+        virtual = arm.manifest.get("virtual")
+        if virtual:
+            yield f"The {name} drop changes the virtual bench on purpose: {_flat_text(virtual)}."
+    identified = identities(material)
+    same = [one for one in identified if one.same]
+    if same and len(same) == len(identified):
+        yield "Both arms are the same build: every driver under test has the same srcversion in both."
+    elif same:
+        yield f"The driver of {', '.join(one.alias for one in same)} is the same build in both arms."
+
+
+def _flat_text(value: object) -> str:
+    """A small mapping as words: `iops_limit: all 900, sda 950; panic_at_boot: true`; of a long one its beginning."""
+    if isinstance(value, dict):
+        return "; ".join(
+            f"{key}: {_pairs(inner)}" if isinstance(inner, dict) else f"{key}: {_flat_text(inner)}"
+            for key, inner in value.items()
+        )
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_flat_text(one) for one in value)
+    return str(value)
+
+
+def _pairs(values: dict[object, object]) -> str:
+    pairs = [f"{key} {value}" for key, value in values.items()]
+    if len(pairs) <= _MOST_PAIRS:
+        return ", ".join(pairs)
+    return f"{', '.join(pairs[: _MOST_PAIRS - 1])} and so on, see Settings and environment"
+
+
+def _changes(material: Material) -> tuple[KeyValue, ...]:
+    """The first differences between the drops, baseline's value before candidate's."""
+    differing = [row for row in environment_of(material).drops if row.differs and row.name != "name"]
+    return tuple(differing[:_MOST_CHANGES])
+
+
+def _facts(material: Material) -> Iterable[KeyValue]:
+    run, verdict = material.run, material.verdict
+    yield KeyValue("Measured", (f"{minute(run.document.get('created'))} to {minute(run.document.get('finished'))}",))
+    yield KeyValue("Judged as of", (minute(verdict.get("as_of")),))
+    yield KeyValue("Run", (run.name,))
+
+
+def _informative(rows: Sequence[Row]) -> Phrase:
+    """How many informative criteria did not pass; empty when all did or there are none."""
+    bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
+    total = [row for row in rows if not row.required]
+    if not bad:
+        return ()
+    metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
+    named = f" ({', '.join(metrics)})" if metrics else ""
+    return (
+        count(len(bad), "count:informative:bad"),
+        " of ",
+        count(len(total), "count:informative"),
+        f" informative criteria did not pass{named}; they decide nothing.",
+    )
+
+
+def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
+    """The verdict's warnings, without those that the sentence or the incidents above them say word by word."""
+    told = [event.gist for event in incidents if " " in event.gist]
+    reason = str(verdict.get("reason") or "")
+    listed = (str(text) for text in verdict.get("warnings") or ())
+    return tuple(text for text in listed if text != reason and not any(gist in text for gist in told))
+
+
+def _extreme(material: Material, row: Row, links: Links) -> Extreme:
+    return Extreme(
+        shift=percent(row.number("shift_percent"), row.source("shift_percent")),
+        where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
+        metric=measure(row.text("metric")).label,
+        href=links.criterion(row),
+    )
+
+
+def _sectors(material: Material) -> Figure:
+    if not _guard_applies(material):
+        return NONE
+    value = material.verdict.get("sectors_written_outside_claims")
+    return count(value if isinstance(value, int) else None, "verdict:/sectors_written_outside_claims")
+
+
+def _guard_applies(material: Material) -> bool:
+    return bool((material.document.get("guard") or {}).get("applies", True))
+
+
+def _sectors_note(material: Material) -> str:
+    if not _guard_applies(material):
+        return "not counted: targets are files, claimed by path and inode"
+    value = material.verdict.get("sectors_written_outside_claims")
+    if value is None:
+        return "was not read: the guard's last layer has no count"
+    return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"

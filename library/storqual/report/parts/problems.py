@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What failed or could not be judged, gathered by adapter and metric, the worst first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from storqual.report.cells import Problem, ProblemPoint
+from storqual.report.figures import NONE, count, percent
+from storqual.report.material import measure
+from storqual.report.rows import Row, place_name
+from storqual.report.words import outcome, waived_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storqual.report.figures import Figure
+    from storqual.report.links import Links
+
+
+_BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
+_MOST_GROUPS = 6
+_MOST_POINTS = 8
+_FEW = 3
+
+
+def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -> tuple[tuple[Problem, ...], int]:
+    """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
+    totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in required:
+        if row.outcome in _BAD:
+            groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
+    ordered = _merged(sorted(groups.values(), key=_weight))
+    shown = ordered[:_MOST_GROUPS]
+    left = sum(len(group) for groups in ordered[_MOST_GROUPS:] for group in groups)
+    return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
+
+
+def _merged(groups: Sequence[Sequence[Row]]) -> list[list[Sequence[Row]]]:
+    """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
+    merged: dict[tuple[object, ...], list[Sequence[Row]]] = {}
+    for number, group in enumerate(groups):
+        first = group[0]
+        alike = first.outcome == "ERROR" and first.against != "check"
+        told = frozenset((row.key, row.text("reason")) for row in group) if alike else number
+        merged.setdefault((first.waived, first.outcome, told), []).append(group)
+    return list(merged.values())
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    """What criteria of one group share; a hand-written check stands alone."""
+    if row.against == "check":
+        return ("check", row.text("id"))
+    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
+
+
+def _weight(group: Sequence[Row]) -> tuple[bool, int, float, int]:
+    first = group[0]
+    worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
+    return first.waived, _BAD.index(first.outcome), worst, first.index
+
+
+def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], links: Links) -> Problem:
+    group, first = same[0], same[0][0]
+    by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
+    reasons = {row.text("reason") for row in group}
+    common = reasons.pop() if len(reasons) == 1 else ""
+    # the shift says what the reason would say again, and an ERROR's shift says nothing
+    judged = first.outcome != "ERROR"
+    told = common or (judged and len(group) > _FEW)
+    points = tuple(
+        ProblemPoint(
+            name=row.text("point") or row.text("id"),
+            href=links.criterion(row),
+            shift=_shift(row) if judged else NONE,
+            reason="" if told else row.text("reason"),
+        )
+        for row in by_shift[:_MOST_POINTS]
+    )
+    waiver = first.fields.get("waiver") or {}
+    left = len(group) - len(points)
+    # a check is named by its own head, which leads to it
+    check = first.against == "check"
+    return Problem(
+        outcome=outcome(first.outcome),
+        where=first.text("id").replace("::", ": ")
+        if check
+        else place_name(benches, first.text("bench"), first.text("adapter")),
+        metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
+        number=count(len(group), f"count:problem:{first.index}"),
+        total=count(total, f"count:problem-of:{first.index}"),
+        worst=_shift(by_shift[0]) if judged else NONE,
+        best=_shift(by_shift[-1]) if judged else NONE,
+        reason=common,
+        waiver=waived_by(waiver) if first.waived else "",
+        href=links.criterion(first) if check else "",
+        points=() if check else points,
+        more=count(left, f"count:problem-more:{first.index}") if left else None,
+    )
+
+
+def _shift(row: Row) -> Figure:
+    value = row.number("shift_percent")
+    return NONE if value is None else percent(value, row.source("shift_percent"))

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The studies that a suite asks for as sections of the page: sentences, tables, pictures; advice with evidence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from storqual.base.factor_names import level_text
+from storqual.inputs import load_suite
+from storqual.metrics import METRICS
+from storqual.report.cells import Chart, ChartTable
+from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent
+from storqual.report.parts.study_charts import contest_chart, iops_against_cpu, shape_charts
+from storqual.report.view import Study
+from storqual.study.cells import cells_of_runs
+from storqual.study.findings import Findings, findings
+from storqual_core.kit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storqual.inputs.suite import Suite
+    from storqual.report.material import Material
+    from storqual.statistics.estimates import Estimate
+
+
+_MOST_SENTENCES = 60
+
+
+def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, str], ...]]:
+    """The sections, and the advice as (sentence, where its evidence is); nothing for a suite that asks for none."""
+    try:
+        suite = load_suite(material.run.input_file("suite"))
+    except BadInputError:
+        # judged by other rules than it was planned with; what was planned cannot be read any more
+        return (), ()
+    if not suite.studies:
+        return (), ()
+    both = "arms" in suite.studies and len(material.arms) > 1
+    cells = cells_of_runs([material.run.path], arms=material.arms if both else material.arms[-1:])
+    profile = suite.profiles.get(material.run.suite.profile)
+    found = findings(
+        cells,
+        suite.studies,
+        benches=material.run.benches,
+        reports=suite.published,
+        margin=profile.margin if profile is not None else 0.03,
+    )
+    sections = [*_method(suite, material), *_compared(found), *_scaling(found), *_demand(found), *_ceiling(found)]
+    sections += [*_settings(found), *_published(found), *_features(found)]
+    planned = material.document["plan"].get("advice") or ()
+    advice = [(str(text), "#coverage") for text in planned] + [(one.text, f"#{one.evidence}") for one in found.advice]
+    return tuple(sections), tuple(advice)
+
+
+def _section(
+    ident: str,
+    title: str,
+    note: str,
+    *,
+    sentences: tuple[str, ...] = (),
+    tables: tuple[ChartTable, ...] = (),
+    charts: tuple[Chart, ...] = (),
+) -> Study:
+    more = count(len(sentences) - _MOST_SENTENCES, f"count:{ident}") if len(sentences) > _MOST_SENTENCES else None
+    return Study(ident, title, note, sentences[:_MOST_SENTENCES], more, tables, charts)
+
+
+def _method(suite: Suite, material: Material) -> Iterator[Study]:
+    """What is measured after which source, and what an emulation could not stand for."""
+    rows = []
+    for name, workload in suite.workloads.items():
+        skipped = {p.skipped for p in material.run.plan.points if p.workload == name and p.skipped}
+        left_out = "; ".join(sorted(skipped))
+        if workload.source or left_out:
+            rows.append((name, workload.description or "", workload.source or "", left_out))
+    if rows:
+        heads = ("Workload", "What", "Section and page", "Not measured here, and why")
+        note = suite.description or ""
+        yield _section(
+            "study-method", "Method", note, tables=(ChartTable("Workloads and sources", heads, tuple(rows)),)
+        )
+
+
+def _compared(found: Findings) -> Iterator[Study]:
+    if not found.contests:
+        return
+    charts = []
+    for number, contest in enumerate(found.contests):
+        charts.append(contest_chart(contest, f"sa-{number}"))
+        against = iops_against_cpu(contest, f"sc-{number}") if contest.metric == "iops" else None
+        if against is not None:
+            charts.append(against)
+    sentences = [f"{one.title}: {told}" for one in found.contests for told in one.sentences]
+    sentences += [f"{one.title}: {one.sentence}" for one in found.equal_loads]
+    note = "Intervals hold for all pairs and levels of a picture together; equal is shown within 3 %, never assumed."
+    yield _section("study-adapters", "Comparison", note, sentences=tuple(sentences), charts=tuple(charts))
+
+
+def _scaling(found: Findings) -> Iterator[Study]:
+    if not found.growths:
+        return
+    rows = []
+    for growth in found.growths:
+        line = f"{growth.line.subject}, {growth.line.title}"
+        for level in growth.found.levels:
+            where = f"study:scaling:{line}:{level.at:g}"
+            added = NONE if level.added is None else percent(100 * level.added.value, where, signed=False)
+            rows.append(
+                (
+                    line,
+                    level_text(growth.line.along, int(level.at)),
+                    Scale("MB/s").figure(level.value.value, where),
+                    percent(100 * level.efficiency.value, where, signed=False),
+                    _share_ends(level.efficiency, where),
+                    added,
+                )
+            )
+    heads = ("Line", "At", "Throughput, MB/s", "Of linear", "95 % interval", "Each added, of one alone")
+    sentences = tuple(
+        f"{one.line.subject}, {one.line.title}: {told}" for one in found.growths for told in one.sentences
+    )
+    note = (
+        "Linear is at least 95 % of what the first level gives, times the level; "
+        "the knee is where a line meets a plateau."
+    )
+    table = ChartTable("Scaling", heads, tuple(rows))
+    yield _section("study-scaling", "Scaling and saturation", note, sentences=sentences, tables=(table,))
+
+
+def _share_ends(estimate: Estimate, where: str) -> Figure | str:
+    if estimate.low is None or estimate.high is None:
+        return DASH
+    low, high = (percent(100 * end, "", signed=False) for end in (estimate.low, estimate.high))
+    return Figure(f"{low} to {high}", None, f"{where}:interval")
+
+
+def _demand(found: Findings) -> Iterator[Study]:
+    if not found.demands:
+        return
+    rows: list[tuple[Figure | str, ...]] = []
+    for one in found.demands:
+        where = f"study:demand:{one.cell.subject}/{one.cell.point}"
+        reach: Figure | str = DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
+        values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
+        rate, busy, *costs = (Scale("").figure(value, where) for value in values)
+        rows.append((f"{one.cell.subject} {one.cell.point}", rate, busy, reach, *costs))
+    heads = ("Point", "MB/s", "CPU, %", "± (95 %)", "µs/KiB", "µs/IO", "% per 1,000 KiB/s")
+    note = (
+        "MB are 10\u2076 bytes; CPU is of all processors together, above what the idle bench uses. "
+        "µs/KiB counts the time of all processors; the last column is the unit of HP's A7173A paper."
+    )
+    table = ChartTable("Service demand: what the I/O costs the host; lower is better", heads, tuple(rows))
+    yield _section("study-demand", "Service demand", note, tables=(table, *_member_ios(found)))
+
+
+def _member_ios(found: Findings) -> Iterator[ChartTable]:
+    """What an I/O of a volume costs its drives, where volumes were measured."""
+    rows: list[tuple[Figure | str, ...]] = []
+    for one in found.demands:
+        value = one.cell.mean("member_ios_per_io")
+        if value is not None:
+            where = f"study:members:{one.cell.subject}/{one.cell.point}"
+            rows.append((f"{one.cell.subject} {one.cell.point}", Scale("").figure(value, where)))
+    if rows:
+        title = "I/Os of the members for each of the volume: a small write costs 4 on RAID 5, 2 on RAID 10"
+        yield ChartTable(title, ("Point", "Member I/Os per I/O"), tuple(rows))
+
+
+def _ceiling(found: Findings) -> Iterator[Study]:
+    if not found.reached:
+        return
+    rows = []
+    for one in found.reached:
+        where = f"study:ceiling:{one.cell.subject}/{one.cell.point}"
+        limit = one.share.limited_by
+        rows.append(
+            (
+                f"{one.cell.subject} {one.cell.point}",
+                Scale("").figure(one.throughput_mb_s, where),
+                Scale("").figure(one.ceiling_mb_s, where),
+                percent(one.share.percent.value, where, signed=False),
+                one.share.lowest.name,
+                limit.name if limit is not None else "",
+            )
+        )
+    heads = ("Point", "MB/s", "Ceiling, MB/s", "Of ceiling", "Lowest part", "Limited by the rig")
+    note = (
+        "The ceiling is the least of slot, links of the ports in use, and the drives together; MB are 10\u2076 bytes."
+    )
+    yield _section(
+        "study-ceiling",
+        "Percent of the ceiling",
+        note,
+        tables=(ChartTable("Percent of the ceiling", heads, tuple(rows)),),
+    )
+
+
+def _settings(found: Findings) -> Iterator[Study]:
+    if not found.settings:
+        return
+    rows = []
+    for study in found.settings:
+        for rank, effect in enumerate(study.effects, start=1):
+            where = f"study:settings:{study.subject}:{study.workload}:{study.metric}:{effect.setting}:{effect.level}"
+            shift = effect.shift
+            ends: Figure | str = DASH
+            if shift.low is not None and shift.high is not None:
+                low, high = percent(100 * shift.low, ""), percent(100 * shift.high, "")
+                ends = Figure(f"{low} to {high}", None, f"{where}:interval")
+            rows.append(
+                (
+                    f"{study.subject}, {study.workload}, {METRICS[study.metric].label}",
+                    count(rank, where),
+                    f"{effect.setting}: {effect.base} to {effect.level}",
+                    percent(100 * shift.value, where),
+                    ends,
+                    effect.influence,
+                )
+            )
+    heads = ("Where", "Rank", "Setting", "Effect", "95 % interval", "Shown to be")
+    sentences = tuple(told for study in found.settings for told in study.sentences)
+    note = (
+        "Effects are averages over everything else that was varied; positive is better. "
+        "Neutral is shown, never assumed."
+    )
+    table = ChartTable("Settings by effect", heads, tuple(rows))
+    yield _section("study-settings", "Settings ranked by effect", note, sentences=sentences, tables=(table,))
+
+
+def _published(found: Findings) -> Iterator[Study]:
+    if not found.published:
+        return
+    rows = []
+    for one in found.published:
+        where = f"study:published:{one.report}:{one.theirs.source}"
+        name = METRICS[one.theirs.metric].label if one.theirs.metric else ""
+        rows.append(
+            (
+                f"{one.theirs.source}" + (f" ({one.theirs.label})" if one.theirs.label else ""),
+                ", ".join(dict.fromkeys(filter(None, (name, one.theirs.unit)))),
+                Scale("").figure(one.theirs.value, where),
+                f"{one.cell.subject} {one.cell.point}",
+                Scale("").figure(one.ours, where),
+                Scale("").figure(one.ratio, where),
+            )
+        )
+    heads = ("Published", "What", "Theirs", "Our point", "Ours", "Ours of theirs")
+    note = (
+        "Another machine's figures decide nothing here; the shapes can be compared, each relative to its first value."
+    )
+    charts = tuple(shape_charts(found.published, "sp"))
+    table = ChartTable("Published figures beside ours", heads, tuple(rows))
+    yield _section("study-published", "Published figures", note, tables=(table,), charts=charts)
+
+
+def _features(found: Findings) -> Iterator[Study]:
+    tables: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    heads: dict[str, tuple[str, ...]] = {}
+    for bench, adapters, rows in found.features:
+        heads[bench] = ("Feature", *adapters)
+        tables[bench] += [(row.name, *(value or DASH for value in row.values)) for row in rows]
+    if tables:
+        listed = tuple(ChartTable(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
+        note = "As the inventory declares and the bench reads them; a dash where the bench does not say."
+        yield _section("study-features", "Features of the adapters", note, tables=listed)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a run on a terminal: a table of criteria, then the outcome, why, the exit code and where the report is.
+
+On a terminal a coloured table; in a pipe plain lines, one per criterion, that `grep` and `awk` can read. Every text
+of a device or a drop is made safe first, and none is read as markup.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from storqual.base.text import OUTCOME_COLOURS, terminal_text
+from storqual.report.figures import NONE, TIED, percent
+from storqual.report.material import measure
+from storqual.report.rows import Row, read_rows
+from storqual.report.sentence import sentence_for
+from storqual.report.words import BENCH_KINDS, EXIT_CODES, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.table import Table
+
+
+_MOST_ROWS = 40
+_REASON = 44
+_BAD_NEWS = ("FAIL", "ERROR")
+_REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
+
+
+def print_summary(
+    verdict: Mapping[str, Any],
+    run: Mapping[str, Any] | None = None,
+    report: Path | None = None,
+    *,
+    file: TextIO | None = None,
+) -> None:
+    """Print the summary of a verdict to `file` (standard output without it)."""
+    out = file or sys.stdout
+    rows = read_rows(verdict)
+    shown, left = _chosen(rows)
+    drops = {name: str(arm.get("drop")) for name, arm in ((run or {}).get("arms") or {}).items()}
+    ending = _ending(verdict, rows, run, drops, report)
+    if out.isatty():
+        _print_rich(verdict, shown, left, ending, out)
+        return
+    for line in [*_plain_rows(shown), *left, *ending]:
+        out.write(line + "\n")
+
+
+def _chosen(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """Required criteria and informative ones with bad news; of very many only those that did not pass."""
+    notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
+    points = [row for row in rows if row.against != "check"]
+    if points and all(row.outcome in ("ERROR", "SKIPPED") for row in points):
+        # nothing was measured: why stands in the last lines, and no point can add to it
+        notable = [row for row in notable if row.against == "check"]
+    if len(notable) > _MOST_ROWS:
+        # checks that pass go first: each point says more than a sentence that holds
+        notable = [row for row in notable if row.against != "check" or row.outcome != "PASS"]
+    if len(notable) > _MOST_ROWS:
+        notable = [row for row in notable if row.outcome not in ("PASS", "SKIPPED")]
+        notable.sort(key=lambda row: (not row.required, _rank(row.outcome), row.index))
+    shown = notable[:_MOST_ROWS]
+    left = [row for row in rows if row not in shown]
+    if not left:
+        return shown, []
+    counted = Counter(f"{row.outcome}{'' if row.required else ' (informative)'}" for row in left)
+    told = ", ".join(f"{number} {word}" for word, number in counted.items())
+    return shown, [f"not listed, see the report: {told}"]
+
+
+def _rank(word: str) -> int:
+    return _REST.index(word) if word in _REST else 0
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    """Outcome, metric, where, shift, interval, margin, and the reason of what did not pass: safe texts."""
+    low, high = (percent(end, "") for end in row.interval())
+    shift = percent(row.number("shift_percent"), "")
+    margin = percent(row.number("margin_percent"), "", signed=False)
+    word = row.outcome if row.required else f"{row.outcome} (informative)"
+    if row.waived:
+        word += f" (waived until {(row.fields.get('waiver') or {}).get('expiry')})"
+    check = row.against == "check"
+    parts = (
+        word,
+        "check" if check else measure(row.text("metric")).label,
+        row.text("id") if check else "/".join(filter(None, [row.text("adapter"), row.text("point")])),
+        "" if shift is NONE else str(shift),
+        "" if low is NONE else f"{low} to {high}",
+        "" if margin is NONE or shift is NONE else f"margin {margin}",
+        "" if row.outcome == "PASS" else row.text("reason"),
+    )
+    return tuple(terminal_text(part) for part in parts)
+
+
+def _plain_rows(rows: Sequence[Row]) -> list[str]:
+    """Aligned columns with two spaces between."""
+    cells = [[text.replace(TIED, " ") for text in _cells(row)] for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(6)] if cells else []
+    return [
+        "  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[6]]).rstrip()
+        for line in cells
+    ]
+
+
+def _ending(
+    verdict: Mapping[str, Any],
+    rows: Sequence[Row],
+    run: Mapping[str, Any] | None,
+    drops: Mapping[str, str],
+    report: Path | None,
+) -> list[str]:
+    """The last lines: warnings, the outcome in a word and a sentence, the exit code, the report."""
+    code = verdict.get("exit_code")
+    meaning = EXIT_CODES.get(code, "not known") if isinstance(code, int) else "not known"
+    sentence = "".join(str(part) for part in sentence_for(verdict, rows, drops))
+    kinds = {str(bench.get("kind")) for bench in ((run or {}).get("benches") or {}).values()}
+    lines = [f"warning: {text}" for text in verdict.get("warnings") or ()]
+    lines += [
+        f"{BENCH_KINDS[kind][0]}: {BENCH_KINDS[kind][1]}" for kind in sorted(kinds) if kind in ("local", "virtual")
+    ]
+    lines.append(f"{verdict.get('outcome')}: {sentence}")
+    lines.append(f"exit code {code} ({meaning})")
+    if report is not None:
+        lines.append(f"report: {report}")
+    return [terminal_text(line).replace(TIED, " ") for line in lines]
+
+
+def _print_rich(
+    verdict: Mapping[str, Any], rows: Sequence[Row], left: Sequence[str], ending: Sequence[str], out: TextIO
+) -> None:
+    from rich.console import Console  # noqa: PLC0415 - a pipe does not pay for colours
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(file=out, highlight=False)
+    if rows:
+        console.print(_table(rows))
+    word = str(verdict.get("outcome"))
+    for line in [*left, *ending]:
+        told = Text(line)
+        if line.startswith(f"{word}:"):
+            told.stylize(OUTCOME_COLOURS.get(word, "bold"), 0, len(word))
+        console.print(told, soft_wrap=True)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in ("Outcome", "Metric", "Point"):
+        table.add_column(name, overflow="fold", no_wrap=name != "Point")
+    for name in ("Shift", "95 % interval", "Margin"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Reason", overflow="fold", max_width=_REASON)
+    for row in rows:
+        word, *others = _cells(row)
+        others[4] = others[4].removeprefix("margin ")
+        style = OUTCOME_COLOURS.get(row.outcome, "bold") if row.required else "dim"
+        # Text, not str: a drive called "[bold]" must stay that
+        table.add_row(Text(f"{outcome(row.outcome).symbol} {word}", style=style), *(Text(text) for text in others))
+    return table

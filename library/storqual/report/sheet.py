@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench's sheet says: the inventory's statements beside what the bench shows of itself.
+
+A drive may be destroyed when the inventory claims it, and for no other reason; everything else on the sheet says so
+in words. What was not looked at is said to be so, never left blank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from storqual.report.render import render_template
+from storqual_core.facts.preflight import compare
+from storqual_core.host.identity import same_text
+from storqual_core.kit.machine import selected_word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storqual.inputs.inventory import Drive
+
+
+_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+
+
+@dataclass(frozen=True)
+class DriveRow:
+    """One drive: where it sits, who it is, how it is set, how it is, what may be done to it."""
+
+    place: str
+    name: str
+    serial: str
+    model: str
+    revision: str
+    size: str
+    settings: str
+    state: str
+    may_be_destroyed: bool
+    reference: bool = False
+
+
+def declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool, reference: str | None) -> DriveRow:
+    """A drive of the inventory, with what the bench shows of it where it was looked at."""
+    there = there or {}
+    if drive.file:
+        state = "a file of this machine"
+    elif there:
+        state = _state(there)
+    else:
+        state = "MISSING" if looked else "not looked at"
+    return DriveRow(
+        place=drive.position or there.get("position") or f"port {drive.port}",
+        name=drive.file or drive.wwn or there.get("wwn") or "no WWN",
+        serial=drive.serial or there.get("serial") or "",
+        model=" ".join(
+            word for word in (drive.vendor or there.get("vendor"), drive.model or there.get("model")) if word
+        ),
+        revision=there.get("revision") or drive.revision or "",
+        size=_size(drive.size or there.get("size")),
+        settings=_settings(there),
+        state=state,
+        may_be_destroyed=drive.claim,
+        reference=bool(reference) and reference in (drive.wwn, drive.serial, drive.id),
+    )
+
+
+def found_row(there: Mapping[str, Any]) -> DriveRow:
+    """A drive that no inventory names."""
+    return DriveRow(
+        place=there.get("position") or there["hctl"] or there["name"],
+        name=there["wwn"] or "no WWN",
+        serial=there["serial"],
+        model=" ".join(word for word in (there["vendor"], there["model"]) if word),
+        revision=there["revision"],
+        size=_size(there["size"]),
+        settings=_settings(there),
+        state=there["system"] or _state(there),
+        may_be_destroyed=False,
+    )
+
+
+def hidden_row(there: Mapping[str, Any]) -> DriveRow:
+    """A disk behind a RAID controller, which tests never write to by itself."""
+    return DriveRow(
+        place=there["kind"],
+        name=there["wwn"] or "no WWN",
+        serial=there["serial"],
+        model=" ".join(word for word in (there["vendor"], there["model"]) if word),
+        revision=there["firmware"],
+        size=_size(there["size"]),
+        settings="",
+        state=_state(there),
+        may_be_destroyed=False,
+    )
+
+
+def _size(size: int | None) -> str:
+    """As the label of a drive has it: decimal units, three figures."""
+    if not size:
+        return ""
+    for factor, unit in _UNITS:
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
+def _settings(there: Mapping[str, Any]) -> str:
+    """Write cache, queue depth and scheduler as they are now."""
+    queue = there.get("queue") or {}
+    words = [
+        there.get("cache", ""),
+        f"depth {queue['queue_depth']}" if queue.get("queue_depth") else "",
+        f"scheduler {selected_word(queue['scheduler'])}" if queue.get("scheduler") else "",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _state(there: Mapping[str, Any]) -> str:
+    """What the kernel calls it, and what the drive says of its own health."""
+    health = there.get("health") or {}
+    words = [there.get("state") or "present"]
+    if health.get("passed") is False:
+        words.append("FAILING by its own word")
+    if health.get("hours") is not None:
+        words.append(f"{health['hours']} h")
+    return ", ".join(words)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from storqual.history.last_result import LastResult
+    from storqual.inputs.inventory import Adapter, Bench, Drive
+
+
+_ROOMY = 14
+
+
+@dataclass(frozen=True)
+class AdapterCard:
+    """One adapter with its facts as (name, value) and its drives in inventory order."""
+
+    alias: str
+    model: str
+    facts: tuple[tuple[str, str], ...]
+    drives: tuple[DriveRow, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One bench. `differences` None: the bench was not looked at; `drift` None: no drop was given to compare with."""
+
+    bench: str
+    kind: str
+    made: str
+    facts: tuple[tuple[str, str], ...]
+    adapters: tuple[AdapterCard, ...]
+    others: tuple[DriveRow, ...]
+    hidden: tuple[DriveRow, ...]
+    claimed: int
+    differences: tuple[str, ...] | None
+    drop: str
+    drift: tuple[str, ...] | None
+    last: LastResult | None
+
+    @property
+    def dense(self) -> bool:
+        """Whether so many drives are on the sheet that it needs small type to stay one page."""
+        return sum(len(card.drives) for card in self.adapters) + len(self.others) + len(self.hidden) > _ROOMY
+
+
+def make_sheet(
+    bench: Bench,
+    facts: Mapping[str, Any] | None,
+    *,
+    made: str,
+    drop: str = "",
+    drift: Sequence[str] | None = None,
+    last: LastResult | None = None,
+) -> Sheet:
+    """The sheet of a bench; `facts` None when it was not looked at, `made` is the time of the sheet in words."""
+    declared = {
+        alias: adapter.model_dump(mode="json", exclude_none=True) for alias, adapter in bench.adapters.items()
+    }
+    seen: list[Mapping[str, Any]] = []
+    cards = tuple(_card(bench, alias, adapter, facts, seen) for alias, adapter in bench.adapters.items())
+    others = [drive for drive in _drives(facts) if bench.kind != "local" and drive not in seen]
+    return Sheet(
+        bench=bench.name,
+        kind=bench.kind,
+        made=made,
+        facts=tuple(_machine(bench, facts)),
+        adapters=cards,
+        others=tuple(found_row(drive) for drive in others),
+        hidden=tuple(hidden_row(drive) for drive in (facts or {}).get("hidden_drives", ())),
+        claimed=sum(len(adapter.claimed) for adapter in bench.adapters.values()),
+        differences=None if facts is None else tuple(compare(facts, declared, kind=bench.kind)),
+        drop=drop,
+        drift=None if drift is None else tuple(drift),
+        last=last,
+    )
+
+
+def _drives(facts: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    return facts["drives"] if facts is not None else ()
+
+
+def _meant(drive: Drive, facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The drive on the bench that the inventory means: by WWN, else by serial number."""
+    for there in _drives(facts):
+        if drive.wwn:
+            if there["wwn"] == drive.wwn:
+                return there
+        elif drive.serial and same_text(drive.serial, there["serial"]):
+            return there
+    return None
+
+
+def _card(
+    bench: Bench, alias: str, adapter: Adapter, facts: Mapping[str, Any] | None, seen: list[Mapping[str, Any]]
+) -> AdapterCard:
+    """An adapter; drives of the bench that it names are added to `seen`."""
+    found = next(
+        (each for each in (facts or {}).get("adapters", ()) if adapter.pci and each["pci"] == adapter.pci), None
+    )
+    rows = []
+    for drive in adapter.drives:
+        there = _meant(drive, facts)
+        if there is not None:
+            seen.append(there)
+        looked = facts is not None and bench.kind != "local"
+        rows.append(declared_row(drive, there, looked=looked, reference=bench.reference))
+    return AdapterCard(alias, adapter.model, tuple(_adapter(adapter, found)), tuple(rows))
+
+
+def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Which machine this is, and what runs on it."""
+    yield "kind", bench.kind
+    if facts is None:
+        yield "machine", "not looked at"
+    else:
+        machine = facts["machine"]
+        yield "machine", _words(machine["sys_vendor"], machine["product_name"]) or "not shown"
+        yield "serial number", machine["product_serial"] or "not shown"
+        yield "firmware", _words(machine["bios_vendor"], machine["bios_version"], machine["bios_date"]) or "not shown"
+        yield "processor", _words(facts["cpu"]["model"], f"({facts['cpu']['online']} online)")
+        yield "kernel", facts["kernel"]["release"]
+        yield "system", facts["os"]["name"] or "not shown"
+    yield "state folder", bench.state_dir
+
+
+def _adapter(adapter: Adapter, found: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Where an adapter sits and what runs it: as the bench shows it, else as the inventory says."""
+    yield "PCI address", adapter.pci or "not given"
+    slot = (found or {}).get("slot") or adapter.slot
+    yield "slot", slot or "not given"
+    if found is None:
+        yield "driver", f"{adapter.driver or 'not given'} (declared; not looked at)"
+        if adapter.serial:
+            yield "serial number", adapter.serial
+        return
+    yield "driver", _words(found["driver"] or "none", found["module"]["version"] or found["module"]["srcversion"])
+    versions = found.get("versions") or {"firmware": found["firmware"]}
+    told = ", ".join(f"{part} {version}" for part, version in sorted(versions.items()) if version)
+    yield "firmware", told or "not shown"
+    yield "serial number", found["serial"] or "not shown"
+    link = found["link"]
+    if link["width"]:
+        now, most = f"{link['speed']} x{link['width']}", f"{link['speed_max']} x{link['width_max']}"
+        yield "link", now if now == most else f"{now}, possible {most}"
+    if found["numa_node"] is not None and found["numa_node"] >= 0:
+        yield "NUMA node", str(found["numa_node"])
+
+
+def _words(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def render_sheet(sheet: Sheet) -> str:
+    """The page as HTML; every text of a device is escaped."""
+    return render_template("sheet.html.j2", "sheet.css", sheet=sheet)

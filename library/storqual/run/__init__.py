@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory: how it is made, appended to, read, and closed. Standard library only: `next` must be quick."""
+
+from __future__ import annotations
+
+from storqual.run.collect import Collected, collect, read_block
+from storqual.run.coverage import Coverage, Skipped, coverage, is_measured, ledger, recovered
+from storqual.run.create import InputFile, create_run, new_run_id, write_block
+from storqual.run.events import EVENT_KINDS, append_check, append_event, iter_events
+from storqual.run.finish import finish_run, guard_ledger, provisioned
+from storqual.run.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
+from storqual.run.records import (
+    REFERENCE_POINT,
+    Arm,
+    Check,
+    Event,
+    Plan,
+    PlannedPoint,
+    PlannedSession,
+    RawFile,
+    Sample,
+    SuiteRef,
+    planned_session,
+)
+from storqual.run.run import Run, iter_samples, read_run
+
+__all__ = [
+    "EVENT_KINDS",
+    "REFERENCE_POINT",
+    "Arm",
+    "Check",
+    "Collected",
+    "Coverage",
+    "Event",
+    "InputFile",
+    "Plan",
+    "PlannedPoint",
+    "PlannedSession",
+    "RawFile",
+    "Run",
+    "Sample",
+    "Skipped",
+    "SuiteRef",
+    "append_check",
+    "append_event",
+    "collect",
+    "coverage",
+    "create_run",
+    "finish_run",
+    "guard_ledger",
+    "is_measured",
+    "is_signed",
+    "iter_events",
+    "iter_samples",
+    "ledger",
+    "locked",
+    "new_run_id",
+    "planned_session",
+    "provisioned",
+    "read_block",
+    "read_run",
+    "read_run_json",
+    "recovered",
+    "sha256_of",
+    "write_block",
+    "write_bytes",
+    "write_json",
+]

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copy what a bench spooled into the run directory: keyed by id, so that doing it twice changes nothing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.layout import (
+    BLOCKS,
+    RAW,
+    SAMPLES,
+    append_lines,
+    complete_lines,
+    dump_line,
+    locked,
+    sha256_of,
+    write_bytes,
+)
+from storqual.run.records import SAMPLE_SCHEMA, Sample
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+_RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
+_STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What came in. `ended`: done, refused, stopped, lost; empty while the block still runs."""
+
+    block: str
+    new: int
+    known: int
+    of: int
+    ended: str
+    message: str
+    findings: int
+    torn: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+@dataclass
+class _Spool:
+    """The lines of a spool file by kind."""
+
+    start: Mapping[str, Any] = field(default_factory=dict)
+    end: Mapping[str, Any] = field(default_factory=dict)
+    samples: list[Mapping[str, Any]] = field(default_factory=list)
+    artifacts: dict[str, str] = field(default_factory=dict)
+    kernel_log: list[Any] = field(default_factory=list)
+    findings: list[Any] = field(default_factory=list)
+    preconditioned: dict[str, Any] = field(default_factory=dict)
+    torn: bool = False
+
+
+def read_block(run: Path, block: str) -> dict[str, Any]:
+    """The block file `block` of a run. Raises BadInputError when it was never planned."""
+    path = run / BLOCKS / f"{block}.json"
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except OSError:
+        raise BadInputError([f"{path}: found no such block, expected one that `next` named"]) from None
+    except ValueError as problem:
+        raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
+
+
+def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:
+    """Take in the text of one block's spool; returns what was new.
+
+    Samples are checked against the block file, evidence against its digest. When the spool has its last line, or
+    `lost` says why it never will (the bench was reset), the event `block_finished` is appended once.
+    Raises StorqualError for a spool that contradicts the plan or samples already stored; nothing of it is kept then.
+    """
+    planned = read_block(run, block)
+    parts = _parse(block, spool)
+    where = f"spool of block {block}"
+    if parts.start and parts.start.get("run") not in (None, planned["run"]):
+        raise StorqualError(f"{where}: found run {parts.start['run']!r}, expected {planned['run']!r}")
+    launches = {f"{block}/{launch['index']}": launch for launch in planned["launches"]}
+    for sample in parts.samples:
+        _check_sample(where, sample, launches, planned)
+    files = {name: _decode(where, name, text) for name, text in parts.artifacts.items()}
+    _check_evidence(where, run, parts.samples, files)
+    lines = {str(sample["id"]): dump_line(_ordered(sample)) for sample in parts.samples}
+    with locked(run):
+        known = _stored(run / SAMPLES, block)
+        for name, line in lines.items():
+            if name in known and known[name] != sha256_of(line):
+                raise StorqualError(f"{where}: found sample {name} with other content than the one already stored")
+        fresh = [line for name, line in lines.items() if name not in known]
+        for name, data in files.items():
+            if not (run / name).is_file():
+                write_bytes(run / name, data)
+        if fresh:
+            append_lines(run / SAMPLES, b"".join(fresh))
+        ended, message = _finish(run, planned, parts, lost, len(known.keys() | lines.keys()))
+    return Collected(
+        block=block,
+        new=len(fresh),
+        known=len(lines) - len(fresh),
+        of=len(launches),
+        ended=ended,
+        message=message,
+        findings=len(parts.findings),
+        torn=parts.torn,
+    )
+
+
+def _parse(block: str, spool: str) -> _Spool:
+    """Split a spool into its parts; only a last line without an end may be torn."""
+    parts = _Spool()
+    lines = spool.split("\n")
+    parts.torn = lines.pop() != ""
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            kind = line["kind"]
+        except (ValueError, KeyError, TypeError):
+            raise StorqualError(
+                f"spool of block {block}, line {number}: found no spool record: {text[:80]!r}"
+            ) from None
+        if kind == "start":
+            parts.start = line
+        elif kind == "end":
+            parts.end = line
+        elif kind == "sample":
+            parts.samples.append(line["sample"])
+            parts.artifacts.update(line.get("artifacts") or {})
+        elif kind == "precondition":
+            parts.preconditioned[str(line["stage"])] = line["report"]
+        elif kind == "log":
+            parts.kernel_log += line.get("kernel_log") or []
+            parts.findings += line.get("findings") or []
+            parts.artifacts.update(line.get("artifacts") or {})
+        else:
+            raise StorqualError(f"spool of block {block}, line {number}: found kind {kind!r}, which is not known")
+    return parts
+
+
+def _check_sample(
+    where: str, line: Mapping[str, Any], launches: Mapping[str, Mapping[str, Any]], planned: Mapping[str, Any]
+) -> None:
+    """A sample is of this block, and is what was launched. Raises StorqualError."""
+    try:
+        sample = Sample.from_json(line)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise StorqualError(f"{where}: found no sample ({problem}) in {str(line)[:120]!r}") from None
+    launch = launches.get(sample.id)
+    if launch is None:
+        raise StorqualError(f"{where}: found sample {sample.id!r}, which is no launch of this block")
+    expected = {
+        "bench": planned["bench"],
+        "session": planned["session"],
+        "block": planned["block"],
+        **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
+    }
+    for name, value in expected.items():
+        if getattr(sample, name) != value:
+            raise StorqualError(
+                f"{where}: sample {sample.id} has {name} {getattr(sample, name)!r}, expected {value!r}"
+            )
+
+
+def _decode(where: str, name: str, text: str) -> bytes:
+    """The bytes of one artifact. Raises StorqualError when name, encoding or digest is wrong."""
+    if not _RAW_NAME.match(name):
+        raise StorqualError(f"{where}: found artifact {name[:120]!r}, expected raw/<sha256>.<type>")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise StorqualError(f"{where}: artifact {name} is no base64") from None
+    if sha256_of(data) != name[4:68]:
+        raise StorqualError(f"{where}: artifact {name} holds bytes of digest {sha256_of(data)}")
+    return data
+
+
+def _check_evidence(where: str, run: Path, samples: Sequence[Mapping[str, Any]], files: Mapping[str, bytes]) -> None:
+    """Every piece of evidence that a sample names is here or was stored before. Raises StorqualError."""
+    for line in samples:
+        for raw in Sample.from_json(line).raw:
+            if not _RAW_NAME.match(raw.path) or raw.path[4:68] != raw.sha256:
+                raise StorqualError(
+                    f"{where}: sample {line['id']} names {raw.path[:120]!r} with digest {raw.sha256!r}"
+                )
+            if raw.path not in files and not (run / raw.path).is_file():
+                raise StorqualError(f"{where}: sample {line['id']} names {raw.path}, which the spool does not hold")
+
+
+def _ordered(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """The sample with schema and id in front: the line of `samples.jsonl`."""
+    first = {"schema": sample.get("schema") or SAMPLE_SCHEMA, "id": sample["id"]}
+    return {**first, **{name: value for name, value in sample.items() if name not in first}}
+
+
+def _stored(path: Path, block: str) -> dict[str, str]:
+    """Digest by id of the samples of `block` that are stored; the other lines are not even parsed."""
+    prefix = f"{block}/".encode()
+    found = {}
+    for _, line in complete_lines(path):
+        match = _STORED_ID.match(line)
+        if match is not None and match.group(1).startswith(prefix):
+            found[match.group(1).decode()] = sha256_of(line + b"\n")
+    return found
+
+
+def _finish(run: Path, planned: Mapping[str, Any], parts: _Spool, lost: str | None, have: int) -> tuple[str, str]:
+    """Append `block_finished` when the block is over and that was not said before; returns outcome and message."""
+    if not parts.end and lost is None:
+        return "", ""
+    outcome = str(parts.end.get("outcome") or "done") if parts.end else "lost"
+    message = str(parts.end.get("message") or "") if parts.end else str(lost)
+    said = any(
+        event.kind == "block_finished" and event.fields.get("block") == planned["block"] for event in iter_events(run)
+    )
+    if not said:
+        fields = {
+            "bench": planned["bench"],
+            "session": planned["session"],
+            "block": planned["block"],
+            "outcome": outcome,
+            "message": message,
+            "samples": have,
+            "boot_id": parts.start.get("boot_id"),
+            "start": {name: value for name, value in parts.start.items() if name != "kind"},
+            "end": {name: value for name, value in parts.end.items() if name != "kind"},
+            "findings": parts.findings,
+            "kernel_log": _store_log(run, parts.kernel_log),
+            **({"preconditioned": parts.preconditioned} if parts.preconditioned else {}),
+        }
+        append_event_locked(run, "block_finished", fields)
+    return outcome, message
+
+
+def _store_log(run: Path, kernel_log: Sequence[Any]) -> dict[str, str] | None:
+    """Keep the kernel log of a block as evidence; returns its path and digest."""
+    if not kernel_log:
+        return None
+    data = gzip.compress(json.dumps(kernel_log, ensure_ascii=False).encode(), mtime=0)
+    digest = sha256_of(data)
+    path = f"{RAW}/{digest}.json.gz"
+    if not (run / path).is_file():
+        write_bytes(run / path, data)
+    return {"path": path, "sha256": digest}

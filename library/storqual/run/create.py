@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make a run directory: it appears whole, with every input copied in, or not at all."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from storqual.run.events import append_event
+from storqual.run.layout import (
+    BLOCKS,
+    INPUTS,
+    RAW,
+    RUN_FILE,
+    RUN_SCHEMA,
+    dump_json,
+    now,
+    sha256_of,
+    sync_tree,
+    write_json,
+)
+from storqual_core.kit.errors import BadInputError
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """An input as used: `file` is its name in inputs/, `source` how the user named it."""
+
+    file: str
+    source: str
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The digest by which `--resume` and the judge know the input again."""
+        return sha256_of(self.data)
+
+    def to_json(self) -> dict[str, str]:
+        """The entry of `inputs` in run.json."""
+        return {"file": f"{INPUTS}/{self.file}", "source": self.source, "sha256": self.sha256}
+
+
+def new_run_id(suite: str) -> str:
+    """`<UTC yyyymmddThhmmssZ>-<suite>-<4 hex>`."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(2)}"
+
+
+def create_run(
+    runs: Path,
+    run_id: str,
+    document: Mapping[str, Any],
+    *,
+    inputs: Mapping[str, InputFile],
+    blocks: Iterable[Mapping[str, Any]],
+) -> Path:
+    """Write `runs/<run_id>/` with run.json, inputs/, blocks/ and the event `planned`; returns its path.
+
+    `document` is run.json without schema, run, created, finished and inputs. Raises BadInputError when the directory
+    exists or cannot be written.
+    """
+    path = runs / run_id
+    if path.exists():
+        raise BadInputError([f"{path}: found a run directory, expected a new name"])
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=runs, prefix=f".{run_id}."))
+    except OSError as problem:
+        raise BadInputError([f"{runs}: found no folder to write runs to ({problem.strerror})"]) from None
+    try:
+        for folder in (INPUTS, BLOCKS, RAW):
+            (draft / folder).mkdir()
+        for entry in inputs.values():
+            (draft / INPUTS / entry.file).write_bytes(entry.data)
+        for block in blocks:
+            (draft / BLOCKS / f"{block['block']}.json").write_bytes(dump_json(block))
+        full = {
+            "schema": RUN_SCHEMA,
+            "run": run_id,
+            "created": now(),
+            "finished": None,
+            "inputs": {name: entry.to_json() for name, entry in inputs.items()},
+            **document,
+        }
+        (draft / RUN_FILE).write_bytes(dump_json(full))
+        append_event(draft, "planned", {"run": run_id})
+        sync_tree(draft)
+        draft.chmod(0o755)
+        draft.replace(path)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return path
+
+
+def write_block(run: Path, block: Mapping[str, Any]) -> Path:
+    """Write a block file unless it is there: what a bench may be running is never changed."""
+    path = run / BLOCKS / f"{block['block']}.json"
+    if not path.exists():
+        write_json(path, block)
+    return path

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things lie in a run directory, and how they are written: whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+RUN_SCHEMA = "storqual.run/1"
+RUN_FILE = "run.json"
+SAMPLES = "samples.jsonl"
+CHECKS = "checks.jsonl"
+EVENTS = "events.jsonl"
+INPUTS = "inputs"
+BLOCKS = "blocks"
+RAW = "raw"
+
+
+def now() -> str:
+    """The time in UTC as ISO 8601 with milliseconds, as every file of a run writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def sha256_of(data: bytes) -> str:
+    """The SHA-256 of `data` in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def dump_line(value: Mapping[str, Any]) -> bytes:
+    """One line of a `.jsonl` file; NaN is refused, because other people's parsers refuse it. Raises ValueError."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `path` so that a reader, or a machine that loses power, sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make every file below `folder` durable; all are written before the first is waited for: that is faster."""
+    for path in sorted(folder.rglob("*")):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    _sync_folder(folder)
+
+
+def dump_json(value: Mapping[str, Any], *, ascii_only: bool = False) -> bytes:
+    """`value` as readable JSON. Raises ValueError for NaN and infinity."""
+    return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, indent=1).encode() + b"\n"
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write `value` as readable JSON, atomically. Raises ValueError for NaN and infinity."""
+    write_bytes(path, dump_json(value))
+
+
+def append_lines(path: Path, lines: bytes) -> None:
+    """Append whole lines and make them durable; a torn last line (a writer that was killed) is cut off first.
+
+    A torn line was never acknowledged to anybody: its sample is still in the bench's spool, its event happens again.
+    The caller holds `locked`.
+    """
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        keep = _end_of_last_line(file.fileno(), size)
+        if keep < size:
+            file.truncate(keep)
+        file.write(lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line numbers from 1 and lines without their end; a torn last line and a missing file yield nothing."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):
+                yield number, line[:-1]
+
+
+def is_signed(run: Path) -> bool:
+    """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing."""
+    return any(run.glob("signoff*.json"))
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Hold the run directory against other writers on this machine; waits.
+
+    Raises BadInputError when it is none, or is signed: what people signed takes no more writers.
+    """
+    if is_signed(run):
+        raise BadInputError([f"{run}: found a signed run, expected one to write to; only `judge` works on this one"])
+    try:
+        handle = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as problem:
+        raise BadInputError(
+            [f"{run}: found no run directory ({problem.strerror}), expected one with {RUN_FILE}"]
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_run_json(run: Path) -> dict[str, Any]:
+    """`run.json` of a run directory. Raises BadInputError when there is none or it is of another schema."""
+    path = run / RUN_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BadInputError([f"{path}: found no readable file, expected the {RUN_FILE} of a planned run"]) from None
+    try:
+        document = json.loads(text)
+    except ValueError as problem:
+        raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != RUN_SCHEMA:
+        raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])
+    return dict(document)
+
+
+def _end_of_last_line(handle: int, size: int) -> int:
+    """The offset after the last line end in the first `size` bytes."""
+    step = 65536
+    position = size
+    while position > 0:
+        begin = max(0, position - step)
+        found = os.pread(handle, position - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        position = begin
+    return 0
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a run: what was planned, and one sample, check or event as other people's scripts read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SAMPLE_SCHEMA = "storqual.sample/1"
+REFERENCE_POINT = "golden_reference"
+"""The point of launches on a bench's golden reference drive; no suite has it, so no criterion is judged there."""
+STATUSES = ("ok", "refused", "killed", "short", "io_error", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A piece of evidence: path relative to the run directory, SHA-256 of the bytes as stored."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The finished record of one launch: counts, bytes, nanoseconds, ticks and bins; metrics are functions of it."""
+
+    id: str
+    bench: str
+    adapter: str
+    arm: str
+    configuration: str
+    session: str
+    block: str
+    point: str
+    n: int
+    start: str
+    runtime_s: float
+    status: str
+    series: Mapping[str, Sequence[float]]
+    primitives: Mapping[str, Any]
+    suspect: tuple[str, ...]
+    raw: tuple[RawFile, ...]
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Sample:
+        """Read one line. Raises KeyError, TypeError or ValueError for one that is not a sample."""
+        status = line["status"]
+        if status not in STATUSES:
+            raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        return cls(
+            id=_text(line, "id"),
+            bench=_text(line, "bench"),
+            adapter=_text(line, "adapter"),
+            arm=_text(line, "arm"),
+            configuration=_text(line, "configuration"),
+            session=_text(line, "session"),
+            block=_text(line, "block"),
+            point=_text(line, "point"),
+            n=int(line["n"]),
+            start=str(line["start"]),
+            runtime_s=float(line["runtime_s"]),
+            status=status,
+            series=_mapping(line, "series"),
+            primitives=_mapping(line, "primitives"),
+            suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
+            raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An outcome appended by a hand-written pytest or Robot test; it becomes a criterion with `against: check`."""
+
+    id: str
+    outcome: str
+    reason: str
+    source: str
+    bench: str | None
+    adapter: str | None
+    point: str | None
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Check:
+        """Read one line. Raises KeyError or TypeError for one that is not a check."""
+        return cls(
+            id=_text(line, "id"),
+            outcome=_text(line, "outcome"),
+            reason=str(line.get("reason") or ""),
+            source=str(line.get("source") or ""),
+            bench=line.get("bench"),
+            adapter=line.get("adapter"),
+            point=line.get("point"),
+            fields=line,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to the campaign; `fields` is the whole line."""
+
+    time: str
+    kind: str
+    bench: str | None
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Event:
+        """Read one line. Raises KeyError or TypeError for one that is not an event."""
+        return cls(time=_text(line, "time"), kind=_text(line, "kind"), bench=line.get("bench"), fields=line)
+
+    def text(self, name: str) -> str:
+        """The field `name` as text; empty when it is missing."""
+        value = self.fields.get(name)
+        return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditioned:
+    """What was done to a bench's drives before they were measured, by stage: purge, fill, steady."""
+
+    bench: str
+    block: str
+    report: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPoint:
+    """One cell on one adapter. `skipped` says why it will not be measured; empty means that it will be."""
+
+    bench: str
+    adapter: str
+    point: str
+    workload: str
+    factors: Mapping[str, Any]
+    drives: tuple[str, ...]
+    varied: Mapping[str, Any]
+    skipped: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What names this cell in a campaign."""
+        return (self.bench, self.adapter, self.point)
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> PlannedPoint:
+        """Read one entry of `plan.points`. Raises KeyError or TypeError."""
+        return cls(
+            bench=_text(line, "bench"),
+            adapter=_text(line, "adapter"),
+            point=_text(line, "point"),
+            workload=_text(line, "workload"),
+            factors=_mapping(line, "factors"),
+            drives=tuple(str(drive) for drive in line.get("drives") or ()),
+            varied=line.get("varied") or {},
+            skipped=str(line.get("skipped") or ""),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.points`."""
+        return {
+            "bench": self.bench,
+            "adapter": self.adapter,
+            "point": self.point,
+            "workload": self.workload,
+            "factors": dict(self.factors),
+            "drives": list(self.drives),
+            "varied": dict(self.varied),
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSession:
+    """The launches between two non-instant changes on one bench.
+
+    `change` is what getting there costs (reboot, reload, rebuild, instant, none). `boot` says when the bench boots
+    for it: `always` (a fresh boot even when the arm is in place), `if_needed`, or `never`. `purpose` is `confirm` for
+    a session that measures a fail afresh, and empty otherwise.
+    """
+
+    id: str
+    bench: str
+    arm: str
+    configuration: str
+    change: str
+    boot: str
+    arms: tuple[str, ...]
+    blocks: tuple[str, ...]
+    purpose: str = ""
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> PlannedSession:
+        """Read one entry of `plan.sessions`. Raises KeyError or TypeError."""
+        arm = _text(line, "arm")
+        return cls(
+            id=_text(line, "id"),
+            bench=_text(line, "bench"),
+            arm=arm,
+            configuration=_text(line, "configuration"),
+            change=_text(line, "change"),
+            boot=str(line.get("boot") or "if_needed"),
+            arms=tuple(line.get("arms") or (arm,)),
+            blocks=tuple(line.get("blocks") or ()),
+            purpose=str(line.get("purpose") or ""),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.sessions`."""
+        return {
+            "id": self.id,
+            "bench": self.bench,
+            "arm": self.arm,
+            "configuration": self.configuration,
+            "change": self.change,
+            "boot": self.boot,
+            "arms": list(self.arms),
+            "blocks": list(self.blocks),
+            **({"purpose": self.purpose} if self.purpose else {}),
+        }
+
+
+def planned_session(name: str) -> str:
+    """The id in the plan: a session that was lost goes on as `<session>.<attempt>`, in the same configuration."""
+    return name.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run; times in seconds, margins as fractions. `fields` is the whole object of run.json."""
+
+    seed: int
+    design: str
+    points: tuple[PlannedPoint, ...]
+    sessions: tuple[PlannedSession, ...]
+    launches: int
+    runtime_s: float
+    ramp_s: float
+    expected_seconds: float
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Plan:
+        """Read `plan` of run.json. Raises KeyError, TypeError or ValueError."""
+        return cls(
+            seed=int(document["seed"]),
+            design=str(document.get("design") or "sessions"),
+            points=tuple(PlannedPoint.from_json(point) for point in document["points"]),
+            sessions=tuple(PlannedSession.from_json(session) for session in document["sessions"]),
+            launches=int(document["launches"]),
+            runtime_s=float(document["runtime_s"]),
+            ramp_s=float(document["ramp_s"]),
+            expected_seconds=float(document.get("expected_seconds") or 0.0),
+            fields=document,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Which drop is which: `file` is the copy in the run directory, `manifest` what was read from it."""
+
+    name: str
+    drop: str
+    file: str
+    sha256: str
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRef:
+    """The suite and profile of a run; `file` is the copy in the run directory."""
+
+    name: str
+    profile: str
+    file: Path
+    sha256: str
+
+
+def _text(line: Mapping[str, Any], name: str) -> str:
+    value = line[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected text")
+    return value
+
+
+def _mapping(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = line[name]
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {value!r}, expected a mapping")
+    return value

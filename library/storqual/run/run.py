@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run directory as a reader sees it: judge, report, plugins and `next` use this and nothing below it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from storqual.run.events import iter_checks, iter_events
+from storqual.run.layout import SAMPLES, complete_lines, read_run_json, sha256_of
+from storqual.run.records import (
+    Arm,
+    Check,
+    Event,
+    Plan,
+    PlannedPoint,
+    PlannedSession,
+    Preconditioned,
+    Sample,
+    SuiteRef,
+)
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+
+class Run:
+    """One campaign's files. `document` is run.json; samples, checks and events are read when first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.document: Mapping[str, Any] = read_run_json(path)
+        try:
+            self.name = str(self.document["run"])
+            self.plan = Plan.from_json(self.document["plan"])
+            suite = self.document["suite"]
+            self.suite = SuiteRef(suite["name"], suite["profile"], self.path / suite["file"], suite["sha256"])
+            self.arms: Mapping[str, Arm] = {
+                name: Arm(name, arm["drop"], arm["file"], arm["sha256"], arm.get("manifest") or {})
+                for name, arm in self.document["arms"].items()
+            }
+            self.benches: Mapping[str, Any] = dict(self.document["benches"])
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise StorqualError(
+                f"{path / 'run.json'}: found a plan that is not complete ({problem!r}); the run directory is damaged"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """All samples in the order they came in. Raises StorqualError for a damaged file."""
+        return tuple(iter_samples(self.path))
+
+    @cached_property
+    def measured(self) -> frozenset[tuple[str, str, str, str, int]]:
+        """Bench, adapter, arm, point and number of each launch that has a sample; the samples are not kept."""
+        return frozenset((one.bench, one.adapter, one.arm, one.point, one.n) for one in iter_samples(self.path))
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Outcomes of hand-written tests, in order."""
+        return tuple(iter_checks(self.path))
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """The event chain, verified."""
+        return tuple(iter_events(self.path))
+
+    @cached_property
+    def sessions(self) -> tuple[PlannedSession, ...]:
+        """The sessions of the plan, then those that were found worth measuring since."""
+        added = [PlannedSession.from_json(e.fields["plan"]) for e in self.events if e.kind == "session_planned"]
+        return (*self.plan.sessions, *added)
+
+    @cached_property
+    def preconditioned(self) -> tuple[Preconditioned, ...]:
+        """What was done to drives before they were measured, in order."""
+        done = ((event, event.fields.get("preconditioned")) for event in self.events)
+        return tuple(Preconditioned(e.bench or "", e.text("block"), report) for e, report in done if report)
+
+    @cached_property
+    def points(self) -> Mapping[tuple[str, str, str], PlannedPoint]:
+        """Planned points by (bench, adapter, point)."""
+        return {point.key: point for point in self.plan.points}
+
+    def input_file(self, name: str) -> Path:
+        """The copy of an input in this directory: suite, gate, baseline, candidate, inventory, history.
+
+        Raises BadInputError when the run was planned without it.
+        """
+        entry = (self.document.get("inputs") or {}).get(name)
+        if entry is None:
+            raise BadInputError([f"{self.path}: found no input {name!r} in this run"])
+        return self.path / str(entry["file"])
+
+    def verify_inputs(self) -> list[str]:
+        """Problems with the copies in inputs/: each is missing or has another digest than at plan time."""
+        problems = []
+        for name, entry in (self.document.get("inputs") or {}).items():
+            path = self.path / str(entry["file"])
+            found = sha256_of(path.read_bytes()) if path.is_file() else "no file"
+            if found != entry["sha256"]:
+                problems.append(f"{path}: found {found}, expected the {name} as planned ({entry['sha256']})")
+        return problems
+
+
+def read_run(path: Path) -> Run:
+    """Open a run directory. Raises BadInputError when there is none, StorqualError when it is damaged."""
+    return Run(Path(path))
+
+
+def iter_samples(path: Path) -> Iterator[Sample]:
+    """Stream the samples of a run directory. Raises StorqualError for a line that is none, or an id seen twice."""
+    file = path / SAMPLES
+    seen: set[str] = set()
+    for number, line in complete_lines(file):
+        try:
+            sample = Sample.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise StorqualError(
+                f"{file}:{number}: found no sample ({problem}); the run directory is damaged"
+            ) from None
+        if sample.id in seen:
+            raise StorqualError(f"{file}:{number}: found sample {sample.id} a second time")
+        seen.add(sample.id)
+        yield sample

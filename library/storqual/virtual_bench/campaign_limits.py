@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a virtual bench, what QEMU grants to drives before a block: arms that differ in it alternate block by block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual.run import append_event, read_block, read_run_json
+from storqual.virtual_bench import limits
+from storqual.virtual_bench.places import BenchPlaces, locked
+from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.qmp import converse
+from storqual_core.kit.errors import StorqualError
+
+
+def limits_of_block(run: Path, bench: str, block: str) -> dict[str, int] | None:
+    """I/O per second by drive for a block, as its arm's drop says; None where sessions are provisioned with them.
+
+    Raises StorqualError for a block of several arms: nobody could switch them inside it.
+    """
+    document = read_run_json(run)
+    design: dict[str, Any] = (document["plan"].get("designs") or {}).get(bench) or {}
+    if not design.get("by_block"):
+        return None
+    specs = document["provision"][bench]
+    names = dict.fromkeys(str(launch["configuration"]) for launch in read_block(run, block)["launches"])
+    wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
+    if any(one != wanted[0] for one in wanted):
+        raise StorqualError(f"block {block}: found launches of arms with different limits, expected one arm")
+    return wanted[0]
+
+
+def limit_drives(run: Path, bench: str, block: str, state_dir: str) -> None:
+    """Put a block's limits into force, read them back from QEMU, and record them (`limited`).
+
+    Raises StorqualError when the bench is off or the limits are not in force: nothing is measured under a wrong name.
+    """
+    wanted = limits_of_block(run, bench, block)
+    if wanted is None:
+        return
+    places = BenchPlaces.of(state_dir)
+    with locked(places.lock):
+        power = power_state(places)
+        if power is None:
+            raise StorqualError(f"block {block}: the bench is off; its drives can be limited only while it runs")
+        all_drives = limits.wanted_limits(power.bench, wanted, {})
+        _, after = converse(Path(power.monitor), lambda monitor: limits.set_limits(monitor, power.bench, all_drives))
+    in_force = {drive: limit.iops for drive, limit in after.items()}
+    append_event(run, "limited", {"bench": bench, "block": block, "limits": in_force})
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def unplug_later(
+    run: Path, bench: str, wanted: Mapping[str, Any], state_dir: str, clock: Callable[[], float]
+) -> Callable[[], None]:
+    """What to call now and then: `wanted["after_s"]` seconds after this call it pulls `wanted["drive"]`, once.
+
+    The event `unplugged` is written when the drive is gone. Raises StorqualError when it cannot be pulled: a fault
+    that did not happen proves nothing.
+    """
+    drive, due = str(wanted["drive"]), clock() + float(wanted["after_s"])
+    done = False
+
+    def tick() -> None:
+        nonlocal done
+        if done or clock() < due:
+            return
+        done = True
+        _pull(BenchPlaces.of(state_dir), drive)
+        append_event(run, "unplugged", {"bench": bench, "drive": drive})
+
+    return tick
+
+
+def _pull(places: BenchPlaces, drive: str) -> None:
+    with locked(places.lock):
+        state = power_state(places)
+        if state is None:
+            raise StorqualError(f"drive {drive} could not be unplugged: the bench is off")
+        if not converse(Path(state.monitor), lambda monitor: limits.unplug(monitor, state.bench, drive)):
+            raise StorqualError(f"drive {drive} could not be unplugged: it was not plugged")

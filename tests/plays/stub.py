@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a role on this machine with modules that only answer: what it asks for, in which order, and what it decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+_PLUGINS = ("known_variables", "storqual_command")
+
+# One file under many names: it knows its own name, gives its answers in order, and writes down what it was asked.
+# WANT_JSON has Ansible hand it a file of arguments and pack no library with it, which costs more than all the rest.
+_STUB = """\
+#!/usr/bin/python
+# WANT_JSON
+import json, sys
+name = {name!r}
+folder = {folder!r}
+arguments = json.load(open(sys.argv[1]))
+check = arguments.get("_ansible_check_mode", False)
+asked = {{key: value for key, value in arguments.items() if not key.startswith("_ansible")}}
+with open(folder + "/calls.jsonl", "a") as log:
+    log.write(json.dumps([name, asked, check]) + "\\n")
+answers = json.load(open(folder + "/answers.json"))
+answer = answers.get(name, [{{}}])
+place = sum(1 for line in open(folder + "/calls.jsonl") if json.loads(line)[0] == name) - 1
+print(json.dumps({{"changed": False, **answer[min(place, len(answer) - 1)]}}))
+sys.exit(1 if answer[min(place, len(answer) - 1)].get("failed") else 0)
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a play ended: its status, what it printed, the calls of modules, the facts that the role left."""
+
+    code: int
+    output: str
+    calls: list[tuple[str, dict[str, Any], bool]]
+    facts: dict[str, Any]
+
+    def asked(self, module: str) -> list[dict[str, Any]]:
+        """The arguments of each call of one module."""
+        return [arguments for name, arguments, _ in self.calls if name == module]
+
+    @property
+    def order(self) -> list[str]:
+        """The modules in the order of their calls, `kernel_boot` with its state."""
+        return [f"{name}:{arguments['state']}" if "state" in arguments else name for name, arguments, _ in self.calls]
+
+
+def play(
+    folder: Path,
+    role: str,
+    variables: dict[str, Any],
+    answers: dict[str, list[dict[str, Any]]],
+    *,
+    check: bool = False,
+    report: str = "",
+    plugins: Sequence[str] = (),
+) -> Played:
+    """Play `role` with `variables`; the modules named in `answers` give those, in order, the last one for ever.
+
+    `plugins`: action plugins of the project beside those that every role uses.
+    """
+    library, actions = folder / "library", folder / "plugins"
+    library.mkdir(parents=True, exist_ok=True)
+    actions.mkdir(exist_ok=True)
+    # a task that is skipped still needs its module
+    for name in {*answers, *(path.stem for path in (REPOSITORY / "library/modules").glob("*.py"))}:
+        collection, _, module = name.rpartition(".")
+        place = library
+        if collection:
+            place = (
+                folder / "collections" / "ansible_collections" / collection.replace(".", "/") / "plugins" / "modules"
+            )
+            place.mkdir(parents=True, exist_ok=True)
+        (place / f"{module}.py").write_text(_STUB.format(name=name, folder=str(folder)), encoding="utf-8")
+    for name in (*_PLUGINS, *plugins):
+        (actions / f"{name}.py").write_bytes((REPOSITORY / f"library/plugins/action/{name}.py").read_bytes())
+    (folder / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
+    (folder / "calls.jsonl").write_text("", encoding="utf-8")
+    facts = folder / "facts.json"
+    facts.unlink(missing_ok=True)
+    tasks: list[dict[str, Any]] = [
+        {"name": "Play the role", "ansible.builtin.include_role": {"name": role}, "vars": variables}
+    ]
+    if report:
+        content = "{{ " + report + " | to_json }}"
+        copy = {"content": content, "dest": str(facts), "mode": "0644"}
+        tasks.append(
+            {"name": "Keep the report", "ansible.builtin.copy": copy, "check_mode": False, "changed_when": False}
+        )
+    playbook = [{"name": "Play", "hosts": "all", "gather_facts": False, "tasks": tasks}]
+    (folder / "play.yml").write_text(json.dumps(playbook), encoding="utf-8")
+    ended = subprocess.run(
+        [
+            Path(sys.executable).parent / "ansible-playbook",
+            *(["--check"] if check else []),
+            *("-i", "bench,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}"),
+            str(folder / "play.yml"),
+        ],
+        env={
+            **os.environ,
+            "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
+            "ANSIBLE_LIBRARY": str(library),
+            "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+            "ANSIBLE_ACTION_PLUGINS": str(actions),
+            "ANSIBLE_ROLES_PATH": str(REPOSITORY / "roles"),
+            "ANSIBLE_INVENTORY_ENABLED": "host_list",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    calls = [tuple(json.loads(line)) for line in (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()]
+    left = json.loads(facts.read_text(encoding="utf-8")) if facts.exists() else {}
+    return Played(ended.returncode, ended.stdout + ended.stderr, calls, left)

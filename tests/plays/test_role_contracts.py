@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every role declares its variables, uses only declared ones, refuses unknown ones, and documents them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROLES = sorted((Path(__file__).resolve().parents[2] / "roles").glob("*/tasks"))
+
+
+@pytest.fixture(params=[path.parent for path in ROLES], ids=[path.parent.name for path in ROLES])
+def role(request: pytest.FixtureRequest) -> Path:
+    """Each role's folder."""
+    return Path(request.param)
+
+
+def test_every_subsystem_that_can_be_chosen_is_told() -> None:
+    repository = ROLES[0].parents[2]
+    tasks = read(repository / "roles" / "provision" / "tasks" / "main.yml")
+    tags = {tag for task in tasks for tag in task["tags"]} - {"always"}
+    for name in ("README.md", "playbooks/setup.yml", "roles/provision/README.md"):
+        words = set(re.findall(r"\w+", (repository / name).read_text(encoding="utf-8")))
+        assert tags <= words, name
+
+
+def read(path: Path) -> Any:
+    """A YAML file; nothing when it is not there."""
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def options(role: Path) -> dict[str, Any]:
+    """Every declared variable of a role, over all its entry points."""
+    specs = read(role / "meta" / "argument_specs.yml")["argument_specs"]
+    return {name: option for entry in specs.values() for name, option in entry.get("options", {}).items()}
+
+
+def known(role: Path) -> set[str]:
+    """What the role's own check lets pass beside its inputs: the facts that it leaves behind."""
+    files = [read(path) or [] for path in sorted((role / "tasks").glob("*.yml"))]
+    checks = [task["known_variables"] for tasks in files for task in tasks if "known_variables" in task]
+    return {name for check in checks for name in (check or {}).get("also", ())}
+
+
+def test_every_variable_has_a_type_and_a_description(role: Path) -> None:
+    for name, option in options(role).items():
+        assert option.get("type"), name
+        assert option.get("description"), name
+
+
+def test_defaults_are_declared(role: Path) -> None:
+    assert set(read(role / "defaults" / "main.yml") or {}) <= set(options(role))
+
+
+def test_only_declared_variables_are_used(role: Path) -> None:
+    """A misspelt name in a task would be an undefined variable on some bench, some day."""
+    prefix = role.name + "_"
+    allowed = set(options(role)) | known(role)
+    for path in sorted([*(role / "tasks").glob("*.yml"), *(role / "vars").glob("*.yml")]):
+        text = re.sub(r"^\s*#.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        used = set(re.findall(rf"(?<![\w.]){prefix}[a-z_]+", text))
+        modules = {module.stem for module in (role.parents[1] / "library").rglob("*.py")}
+        assert used - modules <= allowed, path.name
+
+
+def test_the_first_task_refuses_unknown_variables(role: Path) -> None:
+    tasks = read(role / "tasks" / "main.yml")
+    entry = tasks[0]
+    if "ansible.builtin.import_tasks" in entry:
+        entry = read(role / "tasks" / entry["ansible.builtin.import_tasks"])[0]
+    assert "known_variables" in entry
+
+
+def test_the_readme_tells_the_variables(role: Path) -> None:
+    text = (role / "README.md").read_text(encoding="utf-8")
+    main = read(role / "meta" / "argument_specs.yml")["argument_specs"]["main"].get("options", {})
+    assert "meta/argument_specs.yml" in text or [name for name in main if name not in text] == []

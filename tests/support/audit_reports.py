@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small published reports for the audit's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from textwrap import dedent, indent
+
+from storqual.audit import Claim, audit_report
+from storqual.audit.comparison import Comparison
+from storqual.inputs.expression import parse_expression
+from storqual.inputs.figures import Figures, read_published
+from storqual.inputs.printed import Printed, decimal_text
+from storqual.inputs.published import Assertion, Figure
+
+HEAD = """\
+schema: storqual.published/1
+report: {name: paper, title: A paper, publisher: Nobody, pages: numbered}
+"""
+
+
+def report_text(figures: str, assertions: str) -> str:
+    """The text of a published file."""
+    return f"{HEAD}figures:\n{indent(dedent(figures), '  ')}assertions:\n{indent(dedent(assertions), '  ')}"
+
+
+def claims_of(figures: str, assertions: str) -> dict[str, Claim]:
+    """The audit of a small report, by the assertion's id."""
+    claims = audit_report(read_published(report_text(figures, assertions), name="paper.yml"))
+    return {claim.id.removeprefix("paper."): claim for claim in claims}
+
+
+def printed(value: Fraction, decimals: int) -> Printed:
+    """`value` rounded to nearest and printed with so many decimals."""
+    return Printed.parse(decimal_text(value, Fraction(1, 10**decimals)))
+
+
+def comparison_of(
+    stated: Printed, expression: str, figures: Mapping[str, Printed], *, relation: str = "is", copy: bool = False
+) -> Comparison:
+    """A comparison without a file around it."""
+    known = [Figure.model_construct(id=name, page=1, what=name, value=value) for name, value in figures.items()]
+    assertion = Assertion.model_construct(id="claim", page=1, text="a claim", stated=stated, relation=relation)
+    return Comparison(assertion, None, stated, parse_expression(expression), Figures(known), copy)

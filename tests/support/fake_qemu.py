@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual bench without QEMU: its description, and a monitor that keeps limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storqual.virtual_bench.description import BenchDescription, describe
+
+FIRST, SECOND = "0x5000c50015ea0000", "0x5000c50015ea0001"
+
+
+def bench_of_three_drives() -> BenchDescription:
+    """Two SCSI drives with limits, and an NVMe drive without."""
+    drives = [
+        {"wwn": wwn, "serial": f"S{index}", "size": 2**20, "virtual": {"iops": 200, "bandwidth": "1MiB"}}
+        for index, wwn in enumerate((FIRST, SECOND))
+    ]
+    adapters = {
+        "sym": {"pci": "00:05.0", "drives": drives},
+        "nvme": {"pci": "00:0a.0", "drives": [{"serial": "N1", "size": 2**20}]},
+    }
+    return describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a"}, "nvme": {"device": "nvme"}}})
+
+
+class FakeQemu:
+    """A monitor that keeps limits as QEMU does; `deaf` takes them and forgets."""
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.deaf = deaf
+        self.limits = {"sym-0": (0, 0), "sym-1": (0, 0), "nvme-0": (0, 0)}
+        self.asked: list[str] = []
+
+    async def ask(self, command: str, arguments: Any = None) -> Any:
+        """Answer a command as QEMU does."""
+        self.asked.append(command)
+        if command == "query-block":
+            disks = [
+                {"qdev": f"/machine/peripheral/{name}", "inserted": {"iops": iops, "bps": bps}}
+                for name, (iops, bps) in self.limits.items()
+            ]
+            return [*disks, {"qdev": "cd"}, {"device": "floppy0"}]
+        if command == "block_set_io_throttle" and not self.deaf:
+            self.limits[arguments["id"]] = (arguments["iops"], arguments["bps"])
+        if command == "device_add":
+            self.limits[arguments["id"]] = (0, 0)
+        return {}
+
+    async def ask_and_await(self, command: str, arguments: Any, event: str, limit_s: float, **match: Any) -> bool:
+        """Unplug a drive; the event comes."""
+        self.asked.append(command)
+        self.limits.pop(arguments["id"])
+        return True

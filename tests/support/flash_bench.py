@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bench whose controllers are flashed: the fake card, image files, a clock that only its own sleep moves."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.kit.errors import GuardRefusalError
+from storqual_core.kit.saved_state import read_saved
+from storqual_core.provision.firmware import apply as provisioning
+from storqual_core.provision.firmware.apply import Step, provision_firmware
+from storqual_core.provision.firmware.image import Image
+from storqual_core.provision.firmware.journal import read_journal
+from storqual_core.provision.firmware.plan import FirmwareRequest
+from storqual_core.provision.firmware.subject import Subject
+from storqual_core.tools.capabilities import VolumeFacts
+from tests.support.fake_flash import Card, make_tool
+from tests.support.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pytest
+
+
+WELL = VolumeFacts("0", name="scratch", state="Optimal", healthy=True)
+
+
+@dataclass
+class Owners:
+    """One adapter without a guard that looks at the machine; `refusal` is what the guard says to a write."""
+
+    card: Card
+    refusal: str = ""
+    holds: list[bool] = field(default_factory=list)
+
+    def memory(self, owner: str) -> dict[str, Any]:
+        """What a restore would need."""
+        return {"kind": "adapter", "adapter": {"pci": self.card.pci}, "consent": ["e00001"]}
+
+    @contextmanager
+    def hold(self, _tool: Any, *, write: bool) -> Iterator[None]:
+        """The guard."""
+        self.holds.append(write)
+        if write and self.refusal:
+            raise GuardRefusalError([self.refusal])
+        yield
+
+    def subjects(self, tool: Any, boards: Any) -> list[Subject]:
+        """The adapter."""
+        return [Subject("sas0", tool, "0", Replay([]), pci=self.card.pci)]
+
+
+@dataclass
+class Bench:
+    """A bench with one card, images of three versions, and a clock that only its own sleep moves."""
+
+    folder: Path
+    card: Card = field(default_factory=Card)
+    refusal: str = ""
+    now: float = 0.0
+
+    def image(self, version: str, **more: str) -> Image:
+        """An image file."""
+        path = self.folder / f"fw-{version}.bin"
+        path.write_bytes(version.encode() * 10)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return Image(str(path), digest, version, **more)
+
+    def request(self, version: str = "2.0", **more: Any) -> FirmwareRequest:
+        """Version 2.0 with a way back to 1.0."""
+        given: dict[str, Any] = {"rollback": (self.image("1.0"),), "activation": "reset", "tool": "storcli", **more}
+        return FirmwareRequest(self.image(version), **given)
+
+    def sleep(self, seconds: float) -> None:
+        """Time goes by."""
+        self.now += seconds
+
+    def rebind(self, _pci: str) -> None:
+        """The driver lets go and takes again."""
+        self.card.effect("rebind")
+        self.card.start()
+
+    def step(self, **more: Any) -> Step:
+        """A call of the module in this boot."""
+        return Step(
+            str(self.folder / "state"),
+            "r1",
+            boot=lambda: self.card.boot,
+            rebind=self.rebind,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+            **more,
+        )
+
+    def flash(self, request: FirmwareRequest | None = None, **more: Any) -> dict[str, Any]:
+        """One call of the module."""
+        return provision_firmware(request or self.request(), Owners(self.card, self.refusal), self.step(**more))
+
+    @property
+    def untouched(self) -> bool:
+        """Nothing was written, to the card or to the bench."""
+        return not self.card.effects and not self.notes and self.saved is None
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The journal."""
+        return read_journal(self.folder / "state")
+
+    @property
+    def saved(self) -> Any:
+        """The memory."""
+        return read_saved(self.folder / "state")
+
+
+def make_bench(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A bench whose tool is the fake one."""
+    made = Bench(folder)
+    monkeypatch.setattr(provisioning, "tool_for", lambda _name, **_kind: make_tool(made.card))
+    return made
+
+
+def run_to_the_end(bench: Bench, kind: str) -> dict[str, Any]:
+    """Flash, and restart when that is needed, as the role does."""
+    request = bench.request(activation=kind)
+    result = bench.flash(request)
+    if result["pending"]:
+        bench.card.restart()
+        result = bench.flash(request, proof=True)
+    return result

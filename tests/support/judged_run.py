@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on synthetic runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storqual.judge.verdict import judge_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+QUIET = {"noise": 0.003}
+
+
+def suite_with(*criteria: str) -> str:
+    """The synthetic suite with these criteria instead of its own."""
+    before, _, rest = SUITE.partition("criteria:\n")
+    return before + "criteria:\n" + "".join(f"  - {one}\n" for one in criteria) + rest[rest.index("profiles:") :]
+
+
+def judged(tmp_path: Path, **shape: Any) -> dict[str, Any]:
+    """The verdict on a synthetic run."""
+    return judge_run(make_run(tmp_path, **{**QUIET, **shape}))

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual bench of a test's own: play the project's playbooks on it, and ask it itself what it is like."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_off, reset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+INVENTORY = REPOSITORY / "inventories" / "virtual"
+BIN = Path(sys.executable).parent
+
+# a line for each thing that provisioning could change, from the bench's own tools
+_LOOK = """
+for disk in /sys/block/sd*; do
+    name=${disk##*/}; wwn=$(cat $disk/device/wwid)
+    for page in 0x8,0x0 0xa,0x0; do echo "$wwn page $(sg_modes -R --page=$page /dev/$name | tr -d '\\n')"; done
+    echo "$wwn kernel $(cat $disk/device/scsi_disk/*/cache_type)"
+    for file in device/queue_depth queue/scheduler queue/nr_requests; do echo "$wwn $file $(cat $disk/$file)"; done
+    echo "$wwn $(mdadm --examine --brief /dev/$name 2>/dev/null)"
+done | sort
+echo "nvme $(nvme get-feature /dev/nvme0 --feature-id=6)"
+for md in /sys/block/md*; do
+    [ -e $md/md ] || continue
+    for file in level chunk_size raid_disks sync_action; do echo "array $file $(cat $md/md/$file 2>/dev/null)"; done
+done | sort
+dmesg | grep -o 'am53c974 .*SCSI ID [0-9]*' | tail -n 1 | grep -o 'SCSI ID [0-9]*'
+echo "options $(cat /etc/modprobe.d/zz-storqual.conf 2>/dev/null)"
+echo "grubenv $(grub-editenv /boot/grub/grubenv list | tr '\\n' ' ')"
+echo "custom $(cat /boot/grub/custom.cfg)"
+echo "memory $(cat /var/lib/storqual/saved.json 2>/dev/null)"
+echo "kernel $(uname -r)"
+"""
+# a drive of the kernel's scsi_debug, as an inventory claims it
+_DEBUG_DRIVE = """
+disk=$(basename $(grep -l scsi_debug /sys/block/sd*/device/model | cut -d/ -f1-4))
+cat /sys/block/$disk/device/wwid /sys/block/$disk/size
+dd if=/sys/block/$disk/device/vpd_pg80 bs=1 skip=4 status=none
+"""
+_WRITTEN = "for disk in /sys/block/sd* /sys/block/nvme*; do set -- $(cat $disk/stat); echo ${disk##*/} $7; done"
+
+
+@dataclass(frozen=True)
+class Played:
+    """One run of a playbook."""
+
+    code: int
+    output: str
+
+    @property
+    def changed(self) -> int:
+        """How many tasks changed the bench."""
+        found = re.search(r"^vbench .*changed=(\d+)", self.output, re.MULTILINE)
+        assert found, self.output
+        return int(found.group(1))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One bench: where its disks and keys are, and a folder for drops and logs."""
+
+    state: Path
+    drops: Path
+
+    def play(self, name: str, *words: str) -> Played:
+        """Run a playbook on it."""
+        with self._playing(name, *words) as child:
+            code = child.wait(timeout=1800)
+        return Played(code, self._log.read_text(encoding="utf-8", errors="replace"))
+
+    @property
+    def _log(self) -> Path:
+        return self.drops / "play.log"
+
+    @contextmanager
+    def _playing(self, name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A playbook that runs, its output to a file: an SSH master that stays behind would hold a pipe."""
+        with (
+            self._log.open("wb") as stream,
+            subprocess.Popen(
+                [
+                    *(BIN / "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / name),
+                    *("-e", f"virtual_bench_state={self.state}", *words),
+                ],
+                env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+            ) as child,
+        ):
+            try:
+                yield child
+            finally:
+                child.terminate()
+
+    def provision(self, drop: str, *words: str) -> Played:
+        """Make the bench what a drop says."""
+        return self.play("provision.yml", *self._drop(drop), *words)
+
+    def cut_power(self, drop: str, event: str, *words: str) -> Played:
+        """Begin to make the bench what a drop says, and press its reset button as soon as `event` holds on it.
+
+        `event` is a condition of the shell. The bench answers again when this returns.
+        """
+        # Ansible would send the module again to the bench that is coming up
+        once = ("-e", "ansible_ssh_retries=0")
+        await_event = f"timeout 900 sh -c {shlex.quote(f'until {event}; do sleep 0.02; done >/dev/null 2>&1')}"
+        with self._playing("provision.yml", *self._drop(drop), *once, *words) as child:
+            self.ask(await_event, limit_s=1000)
+            assert child.poll() is None, self._log.read_text(encoding="utf-8", errors="replace")
+            reset(BenchPlaces.of(self.state), limit_s=600)
+            code = child.wait(timeout=300)
+        return Played(code, self._log.read_text(encoding="utf-8", errors="replace"))
+
+    def _drop(self, drop: str) -> tuple[str, ...]:
+        file = self.drops / "drop.yml"
+        file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
+        also = self.drops / "hosts.yml"
+        return (*(("-i", str(also)) if also.exists() else ()), "-e", f"drop={file}", "-e", "prove_s=0")
+
+    def add_debug_drive(self, *parameters: str) -> str:
+        """Load scsi_debug and claim its drive for drops, as one of an adapter `debug`; the drive's WWN."""
+        self.ask(f"modprobe scsi_debug dev_size_mb=32 {' '.join(parameters)} && udevadm settle")
+        wwid, sectors, serial = self.ask(_DEBUG_DRIVE).split()
+        drive = {
+            "wwn": "0x" + wwid.removeprefix("naa."),
+            "serial": serial,
+            "vendor": "Linux",
+            "model": "scsi_debug",
+            "size": int(sectors) * 512,
+            "claim": True,
+        }
+        text = (INVENTORY / "hosts.yml").read_text(encoding="utf-8")
+        head, key, rest = text.partition("      storqual_adapters:\n")
+        assert key
+        entry = json.dumps({"model": "scsi_debug", "drives": [drive]})
+        (self.drops / "hosts.yml").write_text(f"{head}{key}        debug: {entry}\n{rest}", encoding="utf-8")
+        return drive["wwn"]
+
+    def look(self) -> list[str]:
+        """Everything that provisioning could change, line by line."""
+        return self.ask(_LOOK).splitlines()
+
+    def touched(self) -> list[str]:
+        """That, with the sectors written to each drive since the boot and the names of storqual's own files."""
+        return [*self.look(), self.ask(_WRITTEN), self.ask("ls -A /var/lib/storqual 2>/dev/null || true")]
+
+    def play_module(self, module: str, arguments: dict[str, Any]) -> Played:
+        """Call one module on it, with the adapters of its inventory."""
+        task = {module: {"adapters": "{{ storqual_adapters }}", **arguments}, "register": "called"}
+        tell = {"ansible.builtin.debug": {"var": "called.steps"}}
+        plays = [
+            {"name": "Call", "hosts": "benches", "gather_facts": False, "tasks": [{"name": "Call", **task}, tell]}
+        ]
+        file = self.drops / "call.yml"
+        file.write_text(json.dumps(plays), encoding="utf-8")
+        return self.play(str(file))
+
+    def ask(self, command: str, limit_s: float = 300) -> str:
+        """Run a command on the bench."""
+        words = ["ssh", "-F", str(self.state / "ssh_config"), "vbench", command]
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def send(self, files: Sequence[str], folder: str) -> None:
+        """Copy files of this machine into a folder of the bench."""
+        self.ask(f"mkdir -p {folder}")
+        ended = subprocess.run(
+            ["scp", "-q", "-F", str(self.state / "ssh_config"), *files, f"vbench:{folder}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+
+    def wait_for(self, path: str, limit_s: float) -> None:
+        """Wait until a file of the bench is there, for what takes longer than one question may."""
+        end = time.monotonic() + limit_s
+        question = (
+            f"n=0; until [ -e {path} ] || [ $n -ge 120 ]; do n=$((n + 1)); sleep 1; done; ls {path} 2>&1 || true"
+        )
+        while self.ask(question).strip() != path:
+            assert time.monotonic() < end, f"{path} did not come within {limit_s:g} s"
+
+
+def discard(state: Path) -> None:
+    """Forget the bench that is kept there: what tests left on it that were cut short is no start for others."""
+    power_off(BenchPlaces.of(state), graceful=False)
+    shutil.rmtree(state, ignore_errors=True)
+
+
+@contextmanager
+def powered_bench(name: str, drops: Path) -> Iterator[Bench]:
+    """A new bench of the name, powered on, and off again in the end."""
+    found = Bench(REPOSITORY / ".cache" / "bench" / name, drops)
+    discard(found.state)
+    up = found.play("bench_up.yml")
+    assert up.code == 0, up.output
+    try:
+        yield found
+    finally:
+        down = found.play("bench_down.yml")
+    assert down.code == 0, down.output

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Runner that replays a table of exact commands and their outputs, and fails on any other command."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from storqual_core.kit.command import Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Call:
+    """One command that must come next, as a person would type it, and how it ends."""
+
+    line: str
+    stdout: str = ""
+    stderr: str = ""
+    rc: int = 0
+
+
+@dataclass
+class Replay:
+    """Give out the calls in order; `done` asserts that none is left."""
+
+    calls: list[Call]
+    seen: list[str] = field(default_factory=list)
+
+    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
+        """Answer as the table says. A command that is not the next of the table fails the test."""
+        line = shlex.join(argv)
+        self.seen.append(line)
+        assert self.calls, f"one command more than the table has: {line}"
+        call = self.calls.pop(0)
+        assert line == call.line
+        return Completed(tuple(argv), call.rc, call.stdout, call.stderr, 0.0)
+
+    def done(self) -> None:
+        """Every call of the table was made."""
+        assert self.calls == []

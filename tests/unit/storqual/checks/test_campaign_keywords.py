@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keywords over run directories: thresholds of a suite's own, and what a release manager wants to be true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.checks.campaign_keywords import Percent
+from storqual.checks.seen import NotJudgedError, UndecidedError
+from storqual.robot_library import StorqualLibrary
+from storqual.run import Event
+from tests.support.make_run import POINTS, make_run
+
+QUIET: dict[str, Any] = {"noise": 0.002, "sessions": 8}
+
+
+def about(tmp_path: Path, **options: Any) -> StorqualLibrary:
+    """The library about a synthetic run."""
+    return StorqualLibrary(run=str(make_run(tmp_path, **{**QUIET, **options})))
+
+
+def test_an_equal_candidate_is_no_worse_and_a_slower_one_fails(tmp_path: Path) -> None:
+    same = about(tmp_path / "same")
+    same.workload_should_be_no_worse_than_baseline("*", margin=Percent.parse("5%"))
+    same.workload_should_be_no_worse_than_baseline(POINTS[0])
+    slower = about(tmp_path / "slower", effect={"sym": -0.1})
+    with pytest.raises(AssertionError) as failed:
+        slower.workload_should_be_no_worse_than_baseline("rand_*", margin=Percent.parse("5%"))
+    assert all(line.startswith("sym rand_read[") for line in str(failed.value).splitlines())
+    slower.workload_should_be_no_worse_than_baseline("*", adapter="mpt")
+
+
+def test_what_is_undecided_or_missing_is_not_judged(tmp_path: Path) -> None:
+    with pytest.raises(UndecidedError, match="undecided"):
+        about(tmp_path / "noise", noise=0.3, sessions=4).workload_should_be_no_worse_than_baseline("*")
+    with pytest.raises(NotJudgedError, match="sym rand_read"):
+        about(tmp_path / "hole", missing=[f"sym/{POINTS[0]}"]).workload_should_be_no_worse_than_baseline("*")
+    plain = about(tmp_path / "plain")
+    with pytest.raises(NotJudgedError, match="there is no metric 'iosp'"):
+        plain.workload_should_be_no_worse_than_baseline("*", metric="iosp")
+    with pytest.raises(NotJudgedError, match="no planned point"):
+        plain.workload_should_be_no_worse_than_baseline("rand_raed")
+
+
+def test_limits_have_units(tmp_path: Path) -> None:
+    library = about(tmp_path)
+    library.workload_should_reach("rand_read*", "iops", "100 IOPS")
+    library.workload_should_not_exceed("*", "cpu_us_per_io", "1000 ms/IO".replace("ms", "us"))
+    with pytest.raises(AssertionError, match="rand_read"):
+        library.workload_should_reach("*", "iops", "1000 kIOPS")
+    with pytest.raises(ValueError, match="a limit in"):
+        library.workload_should_reach("*", "iops", "5 ms")
+
+
+def test_a_percentage_is_written_with_its_sign() -> None:
+    """`3` could be three hundred percent."""
+    assert Percent.parse("3%") == pytest.approx(0.03)
+    with pytest.raises(ValueError, match="%"):
+        Percent.parse("3")
+
+
+SIGN_OFF: dict[str, Callable[[StorqualLibrary], None]] = {
+    "provisioned": StorqualLibrary.every_session_should_have_been_provisioned,
+    "builds": StorqualLibrary.each_drop_should_have_run_one_build,
+    "settings": StorqualLibrary.every_setting_should_be_in_effect,
+    "measured": StorqualLibrary.every_planned_point_should_be_measured,
+    "writes": StorqualLibrary.nothing_should_be_written_outside_claims,
+    "restored": StorqualLibrary.bench_should_be_restored,
+    "inputs": StorqualLibrary.inputs_should_be_as_planned,
+    "evidence": StorqualLibrary.evidence_should_be_complete,
+}
+
+
+@pytest.mark.parametrize("keyword", SIGN_OFF.values(), ids=list(SIGN_OFF))
+def test_a_sound_campaign_passes(keyword: Callable[[StorqualLibrary], None], tmp_path: Path) -> None:
+    keyword(about(tmp_path, sessions=4))
+
+
+HERE = {"bench": "vbench", "session": "s02"}
+LOST = {**HERE, "kind": "session_lost", "reason": "the bench was booted"}
+REFUSED = {**HERE, "kind": "provision_failed", "reason": "the bench did not boot"}
+STARTED = {**HERE, "kind": "session_started", "boot_id": "boot-9"}
+
+
+@pytest.mark.parametrize("events", [[LOST], [REFUSED, STARTED]], ids=["lost", "provisioned again"])
+def test_what_a_resumed_campaign_got_over_is_no_trouble(tmp_path: Path, events: list[dict[str, str]]) -> None:
+    about(tmp_path, sessions=4, events=events).every_session_should_have_been_provisioned()
+
+
+def test_a_lost_session_that_was_not_measured_is_trouble(tmp_path: Path) -> None:
+    library = about(tmp_path, sessions=4, events=[LOST], missing=[POINTS[0]], missing_in=("baseline", "candidate"))
+    with pytest.raises(NotJudgedError, match=r"session lost \(s02\): the bench was booted"):
+        library.every_session_should_have_been_provisioned()
+
+
+WRONG = {"name": "drive.WCE", "drive": "0x1", "declared": 0, "before": 1, "read_back": 1}
+
+
+@pytest.mark.parametrize(
+    ("keyword", "options", "error", "told"),
+    [
+        (
+            "provisioned",
+            {"events": [{"kind": "provision_failed", "bench": "vbench", "session": "s02", "reason": "did not boot"}]},
+            NotJudgedError,
+            "provision failed (s02): did not boot",
+        ),
+        ("settings", {"settings": {"candidate": [WRONG]}}, AssertionError, "drive.WCE of 0x1 is 1, 0 is declared"),
+        (
+            "settings",
+            {"settings": {"candidate": [{**WRONG, "read_back": 0, "proven": False, "proof": "no slower"}]}},
+            AssertionError,
+            "not in effect: no slower",
+        ),
+        ("measured", {"missing": [POINTS[0]]}, NotJudgedError, "no finished launch of the candidate"),
+        ("writes", {"sectors_outside": 8}, NotJudgedError, "8 sectors"),
+    ],
+)
+def test_one_thing_wrong_is_told(
+    keyword: str, options: dict[str, Any], error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as failed:
+        SIGN_OFF[keyword](about(tmp_path, sessions=4, **options))
+    assert told in str(failed.value)
+
+
+def test_changed_files_are_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path, sessions=4)
+    suite, *_ = (run / "inputs").glob("suite.yml")
+    suite.write_text(suite.read_text() + "# edited\n")
+    first, second, *_ = sorted((run / "raw").iterdir())
+    first.write_bytes(first.read_bytes()[:-1] + b"x")
+    second.unlink()
+    library = StorqualLibrary(run=str(run))
+    with pytest.raises(NotJudgedError, match="the suite as planned"):
+        library.inputs_should_be_as_planned()
+    with pytest.raises(NotJudgedError) as failed:
+        library.evidence_should_be_complete()
+    assert f"raw/{first.name} has digest" in str(failed.value)
+    assert f"raw/{second.name} is missing" in str(failed.value)
+
+
+def changed(library: StorqualLibrary, change: Callable[[Event], Event | None]) -> StorqualLibrary:
+    """The library with other events in its run; None leaves one out."""
+    run = library.subject.run  # type: ignore[union-attr]
+    run.__dict__["events"] = tuple(event for one in run.events if (event := change(one)) is not None)
+    return library
+
+
+def test_two_builds_under_one_name_are_two_drops(tmp_path: Path) -> None:
+    """A kernel that changed between the sessions of an arm."""
+
+    def other_kernel(event: Event) -> Event:
+        if event.kind != "session_started" or event.text("session") != "s04":
+            return event
+        return replace(event, fields={**event.fields, "kernel": "6.1.0-48-amd64"})
+
+    library = changed(about(tmp_path, sessions=4), other_kernel)
+    with pytest.raises(NotJudgedError, match="its sessions ran several kernels"):
+        library.each_drop_should_have_run_one_build()
+
+
+def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
+
+    def failed(event: Event) -> Event:
+        fields = {**event.fields, "reason": "WCE is 0"}
+        return replace(event, kind="restore_failed", fields=fields) if event.kind == "restored" else event
+
+    with pytest.raises(NotJudgedError, match="not left as it was found: WCE is 0"):
+        changed(about(tmp_path / "failed", sessions=4), failed).bench_should_be_restored()
+    silent = changed(
+        about(tmp_path / "silent", sessions=4), lambda event: None if event.kind == "restored" else event
+    )
+    with pytest.raises(NotJudgedError, match="nothing says"):
+        silent.bench_should_be_restored()
+
+
+def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:
+    run = make_run(tmp_path, sessions=4)
+    library = StorqualLibrary(run=str(run))
+    with pytest.raises(NotJudgedError, match="not judged yet"):
+        library.verdict_should_permit_signing()
+    for verdict, told in (
+        ({"exit_code": 1, "outcome": "FAIL", "reason": "slower"}, "the outcome is FAIL: slower"),
+        (
+            {"exit_code": 0, "coverage": {"skipped": [{"adapter": "sym", "point": "p", "reason": ""}]}},
+            "sym p was not measured",
+        ),
+    ):
+        (run / "verdict.json").write_text(json.dumps(verdict))
+        with pytest.raises(AssertionError, match=told):
+            library.verdict_should_permit_signing()
+    (run / "verdict.json").write_text(json.dumps({"exit_code": 0, "outcome": "PASS", "coverage": {"skipped": []}}))
+    library.verdict_should_permit_signing()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benches of host variables: one name for one thing, and strings that are only ever text."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from storqual.inputs import inventory_from_hostvars
+from storqual_core.kit.errors import BadInputError
+
+DRIVE = {
+    "wwn": "0x5000C50015EA71A0",
+    "serial": "SYM0000001",
+    "vendor": "SEAGATE",
+    "model": "ST336607LW",
+    "size": "1GiB",
+    "claim": True,
+}
+BENCH: dict[str, Any] = {
+    "ansible_host": "192.0.2.1",
+    "storqual_kind": "hardware",
+    "storqual_adapters": {"sym": {"model": "Symbios 53C895A", "pci": "05:00.0", "drives": [DRIVE]}},
+}
+
+
+def bench(**changes: Any) -> dict[str, Any]:
+    """Host variables like BENCH with some replaced."""
+    return {**copy.deepcopy(BENCH), **{f"storqual_{name}": value for name, value in changes.items()}}
+
+
+def drives(*entries: dict[str, Any], kind: str = "hardware", **more: Any) -> dict[str, Any]:
+    """A bench of `kind` with these drives on one adapter."""
+    return bench(kind=kind, adapters={"sym": {"model": "x", "drives": list(entries)}}, **more)
+
+
+def problems(**hosts: dict[str, Any]) -> str:
+    """What is said of these hosts."""
+    with pytest.raises(BadInputError) as caught:
+        inventory_from_hostvars(hosts)
+    return "\n".join(caught.value.problems)
+
+
+def test_names_take_one_form() -> None:
+    adapter = inventory_from_hostvars({"b1": BENCH}).benches["b1"].adapters["sym"]
+    assert adapter.pci == "0000:05:00.0"
+    assert (adapter.drives[0].id, adapter.drives[0].size) == ("0x5000c50015ea71a0", 1 << 30)
+
+
+def test_an_unquoted_wwn_is_the_same_drive() -> None:
+    """YAML 1.1 makes a number of it."""
+    host = drives({**DRIVE, "wwn": 0x5000C50015EA71A0})
+    assert inventory_from_hostvars({"b1": host}).benches["b1"].drive("0x5000c50015ea71a0") is not None
+
+
+def test_a_drive_without_wwn_is_named_by_its_serial() -> None:
+    host = drives({name: value for name, value in DRIVE.items() if name != "wwn"})
+    assert inventory_from_hostvars({"b1": host}).benches["b1"].drive("SYM0000001") is not None
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "{{ 7*7 }}", "=1+1", "${HOME}"])
+def test_a_hostile_model_is_text(text: str) -> None:
+    host = drives({**DRIVE, "model": text})
+    assert text == inventory_from_hostvars({"b1": host}).benches["b1"].adapters["sym"].drives[0].model
+
+
+def test_two_drives_with_one_serial_are_refused() -> None:
+    said = problems(b1=drives(DRIVE, {**DRIVE, "wwn": "0x5000c50015ea71b0"}))
+    assert "found serial 'SYM0000001' a second time" in said
+    assert "adapter sym, drive 1 of b1" in said
+
+
+def test_a_wwn_on_two_benches_is_refused() -> None:
+    said = problems(b1=drives(DRIVE), b2=drives({**DRIVE, "wwn": "5000c50015ea71a0", "serial": "OTHER"}))
+    assert "inventory, host b2:1: found WWN '0x5000c50015ea71a0' a second time" in said
+
+
+def test_unknown_keys_are_told_with_the_nearest_known_one() -> None:
+    host = drives({**DRIVE, "claimed": True}, adaptors={})
+    said = problems(b1=host)
+    assert "found unknown variable 'storqual_adaptors'" in said
+    assert "did you mean 'storqual_adapters'?" in said
+    assert "found unknown key 'claimed'" in said
+    assert "did you mean 'claim'?" in said
+
+
+def test_virtual_parts_are_for_virtual_benches() -> None:
+    said = problems(b1=drives({**DRIVE, "virtual": {"iops": 1}}, virtual={"cpus": 2}))
+    assert "found storqual_virtual on a hardware bench, expected it on virtual benches only" in said
+    assert "`virtual` on a drive of sym" in said
+
+
+def test_a_claim_names_the_whole_drive() -> None:
+    said = problems(b1=drives({"wwn": DRIVE["wwn"], "claim": True}))
+    assert "claimed without serial, model, size" in said
+
+
+def test_an_unclaimed_drive_needs_a_name_only() -> None:
+    """It is known so that it can be watched."""
+    assert inventory_from_hostvars({"b1": drives({"wwn": DRIVE["wwn"]})}).benches["b1"].adapters["sym"].claimed == ()
+
+
+def test_local_benches_have_files_and_others_have_none() -> None:
+    said = problems(b1=drives(DRIVE, kind="local"), b2=drives({"file": "/x", "size": "1m", "claim": True}))
+    assert "expected `file` (drives of a local bench are files)" in said
+    assert "that is a file, expected `wwn` and `serial`" in said
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ inventory_dir | dirname }}/t/d0", "{{inventory_dir|dirname}}/t/d0", "../t/d0"]
+)
+def test_files_lie_beside_the_inventory(template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """`{{ inventory_dir }}` is the one template that we and Ansible both know, and only in paths."""
+    monkeypatch.chdir(tmp_path)
+    host = drives({"file": template, "size": "1m", "claim": True}, kind="local", state_dir="state")
+    read = inventory_from_hostvars({"b1": host}).benches["b1"]
+    assert str(tmp_path.parent / "t" / "d0") == read.adapters["sym"].drives[0].id
+    assert str(tmp_path / "state") == read.state_dir
+
+
+def test_a_rate_may_be_decimal_or_binary() -> None:
+    host = bench(adapters={"sym": {"model": "x", "drives": [DRIVE], "ceiling": {"slot": "133MB", "link": "24MiB/s"}}})
+    ceiling = inventory_from_hostvars({"b1": host}).benches["b1"].adapters["sym"].ceiling
+    assert (ceiling.slot, ceiling.link) == (133_000_000, 24 << 20)
+
+
+def test_a_file_may_be_paced_like_the_drive_it_stands_for() -> None:
+    entry = {"file": "/t/d0", "size": "1m", "claim": True, "paced": {"iops": 400, "bandwidth": "32MiB"}}
+    pace = inventory_from_hostvars({"b1": drives(entry, kind="local")}).benches["b1"].adapters["sym"].drives[0].paced
+    assert pace is not None
+    assert [pace.rate(size) for size in (4096, 65536, 1 << 20)] == [400, 400, 32]
+    assert "`paced` on a drive of sym" in problems(b1=drives({**DRIVE, "paced": {"iops": 1}}))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gate policies and waivers."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from storqual.inputs import load_gate, load_waivers
+from storqual_core.kit.errors import BadInputError
+
+WAIVER = """\
+- {criterion: iops, adapter: sym, point: "rand_*", owner: A. Engineer, reason: known, reference: T-1,
+     expiry: 2027-01-31, max_loss: 6%}
+"""
+
+
+def test_a_waiver_has_scope_owner_reference_and_expiry(tmp_path: Path) -> None:
+    """A bare list and a list under `waivers` are the same; what is left out means any."""
+    path = tmp_path / "waivers.yml"
+    for text in (WAIVER, "waivers:\n  " + WAIVER):
+        path.write_text(text, encoding="utf-8")
+        (waiver,) = load_waivers(path)
+        assert ("sym", "*", date(2027, 1, 31), 0.06) == (waiver.adapter, waiver.drop, waiver.expiry, waiver.max_loss)
+
+
+def test_a_waiver_without_owner_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "waivers.yml"
+    path.write_text("- {criterion: iops, reason: x, expiry: soon}\n", encoding="utf-8")
+    with pytest.raises(BadInputError) as caught:
+        load_waivers(path)
+    said = "\n".join(caught.value.problems)
+    assert "waivers.yml:1: found no 'owner' in waivers[0], expected it (who answers for it)" in said
+    assert "found no 'reference'" in said
+    assert "found 'soon' in waivers[0].expiry, expected a date such as 2027-03-31" in said
+
+
+def test_no_waivers_are_no_waivers(tmp_path: Path) -> None:
+    path = tmp_path / "waivers.yml"
+    path.write_text("", encoding="utf-8")
+    assert load_waivers(path) == ()
+
+
+def test_a_gate_says_what_a_decision_needs(tmp_path: Path) -> None:
+    path = tmp_path / "gate.yml"
+    path.write_text(
+        "name: release\nbaseline_max_age: 90d\nsignatures: [technician]\nmarginal_passes: false\n", encoding="utf-8"
+    )
+    gate = load_gate(path)
+    assert (gate.baseline_max_age_days, gate.signatures, gate.marginal_passes) == (90, ("technician",), False)
+
+
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        ("[release-manager, release-manager]", "each role once"),
+        ("[../x]", "a role such as technician or release-manager"),
+        ("[manifest]", "a role such as technician or release-manager"),
+    ],
+)
+def test_a_role_that_cannot_sign_is_no_role(roles: str, expected: str, tmp_path: Path) -> None:
+    """It would look like a signature that is asked for, and none could be given."""
+    path = tmp_path / "gate.yml"
+    path.write_text(f"name: release\nsignatures: {roles}\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"gate.yml:2: found .*expected " + expected):
+        load_gate(path)
+
+
+def test_a_gate_with_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    """A misspelt policy would be no policy."""
+    path = tmp_path / "gate.yml"
+    path.write_text("marginal_pass: false\nbaseline_max_age: long\n", encoding="utf-8")
+    with pytest.raises(BadInputError) as caught:
+        load_gate(path)
+    assert "did you mean 'marginal_passes'?" in str(caught.value)
+    assert "gate.yml:2: found 'long' in baseline_max_age, expected a number of days such as 90d" in str(caught.value)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Suites: what cannot be answered is an error before a bench is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.inputs import find_suite, load_suite
+from storqual_core.kit.errors import BadInputError
+
+GOOD = """\
+workloads:
+  seq_read: {rw: read, factors: {bs: [4k, 64k], drives: [1, 4]}}
+  rand_write: {rw: randwrite, factors: {bs: [4k], iodepth: [1, 16]}}
+criteria:
+  - {metric: iops, against: baseline}
+  - {id: floor, metric: throughput_mb_s, against: absolute, min: 100 MB/s, workloads: seq_*, at: {bs: 64k}}
+profiles:
+  quick: {cells: 4, margin: 8%, indifference: 2%}
+  full: {cells: all, margin: 3%, indifference: 1%}
+"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The least that a point is."""
+
+    workload: str
+    adapter: str = "sym"
+    factors: dict[str, Any] = field(default_factory=dict)
+
+
+def write(folder: Path, text: str) -> Path:
+    """A suite file."""
+    path = folder / "x.suite.yml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems(folder: Path, text: str) -> str:
+    """What is said of a suite, without the folder."""
+    with pytest.raises(BadInputError) as caught:
+        load_suite(write(folder, text))
+    return "\n".join(problem.replace(f"{folder}/", "") for problem in caught.value.problems)
+
+
+def test_the_suite_of_the_project_is_good() -> None:
+    suite = load_suite(find_suite("adapter"))
+    factors = {
+        name: set(levels) for workload in suite.workloads.values() for name, levels in workload.factors.items()
+    }
+    assert {"read", "write", "randread", "randwrite"} == {workload.rw for workload in suite.workloads.values()}
+    assert (3, 2, {1, 4}) == (len(factors["bs"]), len(factors["iodepth"]), factors["drives"])
+
+
+def test_a_name_comes_from_the_file(tmp_path: Path) -> None:
+    """`x.suite.yml` is suite x."""
+    assert load_suite(write(tmp_path, GOOD)).name == "x"
+
+
+def test_criteria_inherit_from_the_profile(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, GOOD))
+    at = {"bs": 65536, "drives": 1}
+    found = suite.criteria_for(Point("seq_read", factors=at), "quick")
+    assert [(criterion.id, criterion.margin, criterion.indifference, criterion.min) for criterion in found] == [
+        ("iops", 0.08, 0.02, None),
+        ("floor", 0.08, 0.02, 100.0),
+    ]
+    assert [c.id for c in suite.criteria_for(Point("seq_read", factors={"bs": 4096}), "full")] == ["iops"]
+    assert [c.id for c in suite.criteria_for(Point("rand_write", factors={"bs": 4096}), "full")] == ["iops"]
+
+
+def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, GOOD.replace("against: baseline}", "against: baseline, margin: 2%}")))
+    criterion = suite.criteria_for(Point("seq_read"), "quick")[0]
+    assert (criterion.margin, criterion.indifference) == (0.02, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("metric: iops", "metric: iosp", "x.suite.yml:5: found unknown metric 'iosp', expected one of"),
+        (
+            "margin: 8%",
+            "margin: 8",
+            "x.suite.yml:8: found 8 in profiles.quick.margin, expected a percentage such as 3%",
+        ),
+        ("min: 100 MB/s", "min: 100 ms", "found min '100 ms' for throughput_mb_s (MB/s), expected a limit in B/s or"),
+        ("min: 100 MB/s, ", "", "x.suite.yml:6: found no limit for floor against absolute, expected `min` or `max`"),
+        ("workloads: seq_*", "workloads: seqq", "found no workload 'seqq', expected one of seq_read, rand_write"),
+        ("at: {bs: 64k}", "at: {bs: 8k}", "found bs 8192 in none of its workloads, expected one of 4096, 65536"),
+        ("at: {bs: 64k}", "at: {iodepth: 1}", "found factor 'iodepth', which none of its workloads has"),
+        ("rw: read,", "rw: raed,", "found 'raed' in workloads.seq_read.rw, expected one of read, write"),
+        ("{rw: read, factors", "{factors", "x.suite.yml:2: found no 'rw' in workload seq_read"),
+        ("bs: [4k, 64k]", "bs: [4q]", "expected bs: sizes such as 4k from 512 to 1073741824"),
+        ("bs: [4k, 64k]", "block: [4k]", "expected factors named adapters, bs, direct, drives"),
+        ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected bs: each level once"),
+        ("cells: 4", "cells: 1", "found 1 cells for 2 workloads, expected at least one each"),
+        (
+            "indifference: 2%",
+            "indifference: 9%",
+            "found an indifference zone of 9.0%, expected less than the margin (8.0%)",
+        ),
+        ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
+        ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),
+        ("{rw: read, ", "{rw: read, options: {exec_prerun: rm}, ", "found fio option exec_prerun 'rm' in seq_read"),
+        ("{rw: read, ", "{rw: read, target: zfs, ", "target: one of raw, volume, xfs, ext4"),
+        ("profiles:", "vary: {drive.WCF: [0, 1]}\nprofiles:", "found unknown setting 'drive.WCF'"),
+        ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "found drive.WCE: 7 is above 1"),
+        ("profiles:", "default_profile: quik\nprofiles:", "found no profile 'quik', expected one of quick, full"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_cannot_be_answered_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    assert said in problems(tmp_path, GOOD.replace(old, new, 1))
+
+
+def test_a_metric_of_reads_does_not_fit_writes(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        "metric: iops, against: baseline", "metric: read_iops, against: baseline, workloads: rand_write"
+    )
+    assert "read_iops, which needs reads, for workloads that only write" in problems(tmp_path, text)
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("metric: iops", "metric: iosp").replace("bs: 64k}", "bs: 8k}").replace("seq_*", "sq_*")
+    assert len(problems(tmp_path, text.replace("cells: 4", "cells: 1")).splitlines()) == 3

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading YAML 1.2 with lines: what is a word, what is refused, and that nothing else ever happens."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual.inputs.yaml_file import parse_yaml, read_yaml
+from storqual_core.kit.errors import BadInputError
+
+
+def problems(text: str) -> list[str]:
+    """What a text is refused for."""
+    with pytest.raises(BadInputError) as caught:
+        parse_yaml(text, name="x.yml")
+    return caught.value.problems
+
+
+def test_off_and_yes_are_words() -> None:
+    """YAML 1.1 would make them false and true."""
+    assert parse_yaml("scheduler: off\nanswer: yes\non: {model: no}\n", name="x").data == {
+        "scheduler": "off",
+        "answer": "yes",
+        "on": {"model": "no"},
+    }
+
+
+def test_dates_stay_words() -> None:
+    assert parse_yaml("expiry: 2027-01-31", name="x").data == {"expiry": "2027-01-31"}
+
+
+def test_a_number_remembers_how_it_was_written() -> None:
+    assert parse_yaml("serial: 0012", name="x").data["serial"].written == "0012"
+
+
+def test_every_value_has_its_line() -> None:
+    """Lines count from 1; what has none gets the line of what is around it."""
+    document = parse_yaml("a:\n  b: 1\n  c:\n    - x\n    - y: 2\n", name="x")
+    assert [
+        document.line(place) for place in (("a", "b"), ("a", "c", 0), ("a", "c", 1, "y"), ("a", "c", 1, "z"))
+    ] == [2, 4, 5, 5]
+
+
+def test_a_doubled_key_is_told_with_both_lines() -> None:
+    document = parse_yaml("a: 1\nb: 2\na: 3\n", name="x.yml")
+    assert list(document.problems) == [
+        "x.yml:3: found key 'a' a second time, expected it once (it stands in line 1 already)"
+    ]
+    assert document.data["a"] == 1
+
+
+def test_a_tag_is_told() -> None:
+    document = parse_yaml("a: !!python/object/apply:os.system ['true']\n", name="x.yml")
+    assert list(document.problems) == [
+        "x.yml:1: found the tag 'tag:yaml.org,2002:python/object/apply:os.system', expected plain YAML without tags"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [1, 2", "x.yml:1: found expected ',' or ']', but got '<stream end>', expected YAML 1.2"),
+        ("a: 1\n---\nb: 2\n", "x.yml:3: found a second document, expected one"),
+        ("\ta: 1", "x.yml:1: found found character '\\t' that cannot start any token, expected YAML 1.2"),
+        ("a: *nowhere", "x.yml:1: found found undefined alias 'nowhere', expected YAML 1.2"),
+    ],
+    ids=["syntax", "two documents", "tab", "alias"],
+)
+def test_what_is_no_yaml_is_told_with_its_line(text: str, said: str) -> None:
+    """The words after `found` are the parser's."""
+    assert [said] == problems(text)
+
+
+def test_aliases_cannot_grow_without_end() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert "200000 values" in problems("\n".join(lines))[0]
+
+
+def test_an_alias_of_itself_ends() -> None:
+    assert "60 levels" in problems("a: &a [*a]")[0]
+
+
+def test_deep_nesting_is_refused() -> None:
+    assert problems("[" * 5000)
+
+
+def test_a_missing_file_and_foreign_bytes_are_told(tmp_path: Path) -> None:
+    binary = tmp_path / "b.yml"
+    binary.write_bytes(b"a: 1\nb: \xff\xfe\n")
+    for path, said in ((tmp_path / "none.yml", "No such file"), (binary, "b.yml:2: found a byte that is no UTF-8")):
+        with pytest.raises(BadInputError, match=said):
+            read_yaml(path)
+
+
+def test_an_empty_file_is_nothing() -> None:
+    assert parse_yaml("# only a comment\n", name="x").data is None
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(BadInputError):
+        parse_yaml(text, name="x")
+
+
+@given(st.text(alphabet="abc:-?[]{}&*!|>'\"#%@`,\n \t01.~<=", max_size=60))
+def test_any_yaml_punctuation_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(BadInputError):
+        parse_yaml(text, name="x")

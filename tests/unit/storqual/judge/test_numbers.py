@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of numbers in reasons: as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from storqual.judge.numbers import amount, percent, plural
+from storqual.metrics import METRICS
+
+
+@pytest.mark.parametrize(
+    ("fraction", "signed", "shown"),
+    [
+        (0.03, False, "3 %"),
+        (0.01, False, "1 %"),
+        (0.00996, False, "1 %"),
+        (0.0035, False, "0.35 %"),
+        (-0.0055, True, "-0.55 %"),
+        (0.0, True, "0 %"),
+        (0.997, True, "+99.7 %"),
+        (-1.08e22, True, "beyond -10000 %"),
+        (321.0, False, "beyond 10000 %"),
+        (321.0, True, "beyond +10000 %"),
+        (-math.inf, True, "any %"),
+    ],
+)
+def test_a_percentage_has_the_digits_that_a_reader_needs(fraction: float, signed: bool, shown: str) -> None:
+    assert percent(fraction, signed=signed) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "word", "shown"),
+    [(1, "launch", "1 launch"), (2, "launch", "2 launches"), (3, "session", "3 sessions")],
+)
+def test_several_are_spelt_as_several(number: int, word: str, shown: str) -> None:
+    assert plural(number, word) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "shown"), [(0.0, "io_errors_per_tb", "0 per TB"), (1234.4, "iops", "1234 IOPS")]
+)
+def test_a_rate_is_told_as_one(value: float, metric: str, shown: str) -> None:
+    """`per TB`, not `1/TB`."""
+    assert amount(value, METRICS[metric]) == shown

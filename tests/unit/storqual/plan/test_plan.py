@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The inventories that come with the project, planned from their files through Ansible."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from storqual.plan.make import PlanRequest, plan_run
+from storqual.run import coverage, read_block, read_run
+from storqual_core.kit.errors import BadInputError
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+INVENTORIES = REPOSITORY / "inventories"
+
+
+def ask(inventory: str, baseline: str, candidate: str, **more: object) -> PlanRequest:
+    """A request for an inventory of the project."""
+    return PlanRequest([INVENTORIES / inventory], baseline, candidate, "adapter", **{"seed": 1, **more})  # type: ignore[arg-type]
+
+
+def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
+    """Files beside the checkout's cache, no root; what both arms declare is the same, and the plan says so."""
+    planned = plan_run(ask("local", "baseline", "candidate"), tmp_path)
+    assert planned.expected_seconds < 120
+    assert planned.path is not None
+    run = read_run(planned.path)
+    (drive, *_) = run.benches["this_machine"]["adapters"]["files"]["drives"]
+    assert drive["id"] == str(REPOSITORY / ".cache" / "local" / "targets" / "drive0")
+    assert run.benches["this_machine"]["state_dir"] == str(REPOSITORY / ".cache" / "local")
+    block = read_block(run.path, "s01-b01")
+    assert set(block["targets"][drive["id"]]["claim"]) == {"file", "size"}
+    assert {launch["fio"]["options"]["rate_iops"] for launch in block["launches"]} <= {200, 192, 48}
+    assert "compares a drop with itself" in planned.warnings[0]
+    assert len(coverage(run).holes) == planned.points
+
+
+def test_the_example_lab_is_a_good_example(tmp_path: Path) -> None:
+    planned = plan_run(ask("example_lab", "driver_in_field", "driver_candidate", limit="bench01"), tmp_path)
+    assert planned.path is not None
+    run = read_run(planned.path)
+    assert b"baseline_max_age: 90d" in run.input_file("gate").read_bytes()
+    spec = run.document["provision"]["bench01"]["candidate"]
+    assert spec["driver"]["options"] == {"qla2xxx": {"ql2xmaxqdepth": "64", "ql2xmqsupport": "1"}}
+    assert set(spec["drive"]) == {drive["id"] for drive in run.benches["bench01"]["adapters"]["fc0"]["drives"]}
+    assert spec["nvram"] == {"fc0": {"execution_throttle": 32}}
+    assert b"bmc" not in run.input_file("inventory").read_bytes()
+
+
+def test_quick_on_the_virtual_bench_fits_its_minutes(tmp_path: Path) -> None:
+    """At most twenty points over three adapters; at most 55 s of measuring in a session."""
+    for number, kernel in enumerate(("linux-image-6.1.0-47-amd64", "linux-image-6.12.0-1-amd64")):
+        drop = tmp_path / f"{number}.yml"
+        drop.write_text(json.dumps({"driver": {"kernel": {"package": kernel}}}), encoding="utf-8")
+    planned = plan_run(ask("virtual", str(tmp_path / "0.yml"), str(tmp_path / "1.yml"), profile="quick"), tmp_path)
+    assert planned.path is not None
+    run = read_run(planned.path)
+    assert planned.points <= 20
+    assert len({point.adapter for point in run.plan.points}) == 3
+    assert planned.expected_seconds <= 8 * 60
+    for session in run.plan.sessions:
+        launches = [launch for block in session.blocks for launch in read_block(run.path, block)["launches"]]
+        assert len(launches) * (run.plan.runtime_s + run.plan.ramp_s + 0.9) <= 55
+    factors = {(name, level) for point in run.plan.points for name, level in point.factors.items()}
+    assert len(factors) == 3 + 2 + 2
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    planned = plan_run(ask("local", "baseline", "candidate"), tmp_path / "runs", write=False)
+    assert planned.path is None
+    assert planned.points == 4
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_inventory_that_ansible_cannot_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("benches: [\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match="found an inventory that Ansible cannot read"):
+        plan_run(PlanRequest([tmp_path / "hosts.yml"], "a", "b", "adapter"), tmp_path / "runs")
+
+
+def test_a_hostile_model_stays_text(tmp_path: Path) -> None:
+    text = (INVENTORIES / "example_lab" / "hosts.yml").read_text(encoding="utf-8")
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    (lab / "hosts.yml").write_text(text.replace("XS1600ME70004", '"{{ 7*7 }}<script>"'), encoding="utf-8")
+    drop = tmp_path / "d.yml"
+    drop.write_text("", encoding="utf-8")
+    request = PlanRequest([lab], str(drop), str(drop), "adapter", limit="bench01")
+    planned = plan_run(request, tmp_path / "runs")
+    assert planned.path is not None
+    drives = read_run(planned.path).benches["bench01"]["adapters"]["fc0"]["drives"]
+    assert {drive["model"] for drive in drives} == {"{{ 7*7 }}<script>"}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the findings of a report: the studies that a suite asks for, and none where it asks for none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.report import build_report
+from storqual.report.build import pages_of
+from storqual.report.material import read_material
+from storqual.report.view import Page
+from tests.support.make_run import SUITE, make_run, point_name
+
+STUDIES = "studies: [adapters, scaling, service_demand, ceiling, features, published]\npublished: [a6826a]\n"
+POINTS = tuple(
+    point_name("rand_read", bs=size, drives=drives, iodepth=depth)
+    for size in (4096, 65536)
+    for drives in (1, 4)
+    for depth in (1, 16)
+)
+
+
+def run_of(folder: Path, suite: str, **options: object) -> Path:
+    """A judged run of two adapters, the second of which is slower by 30 % everywhere."""
+    effect = {"mpt": -0.3}
+    run = make_run(folder, suite=suite, points=POINTS, adapters=("sym", "mpt"), effect=effect, **options)
+    judge_run(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The report of a suite with every study."""
+    run = run_of(tmp_path_factory.mktemp("studies"), SUITE + STUDIES, launches=3)
+    return dict(pages_of(read_material(run)))["report.html"]
+
+
+def test_each_study_is_a_section(page: Page) -> None:
+    assert [study.ident for study in page.studies] == [
+        "study-adapters",
+        "study-scaling",
+        "study-demand",
+        "study-features",
+    ]
+
+
+def test_the_slower_adapter_is_behind_at_every_point(page: Page) -> None:
+    sentences = " ".join(page.studies[0].sentences)
+    assert "sym leads" in sentences
+    assert "mpt leads" not in sentences
+
+
+def test_every_picture_has_its_numbers(page: Page) -> None:
+    charts = page.studies[0].charts
+    assert charts
+    assert {row[1] for chart in charts if chart.table for row in chart.table.rows} == {"sym", "mpt"}
+
+
+def test_drives_scale_as_they_were_planted(page: Page) -> None:
+    scaling = next(study for study in page.studies if study.ident == "study-scaling")
+    assert any("Linear over the whole range, from 1 to 4 drives" in sentence for sentence in scaling.sentences)
+
+
+def test_a_suite_without_studies_has_no_findings(tmp_path: Path) -> None:
+    run = run_of(tmp_path, SUITE)
+    page = dict(pages_of(read_material(run)))["report.html"]
+    assert (page.studies, page.advice) == ((), ())
+
+
+def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    run = make_run(tmp_path, suite=SUITE + STUDIES, points=POINTS, adapters=(hostile, "sym"))
+    judge_run(run)
+    assert hostile not in build_report(run).read_text(encoding="utf-8")

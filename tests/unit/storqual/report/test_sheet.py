@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The technician's sheet: what is claimed, what is there, what nobody looked at."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from storqual.cli.sheet import sheet_command
+from storqual.history.last_result import last_results
+from storqual.report.sheet import make_sheet, render_sheet
+from tests.golden import FOLDER
+from tests.golden.sheet import FACTS, bench_of
+
+MADE = "2026-11-21 12:00 UTC"
+
+
+def test_only_what_is_claimed_may_be_destroyed() -> None:
+    sheet = make_sheet(bench_of(), FACTS, made=MADE)
+    (card,) = sheet.adapters
+    assert [drive.may_be_destroyed for drive in card.drives] == [True, False, True]
+    assert [drive.name for drive in sheet.others] == ["0x5000c50000000004"]
+    assert not any(drive.may_be_destroyed for drive in sheet.others)
+    assert sheet.claimed == 2
+
+
+def test_what_is_there_is_told_beside_what_is_declared() -> None:
+    sheet = make_sheet(bench_of(), FACTS, made=MADE)
+    (card,) = sheet.adapters
+    assert [drive.state for drive in card.drives] == [
+        "running, 1234 h",
+        "running, FAILING by its own word, 65592 h",
+        "MISSING",
+    ]
+    assert card.drives[0].place == "shelf 1, bay 0"
+    assert card.drives[0].settings == "write back, depth 32, scheduler none"
+    assert card.drives[0].size == "73.4 GB"
+    assert card.drives[0].reference
+    assert dict(card.facts)["link"] == "5.0 GT/s x4, possible 8.0 GT/s x8"
+    assert dict(card.facts)["firmware"] == "bios 8.37, firmware 16.00.01.00"
+    assert sheet.differences is not None
+    assert any("0x5000c50000000003" in line for line in sheet.differences)
+
+
+def test_what_nobody_looked_at_is_said_to_be_so() -> None:
+    sheet = make_sheet(bench_of(), None, made=MADE, drop="d")
+    assert (sheet.differences, sheet.drift, sheet.last) == (None, None, None)
+    assert {drive.state for drive in sheet.adapters[0].drives} == {"not looked at"}
+    page = render_sheet(sheet)
+    assert "Not looked at: the bench did not answer." in page
+    assert "Not compared: the bench could not be looked at." in page
+    assert "No judged run of this bench was found." in page
+    assert "as declared" not in page
+
+
+def test_a_full_shelf_gets_small_type() -> None:
+    assert 'class="dense"' not in render_sheet(make_sheet(bench_of(), FACTS, made=MADE))
+    many = [{**FACTS["drives"][2], "wwn": f"0x5000c500000001{place:02x}"} for place in range(24)]
+    assert 'class="dense"' in render_sheet(make_sheet(bench_of(), {**FACTS, "drives": many}, made=MADE))
+
+
+class _Nodes(HTMLParser):
+    """The elements of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the element, and any attribute that could act."""
+        self.found += [tag, *(name for name, _ in attrs if name.startswith("on"))]
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", '"><img src=x onerror=y>', "{{ 7*7 }}", "\x1b[2J", "\u202e"]
+)
+def test_text_of_devices_is_only_text(text: str) -> None:
+    drives = [{**drive, "model": text, "vendor": text, "position": text} for drive in FACTS["drives"]]
+    facts = {**FACTS, "drives": drives, "machine": dict.fromkeys(FACTS["machine"], text)}
+    page = render_sheet(make_sheet(bench_of(), facts, made=MADE, drop=text, drift=(text,)))
+    nodes = _Nodes()
+    nodes.feed(page)
+    assert not {"script", "img", "onerror"} & set(nodes.found)
+    assert "49" not in page.split("</style>")[1]
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+def test_the_last_judged_run_of_a_bench_is_found(tmp_path: Path) -> None:
+    for name, created in (
+        ("r1", "2026-11-20T00:00:00Z"),
+        ("r2", "2026-11-21T00:00:00Z"),
+        ("r3", "2026-11-22T00:00:00Z"),
+    ):
+        shutil.copytree(FOLDER / ("fail" if name == "r2" else "pass"), tmp_path / name)
+        path = tmp_path / name / "run.json"
+        body = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**body, "run": name, "created": created}), encoding="utf-8")
+    (tmp_path / "r3" / "verdict.json").unlink()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{", encoding="utf-8")
+    found = last_results(tmp_path)["vbench"]
+    assert (found.run, found.outcome, found.candidate) == ("r2", "FAIL", "candidate")
+    assert dict(found.outcomes)["FAIL"] >= 1
+    assert last_results(tmp_path / "nowhere") == {}
+
+
+def test_criteria_on_the_reference_drive_are_told(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER / "pass", tmp_path / "r1")
+    path = tmp_path / "r1" / "run.json"
+    body = json.loads(path.read_text(encoding="utf-8"))
+    body["benches"]["vbench"]["reference"] = body["plan"]["points"][0]["drives"][0]
+    path.write_text(json.dumps(body), encoding="utf-8")
+    told = last_results(tmp_path)["vbench"].reference
+    assert told
+    assert all("rand_read" in criterion for criterion, _, _ in told)
+
+
+def lab(folder: Path) -> dict[str, Any]:
+    """An inventory with the bench, and its facts as `storqual facts --json` prints them."""
+    bench = bench_of().model_dump(mode="json", exclude_none=True, by_alias=True)
+    bench.pop("name")
+    (folder / "hosts.yml").write_text(json.dumps({"benches": {"hosts": {"bench01": bench}}}), encoding="utf-8")
+    (folder / "facts.json").write_text(json.dumps({"bench01": FACTS}), encoding="utf-8")
+    return bench
+
+
+def test_the_command_writes_a_page_per_bench(tmp_path: Path) -> None:
+    lab(tmp_path)
+    words = ["-i", str(tmp_path / "hosts.yml"), "--facts", str(tmp_path / "facts.json"), "-o", str(tmp_path / "out")]
+    ended = CliRunner().invoke(sheet_command, [*words, "--runs", str(tmp_path / "runs"), "--json"])
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(ended.output) == {
+        "sheets": {"bench01": str(tmp_path / "out" / "bench01.html")},
+        "not looked at": [],
+    }
+    assert "2 drives may be destroyed" in (tmp_path / "out" / "bench01.html").read_text(encoding="utf-8")
+
+
+def test_a_file_that_holds_no_facts_is_refused(tmp_path: Path) -> None:
+    lab(tmp_path)
+    for text in ("{", '{"bench01": {}}'):
+        (tmp_path / "facts.json").write_text(text, encoding="utf-8")
+        ended = CliRunner().invoke(
+            sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--facts", str(tmp_path / "facts.json")]
+        )
+        assert "expected the output of `storqual facts --json`" in str(ended.exception)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the comparison of adapters: ranges, leaders and sentences are what the intervals show, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from storqual.study.compare import (
+    common_loads,
+    compare,
+    comparison_sentences,
+    curve,
+    leader_sentence,
+    leaders,
+    response_at,
+    shift_at_equal_load,
+)
+from storqual_core.kit.quantities import format_size
+
+SIZES = (512, 1024, 2048, 4096, 8192, 16384)
+Curves = Mapping[str, Mapping[float, Sequence[float]]]
+
+
+def curves(gains: Mapping[str, Sequence[float]], *, noise: float = 0.005, launches: int = 5, seed: int = 1) -> Curves:
+    """Each adapter's gain over 1000 IOPS at each size, with noise."""
+    random = np.random.default_rng([7, seed])
+    return {
+        name: {
+            size: list(1000 * gain * np.exp(random.normal(0, noise, launches)))
+            for size, gain in zip(SIZES, over, strict=True)
+        }
+        for name, over in gains.items()
+    }
+
+
+def size(level: float) -> str:
+    """A block size as people write it."""
+    return format_size(int(level))
+
+
+AHEAD_THEN_EQUAL = {"qla": (1.13, 1.13, 1.12, 1.13, 1.0, 1.0), "sym": (1.0,) * 6}
+
+
+def test_ranges_are_found_where_they_were_planted() -> None:
+    """13 % over the other up to 4 KiB, equal above."""
+    (found,) = compare(curves(AHEAD_THEN_EQUAL))
+    assert [(one.start, one.end, one.relation) for one in found.ranges] == [
+        (512, 4096, "ahead"),
+        (8192, 16384, "equal"),
+    ]
+    first = found.ranges[0]
+    assert first.least is not None
+    assert first.most is not None
+    assert 0.10 < first.least < 0.12
+    assert 0.13 < first.most < 0.15
+
+
+def test_sentences_say_the_range_and_its_interval() -> None:
+    (found,) = compare(curves(AHEAD_THEN_EQUAL))
+    first, second = comparison_sentences(found, "IOPS", at=size)
+    assert first.startswith("qla gives 1")
+    assert " % more IOPS than sym from 512 to 4k (interval 1" in first
+    assert second == "qla and sym are equal in IOPS within 3 % from 8k to 16k."
+
+
+def test_the_order_of_two_adapters_does_not_change_what_is_said() -> None:
+    measured = curves(AHEAD_THEN_EQUAL)
+    (found,) = compare(measured)
+    (turned,) = compare(dict(reversed(measured.items())))
+    assert turned.ranges[0].relation == "behind"
+    assert comparison_sentences(turned, "IOPS", at=size)[0] == comparison_sentences(found, "IOPS", at=size)[0]
+
+
+def test_lower_is_better_where_it_is() -> None:
+    (found,) = compare(curves({"a": (1.0,) * 6, "b": (1.25,) * 6}), better="lower")
+    assert {level.relation for level in found.levels} == {"ahead"}
+    assert comparison_sentences(found, "CPU per I/O")[0].startswith("b takes 2")
+
+
+def test_single_launches_show_nothing() -> None:
+    (found,) = compare({"a": {1: [100.0]}, "b": {1: [50.0]}})
+    assert [level.relation for level in found.levels] == ["open"]
+    assert comparison_sentences(found, "IOPS") == [
+        "a and b have too few launches, or too unlike ones, at 1: the difference in IOPS shows nothing."
+    ]
+
+
+def test_equal_adapters_are_rarely_told_apart() -> None:
+    """Over three pairs and six levels together at most 5 % of comparisons show any difference."""
+    wrong = sum(
+        any(
+            level.relation in ("ahead", "behind")
+            for one in compare(curves({"a": (1,) * 6, "b": (1,) * 6, "c": (1,) * 6}, seed=seed))
+            for level in one.levels
+        )
+        for seed in range(200)
+    )
+    assert wrong <= 0.05 * 200
+
+
+def test_equal_is_not_said_of_adapters_at_the_margin() -> None:
+    """Two adapters 3 % apart are called equal within 3 % at most once in twenty times."""
+    wrong = sum(
+        any(
+            level.relation == "equal"
+            for level in compare(curves({"a": (1.0305,) * 6, "b": (1.0,) * 6}, noise=0.02, seed=seed))[0].levels
+        )
+        for seed in range(200)
+    )
+    assert wrong <= 0.05 * 200
+
+
+def test_a_leader_is_ahead_of_every_other() -> None:
+    found = compare(
+        curves(
+            {
+                "a": (1.2, 1.2, 1.2, 1.2, 1.0, 1.0),
+                "b": (1.0, 1.0, 1.2, 1.2, 1.0, 1.0),
+                "c": (1.0, 1.0, 1.0, 1.0, 1.0, 1.3),
+            }
+        )
+    )
+    assert leaders(found) == {512: "a", 1024: "a", 2048: None, 4096: None, 8192: None, 16384: "c"}
+    assert leader_sentence(found, "IOPS", at=size) == (
+        "In IOPS a leads from 512 to 1k; nobody is shown to lead from 2k to 8k; c leads at 16k."
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "margin"),
+    [
+        ({"a": {1: [1.0]}}, 0.03),
+        ({"a": {1: [1.0]}, "b": {2: [1.0]}}, 0.03),
+        ({"a": {1: [1.0]}, "b": {1: [1.0]}}, 1.0),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(wrong: Curves, margin: float) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        compare(wrong, margin=margin)
+
+
+def loaded(
+    cost: float, tops: Sequence[float], noise: float = 0.0, seed: int = 1
+) -> dict[float, list[tuple[float, float]]]:
+    """A curve of (IOPS, CPU % ) whose CPU is proportional to IOPS."""
+    random = np.random.default_rng([7, seed])
+    return {
+        depth: [
+            (top * np.exp(random.normal(0, noise)), top * cost * np.exp(random.normal(0, noise))) for _ in range(4)
+        ]
+        for depth, top in enumerate(tops, start=1)
+    }
+
+
+def test_cpu_at_equal_iops_is_read_between_the_levels() -> None:
+    """Measured at other loads, one takes 47 % more CPU for the same IOPS."""
+    one, other = curve(loaded(1.47, (1000, 2000, 4000, 9000))), curve(loaded(1.0, (1500, 3000, 7900)))
+    assert common_loads(one, other) == pytest.approx((1500, 7900))
+    assert response_at(one, 2500).value == pytest.approx(2500 * 1.47)
+    assert shift_at_equal_load(one, other, 5000).value == pytest.approx(0.47)
+
+
+def test_the_interval_at_equal_load_holds_the_truth() -> None:
+    """In at least 92 of 100 noisy curves."""
+    held = 0
+    trials = 200
+    for seed in range(trials):
+        one = curve(loaded(1.2, (1000, 2000, 4000), 0.01, seed))
+        other = curve(loaded(1.0, (900, 2500, 5000), 0.01, seed + 1000))
+        shift = shift_at_equal_load(one, other, 3000)
+        assert shift.low is not None
+        assert shift.high is not None
+        held += shift.low <= 0.2 <= shift.high
+    assert held >= 0.92 * trials
+
+
+def test_nothing_is_said_beyond_what_both_reached() -> None:
+    one, other = curve(loaded(1.0, (1000, 2000, 1500))), curve(loaded(1.0, (3000, 4000)))
+    assert common_loads(one, other) is None
+    with pytest.raises(ValueError, match="outside the curve"):
+        response_at(one, 2500)
+
+
+def test_launches_that_differ_a_hundredfold_give_no_interval() -> None:
+    (found,) = compare({"a": {1: [1.0, 400.0]}, "b": {1: [2.0, 300.0]}}, better="lower")
+    assert [(level.relation, level.shift.low) for level in found.levels] == [("open", None)]
+    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    assert sentence.endswith("too unlike ones, at 1: the difference in CPU time per I/O shows nothing.")
+
+
+def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
+    """`-93 % to +1430 % better` would be read as if it said something."""
+    (found,) = compare({"a": {1: [1.0, 2.5]}, "b": {1: [1.0, 2.4]}}, better="lower")
+    ((low, high),) = [(level.shift.low, level.shift.high) for level in found.levels]
+    assert low is not None
+    assert high is not None
+    assert 9 < high < 99
+    (sentence,) = comparison_sentences(found, "CPU time per I/O")
+    assert sentence.endswith("too unlike ones, at 1: the difference in CPU time per I/O shows nothing.")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that the code which judges live runs gives the tables of both HP papers from their own figures.
+
+Each row of a paper is turned into the primitives that a bench would have recorded; the metrics, the ceiling and the
+scaling analysis do the rest. Where a paper is wrong by its own figures (the audit lists those), the code must differ.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual.base.formulas import MB, MIB, percent_thousandths_in_us_per_kb
+from storqual.inputs.references import published_value
+from storqual.metrics import METRICS, Launch, Value
+from storqual.statistics.estimates import Estimate
+from storqual.statistics.scaling import scaling
+from storqual.study.demand import ceiling, link_part, share_of
+from storqual.study.links import FIBRE_CHANNEL, PARALLEL_SCSI
+
+CELLS = [f"{ports} {way} {size}KB" for ports in ("single", "dual") for way in ("read", "write") for size in (4, 8)]
+
+
+def measured(metric: str, *, rate: float, busy: float, cpus: int = 1) -> float:
+    """`metric` of one second at `rate` bytes/s with `busy` percent of all `cpus` processors."""
+    second = 10**9
+    primitives = {
+        "runtime_ns": second,
+        "wall_ns": second,
+        "read_ios": round(rate / 4096),
+        "read_bytes": round(rate),
+        "cpu_count": cpus,
+        "cpuidle_ns": round(second * cpus * (1 - busy / 100)),
+    }
+    found = METRICS[metric].value(Launch(primitives, {}))
+    assert isinstance(found, Value)
+    return found.value
+
+
+def figure(name: str) -> float:
+    """One published number."""
+    return published_value(name).value
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_service_demand_of_the_a6826a(cell: str) -> None:
+    """Microseconds per KiB of one processor, MB = 10^6: p. 3, all eight cells, as far as the printed digits say."""
+    rate, busy = (figure(f"a6826a:sd.{name}[{cell}]") for name in ("throughput", "cpu"))
+    ends = [measured("cpu_us_per_kib", rate=(rate - side * 0.5) * MB, busy=busy + side * 0.5) for side in (-1, 1)]
+    # the paper cuts off: 2.7555 is printed as 2.75
+    assert ends[0] - 0.01 <= figure(f"a6826a:sd.demand[{cell}]") <= ends[1]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("adapter", ["a7173a", "a6829a"])
+def test_service_demand_of_the_a7173a(adapter: str, cell: str) -> None:
+    """CPU percent of both cores per 1,000 KB/s, MB = 2^20: p. 4; the one cell that the audit finds wrong is wrong."""
+    rate, busy = (figure(f"a7173a:sd.{name}.{adapter}[{cell}]") for name in ("throughput", "cpu"))
+    printed = percent_thousandths_in_us_per_kb(figure(f"a7173a:sd.demand.{adapter}[{cell}]"), cpus=2)
+    ends = [
+        measured("cpu_us_per_kib", rate=(rate - side * 0.5) * MIB, busy=busy + side * 0.5, cpus=2) for side in (-1, 1)
+    ]
+    slack = percent_thousandths_in_us_per_kb(0.0005, cpus=2)
+    agrees = ends[0] - slack <= printed <= ends[1] + slack
+    assert agrees is ((adapter, cell) != ("a6829a", "single read 4KB"))
+
+
+def share(part: float, whole: float) -> float:
+    """Percent of the ceiling as the report computes it."""
+    return share_of(Estimate(part, None, None), whole_of(whole)).percent.value
+
+
+def whole_of(limit: float):  # noqa: ANN201 - a ceiling of one part
+    """A path whose only part carries `limit`."""
+    return ceiling([link_part(limit, 1)])
+
+
+@pytest.mark.parametrize(
+    ("adapter", "way", "printed"), [("a7173a", "read", 85.4), ("a6829a", "read", 43.0), ("a6829a", "write", 40.8)]
+)
+def test_percent_of_the_ultra320_maximum(adapter: str, way: str, printed: float) -> None:
+    """Two buses of 3.20 x 10^8 bytes/s, MB = 2^20 (p. 2, note 2)."""
+    limit = 2 * PARALLEL_SCSI["ultra320"] / MIB
+    assert share(figure(f"a7173a:throughput.{adapter}[{way}]"), limit) == pytest.approx(printed, abs=0.06)
+
+
+def test_the_misprinted_share_of_the_a7173a_is_not_reproduced() -> None:
+    """59.7 % is printed, 59.8 % it is."""
+    limit = 2 * PARALLEL_SCSI["ultra320"] / MIB
+    assert share(figure("a7173a:throughput.a7173a[write]"), limit) == pytest.approx(59.785, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("way", "ports", "printed"), [("read", 1, 97.5), ("read", 2, 97.5), ("write", 1, 94), ("write", 2, 92)]
+)
+def test_percent_of_the_fibre_channel_maximum(way: str, ports: int, printed: float) -> None:
+    """200 MB/s of a port, MB = 10^6 (p. 2)."""
+    path = ceiling([link_part(FIBRE_CHANNEL[2] / MB, ports)])
+    found = share_of(Estimate(figure(f"a6826a:throughput.{way}[{ports}]"), None, None), path)
+    assert found.percent.value == pytest.approx(printed, abs=0.05)
+
+
+@pytest.mark.parametrize(("ports", "printed", "right"), [(1, 87.7, 87.75), (2, 51.1, 51.5)])
+def test_both_ways_count_twice(ports: int, printed: float, right: float) -> None:
+    """87.7 % is a full-duplex port's share; of two ports the paper prints 51.1 and means 51.5."""
+    path = ceiling([link_part(FIBRE_CHANNEL[2] / MB, ports, both_ways=True)])
+    found = share_of(Estimate(figure(f"a6826a:throughput.bidirectional[{ports}]"), None, None), path).percent.value
+    assert found == pytest.approx(right)
+    assert (abs(found - printed) < 0.1) is (ports == 1)
+
+
+def reads(system: str) -> dict[float, list[float]]:
+    """Chart 3a: read throughput over one to eight ports."""
+    return {float(ports): [figure(f"a6826a:reads.{system}[{ports}]")] for ports in range(1, 9)}
+
+
+@pytest.mark.parametrize("system", ["superdome", "rp8400"])
+def test_four_cards_scale_linearly_on_the_large_systems(system: str) -> None:
+    """Eight ports, at least 95 % of eight times one (p. 5)."""
+    found = scaling(reads(system))
+    assert (found.linear_to, found.broken_at) == (8.0, None)
+
+
+def test_the_rp7400_is_linear_up_to_three_ports() -> None:
+    """The paper says four (p. 5); its own figures say 93 % there."""
+    found = scaling(reads("rp7400"))
+    assert (found.linear_to, found.broken_at) == (3.0, 4.0)
+    fourth = next(level for level in found.levels if level.at == 4)
+    assert fourth.efficiency.value == pytest.approx(712 / (4 * 191))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preflight in one call: identity first, then the guard, then stamps; check mode writes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.facts.preflight import Request, examine
+from storqual_core.guard.files import targets_folder
+from storqual_core.kit.machine import Machine
+from tests.support.bench_tree import STATE, BenchTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+DRIVE = {
+    "wwn": "0x5000c50000000001",
+    "serial": "SER1",
+    "vendor": "SEAGATE",
+    "model": "ST336607LW",
+    "size": "20MiB",
+    "claim": True,
+}
+ADAPTERS = {"sym": {"driver": "sym53c8xx", "pci": "0000:00:05.0", "drives": [DRIVE]}}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> BenchTree:
+    """A bench with one claimed empty drive."""
+    return BenchTree(tmp_path).adapter().scsi("sda")
+
+
+def ask(tree: BenchTree, **changes: Any) -> Any:
+    """One preflight."""
+    return examine(Request(**{"adapters": ADAPTERS, "state_dir": STATE, **changes}), machine=tree.machine)
+
+
+def test_a_good_bench_passes_and_is_stamped_once(tree: BenchTree) -> None:
+    assert ask(tree).stamped == []
+    assert ask(tree, stamp=True, check=True).stamped == [DRIVE["wwn"]]
+    first = ask(tree, stamp=True)
+    assert (first.exit_code, first.stamped) == (0, [DRIVE["wwn"]])
+    assert ask(tree, stamp=True).stamped == []
+    assert ask(tree, stamp=True, check=True).stamped == []
+
+
+def test_a_wrong_bench_is_code_3_and_a_refusal_code_4_and_both_are_told(tree: BenchTree) -> None:
+    tree.mount("8:16", "/data")
+    refused = ask(tree, stamp=True)
+    assert (refused.exit_code, refused.problems, len(refused.refusals)) == (4, [], 1)
+    wrong = ask(tree, adapters={"sym": {**ADAPTERS["sym"], "driver": "mptsas"}}, stamp=True)
+    assert (wrong.exit_code, len(wrong.problems), len(wrong.refusals)) == (3, 1, 1)
+    assert wrong.stamped == []
+
+
+def test_a_claim_that_cannot_be_read_is_code_3(tree: BenchTree) -> None:
+    found = ask(tree, adapters={"sym": {**ADAPTERS["sym"], "drives": [{**DRIVE, "model": ""}]}})
+    assert found.exit_code == 3
+    assert "adapter sym, drive 1: the claim states no model" in found.problems
+
+
+def test_check_mode_writes_nothing(tree: BenchTree) -> None:
+    drive, state = tree.root / "dev/sda", tree.root / STATE.lstrip("/")
+    ask(tree, stamp=True, check=True)
+    assert not any(drive.read_bytes())
+    assert list(state.iterdir()) == []
+
+
+def local(state: Path) -> dict[str, Any]:
+    """Arguments for a bench whose drive is a file."""
+    drive = {"file": str(state / "targets" / "drive0"), "size": "1MiB", "claim": True}
+    return {"adapters": {"files": {"drives": [drive]}}, "kind": "local", "state_dir": str(state)}
+
+
+def test_a_local_benchs_files_are_made(tmp_path: Path) -> None:
+    """Once; in check mode only named; without `stamp` their absence is a refusal."""
+    asked = local(tmp_path)
+    assert "it does not exist; run the preflight" in examine(Request(**asked)).refusals[0]
+    foreseen = examine(Request(**asked, stamp=True, check=True), machine=Machine())
+    assert (foreseen.exit_code, len(foreseen.stamped)) == (0, 1)
+    assert not targets_folder(tmp_path).exists()
+    assert len(examine(Request(**asked, stamp=True)).stamped) == 1
+    assert examine(Request(**asked, stamp=True)).stamped == []
+
+
+class EndedError(Exception):
+    """The module ended."""
+
+
+def test_the_module_ends_with_sentences_and_the_exit_code(
+    tree: BenchTree, load_module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load_module("drive_guard")
+    ended: dict[str, Any] = {}
+
+    class Stand:
+        """What AnsibleModule is to main()."""
+
+        def __init__(self, argument_spec: dict[str, Any], supports_check_mode: bool) -> None:
+            assert supports_check_mode
+            self.check_mode = False
+            self.params = {name: spec.get("default") for name, spec in argument_spec.items()}
+            self.params.update(adapters=ADAPTERS, state_dir=STATE)
+
+        def exit_json(self, **result: Any) -> None:
+            """Success."""
+            ended.clear()
+            ended.update(result, failed=False)
+
+        def fail_json(self, **result: Any) -> None:
+            """Failure."""
+            ended.clear()
+            ended.update(result, failed=True)
+
+    monkeypatch.setattr(module, "AnsibleModule", Stand)
+    monkeypatch.setattr(module, "examine", lambda request: examine(request, machine=tree.machine))
+    module.main()
+    assert (ended["failed"], ended["changed"], ended["facts"]["schema"]) == (False, False, "storqual.facts/1")
+    tree.mount("8:16", "/data")
+    module.main()
+    assert (ended["failed"], ended["storqual_exit_code"], ended["refusals"]) == (True, 4, [ended["msg"]])
+    assert "facts" not in ended

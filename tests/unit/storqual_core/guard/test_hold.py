@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard refuses every target with something to lose, says why, and lets the claimed empty drive through."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual_core.guard import hold
+from storqual_core.guard.claims import VolumeClaim
+from storqual_core.guard.stamps import AREA, Ledger, make_stamp
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import GuardRefusalError, StorqualError
+from tests.support.bench_tree import MIB, SIZE, STATE, BenchTree, claim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SECOND = {"wwn": "0x5000c50000000002", "serial": "SER2"}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> BenchTree:
+    """A bench with one adapter, the claimed empty drive sda, and an unclaimed drive sdb."""
+    return BenchTree(tmp_path).adapter().scsi("sda").scsi("sdb", **SECOND)
+
+
+def refusals(tree: BenchTree, *claims: object, purpose: str = "write", **options: object) -> list[str]:
+    """What the guard says."""
+    found = hold.check(
+        claims or (claim(),),  # type: ignore[arg-type]
+        purpose=purpose,
+        state_dir=STATE,
+        machine=tree.machine,
+        **options,  # type: ignore[arg-type]
+    )
+    return [str(refusal) for refusal in found]
+
+
+def written(tree: BenchTree) -> list[str]:
+    """The disks written since the last call."""
+    changed = []
+    for node in (tree.root / "dev").iterdir():
+        if node.is_file():
+            if node.stat().st_mtime_ns:
+                changed.append(node.name)
+            os.utime(node, (0, 0))
+    return changed
+
+
+def ext4(tree: BenchTree) -> BenchTree:
+    """The magic and the fields of an ext4 superblock that libblkid wants to see."""
+    superblock = bytearray(1024)
+    superblock[0:8] = (1024).to_bytes(4, "little") + (4096).to_bytes(4, "little")
+    superblock[0x38:0x3A] = b"\x53\xef"
+    superblock[0x4C] = 1
+    superblock[0x58:0x5A] = (256).to_bytes(2, "little")
+    superblock[0x5C] = 4
+    superblock[0x60] = 0x40
+    superblock[0x78:0x7C] = b"data"
+    return tree.fill("sda", 1024, bytes(superblock))
+
+
+BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
+    "mounted": (lambda t: t.mount("8:16", "/data"), "it is mounted on /data (ext4); unmount it"),
+    "mounted-with-a-blank": (lambda t: t.mount("8:16", "/my\\040data"), "it is mounted on /my data (ext4)"),
+    "partition-mounted": (
+        lambda t: t.partition("sda", 1).mount("8:17", "/data"),
+        "partition sda1 on it is mounted on /data (ext4); unmount it",
+    ),
+    "mounted-in-a-container": (
+        lambda t: t.mount("8:16", "/rootfs", namespace="77"),
+        "is mounted on /rootfs (ext4) in the mount namespace of process 77 (containerd)",
+    ),
+    "btrfs-by-source": (
+        lambda t: t.mount("0:45", "/data", "btrfs", "/dev/sda"),
+        "it is mounted on /data (btrfs)",
+    ),
+    "btrfs-member": (
+        lambda t: t.link("/sys/fs/btrfs/uuid-1/devices/sda", "/sys/class/block/sda"),
+        "it is part of the mounted btrfs uuid-1; unmount it",
+    ),
+    "swap": (lambda t: t.swap("/dev/sda"), "it is a system disk: it carries swap"),
+    "swap-on-a-partition": (lambda t: t.partition("sda", 2).swap("/dev/sda2"), "it carries swap; take the claim out"),
+    "root": (
+        lambda t: t.mount("8:16", "/"),
+        "it is a system disk: it carries /; take the claim out of the inventory",
+    ),
+    "boot": (lambda t: t.partition("sda", 1).mount("8:17", "/boot/efi"), "it is a system disk: it carries /boot/efi"),
+    "lvm": (
+        lambda t: t.stacked("dm-0", ["sda"], title="vg0-data", uuid="LVM-abc"),
+        "LVM volume vg0-data (dm-0) is made of it; take that apart",
+    ),
+    "lvm-on-a-partition": (
+        lambda t: t.partition("sda", 1).stacked("dm-0", ["sda1"], title="vg0-data", uuid="LVM-abc"),
+        "LVM volume vg0-data (dm-0) is made of it",
+    ),
+    "md": (lambda t: t.stacked("md127", ["sda", "sdb"]), "md array md127 (raid1) is made of it"),
+    "mounted-over-md-over-lvm": (
+        lambda t: t.stacked("md1", ["sda"]).stacked("dm-3", ["md1"], title="x").mount("252:64", "/srv"),
+        "device-mapper volume x (dm-3) on it is mounted on /srv (ext4)",
+    ),
+    "linear": (lambda t: t.stacked("dm-1", ["sda"], title="lin"), "device-mapper volume lin (dm-1) is made of it"),
+    "crypt": (
+        lambda t: t.stacked("dm-2", ["sda"], uuid="CRYPT-LUKS2-1"),
+        "encrypted volume dm-2 (dm-2) is made of it",
+    ),
+    "loop-on-the-drive": (lambda t: t.loop("loop0", "/dev/sda"), "it is what loop device loop0 reads and writes"),
+    "exported-over-nvme": (
+        lambda t: t.write("/sys/kernel/config/nvmet/subsystems/s/namespaces/1/device_path", "/dev/sda\n"),
+        "it is served to other machines by an NVMe target; stop serving it",
+    ),
+    "exported-over-scsi": (
+        lambda t: t.write("/sys/kernel/config/target/core/iblock_0/disk/udev_path", "/dev/sda\n"),
+        "it is served to other machines by a SCSI target",
+    ),
+    "open-in-a-virtual-machine": (
+        lambda t: t.opened("/dev/sda"),
+        "it is open for writing in qemu-system-x86 (process 101); end that program",
+    ),
+    "open-as-sg": (lambda t: t.opened("/dev/sg0", comm="fio"), "it is open for writing in fio (process 101)"),
+    "held": (
+        lambda t: t.machine.taken.update({"/dev/sda": "another program or the kernel holds it exclusively"}),
+        "another program or the kernel holds it exclusively; find out who has it",
+    ),
+    "file-system": (ext4, "it holds a file system (ext4 labelled data); if nobody wants it, zero"),
+    "data-at-the-start": (
+        lambda t: t.fill("sda", 8 * MIB - 1, b"x"),
+        "it holds data of an unknown kind in its first 8 MiB",
+    ),
+    "data-at-the-very-start": (
+        lambda t: t.fill("sda", 0, b"x"),
+        "unknown kind in its first 8 MiB; if nobody wants it",
+    ),
+    "data-before-the-end": (
+        lambda t: t.fill("sda", -8 * MIB, b"x"),
+        "holds data of an unknown kind in its last 8 MiB",
+    ),
+    "data-at-the-end": (lambda t: t.fill("sda", -1, b"x"), "it holds data of an unknown kind in its last 8 MiB"),
+    "vmfs": (lambda t: t.fill("sda", 0x100000, b"\x0d\xd0\x01\xc0"), "(VMFS_volume_member)"),
+    "mbr": (
+        lambda t: t.fill("sda", 446, b"\x00\x00\x02\x00\x83\x00\x00\x00\x00\x08\x00\x00\x00\x10\x00\x00").fill(
+            "sda", 510, b"\x55\xaa"
+        ),
+        "it has a partition table (dos)",
+    ),
+    "copy-of-another-scratch-drive": (
+        lambda t: t.fill("sda", 0, make_stamp("0x5000c50000000099", SIZE, end="start")),
+        "it carries the scratch stamp of another drive, so it is a copy of that drive",
+    ),
+    "one-stamp-beside-data": (
+        lambda t: t.fill("sda", -4096, make_stamp(claim().id, SIZE, end="end")).fill("sda", 4 * MIB, b"x"),
+        "it holds data of an unknown kind in its first 8 MiB",
+    ),
+    "stamps-beside-data-in-the-guard's-area": (
+        lambda t: (
+            t.fill("sda", 0, make_stamp(claim().id, SIZE, end="start"))
+            .fill("sda", -4096, make_stamp(claim().id, SIZE, end="end"))
+            .fill("sda", 65536, b"x")
+        ),
+        "it holds data of an unknown kind in its first 8 MiB",
+    ),
+    "read-only": (lambda t: t.write("/sys/block/sda/ro", "1\n"), "it is read-only; remove its write protection"),
+    "offline": (lambda t: t.write("/sys/block/sda/device/state", "offline\n"), "its state is offline"),
+    "node-missing": (lambda t: t.machine.nodes.pop("/dev/sda"), "its device node /dev/sda is missing"),
+    "node-is-another-drive": (
+        lambda t: t.machine.nodes.update({"/dev/sda": t.machine.nodes["/dev/sdb"]}),
+        "its device node /dev/sda is missing or is another device",
+    ),
+    "mount-table-missing": (
+        lambda t: (t.root / "proc/self/mountinfo").unlink(),
+        "nothing can be known about it: the kernel's mount table (/proc/self/mountinfo) cannot be read",
+    ),
+    "mount-table-not-understood": (
+        lambda t: t.write("/proc/self/mountinfo", "a new format\n"),
+        "a line of the kernel's mount table is not understood: a new format",
+    ),
+    "made-list-damaged": (lambda t: t.write(f"{STATE}/made.json", "{"), "cannot be read"),
+    "a-second-drive-with-its-wwn": (
+        lambda t: t.scsi("sdc", serial="SER1"),
+        "2 devices of this bench answer to that name (sda, sdc); set multipath up",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", BAD_STATES)
+def test_a_drive_with_something_to_lose_is_refused_and_nothing_is_written(tree: BenchTree, state: str) -> None:
+    arrange, expected = BAD_STATES[state]
+    arrange(tree)
+    written(tree)
+    said = refusals(tree)
+    assert any(expected in sentence for sentence in said), said
+    assert all(sentence.startswith("drive 0x5000c50000000001 (") and "; " in sentence for sentence in said)
+    assert all("\n" not in sentence for sentence in said)
+    with (
+        pytest.raises(GuardRefusalError),
+        hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine),
+    ):
+        pytest.fail("the drive was given out")
+    assert written(tree) == []
+
+
+WRONG_CLAIMS = {
+    "other-wwn-same-serial": (
+        claim(wwn="0x5000c500000000ff"),
+        "sda has its serial but says WWN 0x5000c50000000001, the claim says WWN 0x5000c500000000ff",
+    ),
+    "other-serial": (claim(serial="SER9"), "its serial is 'SER1', the claim says 'SER9'"),
+    "no-serial": (claim(serial=""), "its serial is 'SER1', the claim does not state it"),
+    "no-wwn": (claim(wwn=""), "its WWN is '0x5000c50000000001', the claim does not state it"),
+    "other-model": (claim(model="ST336607LC"), "its model is 'ST336607LW', the claim says 'ST336607LC'"),
+    "other-vendor": (claim(vendor="HITACHI"), "its vendor is 'SEAGATE', the claim says 'HITACHI'"),
+    "other-size": (claim(size=SIZE - 512), "its size is 20971520 bytes, the claim says 20971008"),
+    "two-drives-mixed-up": (claim(serial="SER2"), "its serial is 'SER1', the claim says 'SER2'"),
+    "another-bench": (
+        claim(wwn="0x5000c500000000aa", serial="ELSEWHERE"),
+        "no drive of this bench has WWN 0x5000c500000000aa; check that the claim is in the right bench's inventory",
+    ),
+    "serial-in-another-case": (claim(serial="ser1"), "its serial is 'SER1', the claim says 'ser1'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CLAIMS)
+def test_a_claim_that_is_not_exactly_the_drive_is_refused(tree: BenchTree, case: str) -> None:
+    wrong, expected = WRONG_CLAIMS[case]
+    said = refusals(tree, wrong)
+    assert any(expected in sentence for sentence in said), said
+
+
+def test_all_wrong_claims_are_refused_at_once(tree: BenchTree) -> None:
+    tree.mount("8:32", "/data")
+    said = refusals(tree, claim(model="X"), claim(**SECOND))
+    assert len(said) == 2
+    assert "its model is" in said[0]
+    assert "it is mounted on /data" in said[1]
+
+
+def test_one_drive_claimed_twice_is_refused(tree: BenchTree) -> None:
+    """Two names for one drive would be two targets that overwrite each other."""
+    said = refusals(tree, claim(), claim(id="again"))
+    assert any("it is the same device as drive 0x5000c50000000001" in sentence for sentence in said)
+
+
+def test_the_claimed_empty_drive_is_accepted_stamped_and_known_again(tree: BenchTree) -> None:
+    written(tree)
+    assert refusals(tree) == []
+    assert written(tree) == []
+    with hold.hold([claim()], purpose="write", state_dir=STATE, run="run-1", machine=tree.machine) as held:
+        assert dict(held) == {claim().id: "/dev/sda"}
+        assert held.stamped == (claim().id,)
+        assert written(tree) == ["sda"]
+        assert (held.window(claim().id).offset, held.window(claim().id).size) == (MIB, SIZE - 2 * MIB)
+    window = held.window(claim().id)
+    tree.fill("sda", window.offset, b"\xa5" * 4096).fill("sda", window.offset + window.size - 4096, b"\xa5" * 4096)
+    written(tree)
+    with hold.hold([claim()], purpose="write", state_dir=STATE, run="run-2", machine=tree.machine) as held:
+        assert held.stamped == ()
+    assert written(tree) == []
+
+
+@pytest.mark.parametrize("purpose", ["read", "settings"])
+def test_what_writes_nothing_does_not_look_at_contents_and_does_not_stamp(tree: BenchTree, purpose: str) -> None:
+    tree.fill("sda", 0, b"x")
+    written(tree)
+    with hold.hold([claim()], purpose=purpose, state_dir=STATE, machine=tree.machine) as held:
+        assert held[claim().id] == "/dev/sda"
+    assert written(tree) == []
+    tree.mount("8:16", "/data")
+    assert refusals(tree, purpose=purpose)
+
+
+def test_no_option_switches_the_guard_off() -> None:
+    import inspect  # noqa: PLC0415
+
+    for function in (hold.check, hold.hold, hold.revalidate):
+        assert not {"force", "skip", "unsafe", "yes"} & set(inspect.signature(function).parameters)
+
+
+def test_a_purpose_nobody_defined_is_an_error(tree: BenchTree) -> None:
+    with pytest.raises(KeyError):
+        refusals(tree, purpose="wirte")
+
+
+@pytest.mark.parametrize("purpose", ["firmware", "format", "delete_volume"])
+def test_what_a_claim_does_not_cover_needs_a_consent_that_names_the_drive(tree: BenchTree, purpose: str) -> None:
+    assert "nobody consented to it; add -e consent=00000001" in refusals(tree, purpose=purpose)[0]
+    assert refusals(tree, purpose=purpose, consent=["00001"])
+    assert refusals(tree, purpose=purpose, consent=["000002"])
+    assert refusals(tree, purpose=purpose, consent=[""])
+    assert refusals(tree, purpose=purpose, consent=["000001"]) == []
+    tree.scsi("sdc", wwn="0x5000c51100000001", serial="SER3")
+    assert "also names 0x5000c51100000001" in refusals(tree, purpose=purpose, consent=["00000001"])[0]
+    assert refusals(tree, purpose=purpose, consent=["0000000001"]) == []
+
+
+def test_two_paths_under_multipath_are_one_drive_and_the_top_is_held(tree: BenchTree) -> None:
+    tree.scsi("sdc").stacked("dm-7", ["sda", "sdc"], title="mpatha", uuid="mpath-35000c50000000001")
+    tree.machine.taken.update(dict.fromkeys(("/dev/sda", "/dev/sdc"), "another program holds it"))
+    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
+        assert held[claim().id] == "/dev/dm-7"
+    tree.stacked("dm-8", ["dm-7"], title="vg-lv", uuid="LVM-1")
+    assert "LVM volume vg-lv (dm-8) is made of it" in refusals(tree)[0]
+
+
+def test_release_and_retake_let_a_tool_in_and_look_again(tree: BenchTree) -> None:
+    """What the tool was to make is known by its UUID; anything else is refused on the way back."""
+
+    def blkid(*_: object, **__: object) -> Completed:
+        return Completed(("blkid",), 0, f"UUID={made}\nTYPE=xfs\nUSAGE=filesystem\n", "", 0.0)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine, runner=blkid) as held,
+    ):
+        patch.setattr("storqual_core.tools.blkid._LIBRARY", "no-such-library.so")
+        made = held.announce(claim().id)
+        assert made in Ledger.read(tree.machine.path(STATE)).made[claim().id]
+        assert held.release(claim().id) == "/dev/sda"
+        tree.fill("sda", 0, b"XFSB" + bytes(8188) + b"x")
+        assert held.retake(claim().id) == "/dev/sda"
+        held.stamp(claim().id)
+        made = "11111111-1111-1111-1111-111111111111"
+        held.release(claim().id)
+        with pytest.raises(GuardRefusalError, match="holds a file system \\(xfs\\)"):
+            held.retake(claim().id)
+
+
+def test_stamp_clears_the_guards_areas_and_forgets_what_was_made(tree: BenchTree) -> None:
+    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
+        made = held.announce(claim().id)
+        held.stamp(claim().id)
+    assert made not in str(Ledger.read(tree.machine.path(STATE)).made)
+    assert refusals(tree) == []
+
+
+def test_a_drive_that_is_not_held_cannot_be_stamped_or_released(tree: BenchTree) -> None:
+    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
+        for act in (held.stamp, held.release, held.announce):
+            with pytest.raises(StorqualError, match="not among the drives that are held"):
+                act("0x5000c50000000002")
+
+
+def volume(tree: BenchTree, *, own: bool = True) -> VolumeClaim:
+    """An md array over sda and sdb that storqual made (or did not)."""
+    ledger, name = Ledger.read(tree.machine.path(STATE)).announce(claim().id)
+    if own:
+        Ledger(ledger.path, {member: frozenset({name}) for member in (claim().id, SECOND["wwn"])}).written()
+    tree.stacked("md9", ["sda", "sdb"], level="raid1")
+    return VolumeClaim("vol0", "/dev/md9", name, (claim().id, SECOND["wwn"]))
+
+
+def test_a_volume_that_storqual_made_of_claimed_drives_is_given_out_instead_of_its_members(tree: BenchTree) -> None:
+    """Its members are in use by it and by nothing else."""
+    made = volume(tree)
+    claims = [claim(), claim(**SECOND)]
+    with hold.hold(claims, purpose="write", state_dir=STATE, machine=tree.machine, volumes=[made]) as held:
+        assert dict(held) == {"vol0": "/dev/md9"}
+        assert held.window("vol0").size == SIZE
+    assert any("md array md9 (raid1) is made of it" in sentence for sentence in refusals(tree, *claims))
+
+
+def test_a_volume_with_an_unclaimed_member_or_of_somebody_else_is_refused(tree: BenchTree) -> None:
+    made = volume(tree, own=False)
+    said = refusals(tree, claim(), volumes=[VolumeClaim("vol0", made.path, made.uuid, (claim().id,))])
+    assert any("it also lies on sdb, which the claim does not name" in sentence for sentence in said)
+    said = refusals(tree, claim(), claim(**SECOND), volumes=[made])
+    assert any("volume vol0: storqual did not make it" in sentence for sentence in said)
+
+
+def test_a_hostile_device_text_is_only_text_in_a_sentence(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda", model="\x1b[2J<b>{{7*7}}\n", serial="A\x00B\xff")
+    said = refusals(tree)
+    assert all(sentence.isprintable() and sentence.isascii() for sentence in said)
+    assert any("its model is '\\x1b[2J<b>{{7*7}}" in sentence for sentence in said)
+
+
+def test_the_guards_area_is_the_first_and_the_last_mib() -> None:
+    """The window that fio gets is what other parts of the project compute with."""
+    assert AREA == MIB

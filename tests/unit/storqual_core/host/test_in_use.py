@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who uses what: mount tables are parsed whole or not at all, programs are found by what they have open."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storqual_core.host.in_use import Mount, find_uses, open_writers, parse_mountinfo, parse_swaps, system_disks
+from storqual_core.kit.errors import ToolError
+from tests.support.bench_tree import STATE, BenchTree
+
+
+def test_a_line_of_mountinfo() -> None:
+    lines = [
+        "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue",
+        "37 35 0:45 / /data rw - btrfs /dev/sda rw",
+        "",
+    ]
+    assert parse_mountinfo(lines) == [
+        Mount("98:0", "/mnt 2", "ext3", "/dev/root", ""),
+        Mount("0:45", "/data", "btrfs", "/dev/sda", ""),
+    ]
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(blacklist_characters="\n"), min_size=1, max_size=80))
+def test_a_line_is_understood_or_refused(line: str) -> None:
+    with suppress(ToolError):
+        assert len(parse_mountinfo([line])) == 1
+
+
+def test_swaps_have_a_heading() -> None:
+    assert parse_swaps(
+        ["Filename Type Size Used Priority", "/dev/sda2 partition 1 0 -2", "/my\\040swap file 1 0 -3", ""]
+    ) == [
+        "/dev/sda2",
+        "/my swap",
+    ]
+
+
+def test_readers_do_no_harm_and_writers_are_named(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").partition("sda", 1)
+    tree.opened("/dev/sda", flags="0100000", comm="systemd-udevd").opened("/dev/sda1", flags="0100001", comm="dd")
+    tree.opened("/dev/bsg/2:0:0:0", comm="sg_format").opened("/dev/null").opened("/dev/gone").opened("socket:[12]")
+    assert dict(open_writers(tree.machine)) == {"sda1": ["dd (process 102)"], "sda": ["sg_format (process 103)"]}
+
+
+def test_a_mount_of_the_machine_is_told_once_and_a_private_one_with_its_namespace(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").mount("8:16", "/data").mount("8:16", "/data", namespace="50")
+    tree.mount("8:16", "/private", namespace="50").mount("8:16", "/private", namespace="51")
+    assert find_uses(tree.machine)["sda"] == [
+        "is mounted on /data (ext4)",
+        "is mounted on /private (ext4) in the mount namespace of process 50 (containerd)",
+        "is mounted on /private (ext4) in the mount namespace of process 51 (containerd)",
+    ]
+
+
+def test_the_machines_own_disks(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").scsi("sdb", wwn="0x5000c50000000002", serial="SER2")
+    tree.scsi("sdc", wwn="0x5000c50000000003", serial="SER3").partition("sdb", 1)
+    tree.stacked("md0", ["sda"]).mount("252:64", "/boot").swap("/dev/sdb1").mount("8:48", "/", namespace="60")
+    assert system_disks(tree.machine, STATE) == {
+        "vda": "carries / and storqual's spool",
+        "sda": "carries /boot",
+        "sdb": "carries swap",
+    }
+
+
+def test_a_node_that_was_closed_meanwhile_is_not_open(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").opened("/dev/sda", comm="mystery")
+    (tmp_path / "proc/101/fdinfo/7").unlink()
+    assert dict(open_writers(tree.machine)) == {"sda": ["mystery (process 101)"]}
+    asked = tree.machine.lines
+
+    def lines(path: str) -> list[str]:
+        (tmp_path / "proc/101/fd/7").unlink()
+        return asked(path)
+
+    tree.machine.lines = lines  # type: ignore[method-assign]
+    assert dict(open_writers(tree.machine)) == {}
+
+
+def test_without_a_mount_table_nothing_is_known(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path)
+    tree.write("/proc/self/mountinfo", "")
+    with pytest.raises(ToolError, match="cannot be read"):
+        find_uses(tree.machine)

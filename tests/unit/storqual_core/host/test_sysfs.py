@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives and adapters are read from sysfs alone: SCSI, NVMe with and without multipath, virtio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.host.sysfs import Adapter, Drive, pci_address, read_adapters, read_drives
+from tests.support.bench_tree import SIZE, BenchTree, vpd_page
+
+
+def drive(tree: BenchTree, name: str) -> Drive:
+    """One drive by its kernel name."""
+    return next(drive for drive in read_drives(tree.machine) if drive.name == name)
+
+
+def adapter(tree: BenchTree, pci: str) -> Adapter:
+    """One adapter by its address."""
+    return next(adapter for adapter in read_adapters(tree.machine) if adapter.identity.pci == pci)
+
+
+def test_a_scsi_drive(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda", hctl="2:0:4:0")
+    tree.write("/sys/block/sda/device/vpd_pgb1", vpd_page(0xB1, (10000).to_bytes(2, "big") + bytes(58)))
+    found = drive(tree, "sda")
+    assert (found.identity.wwn, found.identity.serial) == ("0x5000c50000000001", "SER1")
+    assert (found.identity.vendor, found.identity.model, found.identity.revision) == ("SEAGATE", "ST336607LW", "0007")
+    assert (found.identity.size, found.identity.rotation) == (SIZE, 10000)
+    assert (found.hctl, found.sg, found.adapter, found.host, found.state) == (
+        "2:0:4:0",
+        "/dev/sg0",
+        "0000:00:05.0",
+        "host2",
+        "running",
+    )
+    assert found.id == "0x5000c50000000001"
+
+
+def test_a_drive_without_a_wwn_is_named_by_its_serial_and_one_without_either_by_its_kernel_name(
+    tmp_path: Path,
+) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda", wwn="").scsi("sdb", wwn="", serial="")
+    assert drive(tree, "sda").id == "SER1"
+    assert drive(tree, "sdb").id == "sdb"
+
+
+def test_the_wwid_of_sysfs_serves_where_the_page_is_missing(tmp_path: Path) -> None:
+    """Older kernels do not show the raw page."""
+    tree = BenchTree(tmp_path).adapter().scsi("sda")
+    (tmp_path / "sys/block/sda/device/vpd_pg83").unlink()
+    assert drive(tree, "sda").id == "0x5000c50000000001"
+
+
+def test_an_nvme_namespace(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter("0000:00:09.0", driver="nvme", pci_class="0x010802").nvme()
+    found = drive(tree, "nvme0n1")
+    assert (found.id, found.identity.serial, found.identity.model) == (
+        "eui.0011223344556677",
+        "NVME1",
+        "QEMU NVMe Ctrl",
+    )
+    assert (found.transport, found.adapter, found.identity.vendor) == ("nvme", "0000:00:09.0", "")
+
+
+def test_a_hidden_nvme_path_is_left_out(tmp_path: Path) -> None:
+    """Its head stands for it; counted twice, its writes would be too."""
+    tree = BenchTree(tmp_path).adapter().scsi("sda")
+    tree.write("/sys/block/sda/hidden", "1\n")
+    assert [drive.name for drive in read_drives(tree.machine)] == ["vda"]
+
+
+def test_a_virtio_disk(tmp_path: Path) -> None:
+    """It has a serial and nothing else."""
+    found = drive(BenchTree(tmp_path), "vda")
+    assert (found.transport, found.id, found.identity.model) == ("virtio", "root-disk", "virtio-blk")
+    assert found.adapter == "0000:00:01.0"
+
+
+def test_what_is_made_of_other_devices_is_no_drive(tmp_path: Path) -> None:
+    tree = (
+        BenchTree(tmp_path).adapter().scsi("sda").stacked("md0", ["sda"]).stacked("dm-0", ["md0"]).loop("loop0", "/x")
+    )
+    assert [drive.name for drive in read_drives(tree.machine)] == ["sda", "vda"]
+
+
+def test_an_adapter_with_its_driver_link_and_hosts(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter(
+        current_link_speed="8.0 GT/s PCIe",
+        current_link_width="4",
+        max_link_speed="16.0 GT/s PCIe",
+        max_link_width="8",
+    )
+    tree.scsi("sda")
+    host = "/sys/devices/pci0000:00/0000:00:05.0/host2/scsi_host/host2"
+    for name, text in {"can_queue": "128", "version_fw": "01.33.00.00", "proc_name": "sym53c8xx"}.items():
+        tree.write(f"{host}/{name}", text + "\n")
+    tree.link("/sys/class/scsi_host/host2", host)
+    for vector in ("31", "32"):
+        tree.write(f"/sys/devices/pci0000:00/0000:00:05.0/msi_irqs/{vector}", "msix\n")
+    found = adapter(tree, "0000:00:05.0")
+    assert (found.identity.vendor, found.identity.device) == ("1000", "0012")
+    assert (found.driver, found.module, found.module_version, found.srcversion) == (
+        "sym53c8xx",
+        "sym53c8xx",
+        "2.2.3",
+        "ABCDEF0123456789",
+    )
+    assert (found.link_speed, found.link_width, found.link_speed_max, found.link_width_max) == (
+        "8.0 GT/s PCIe",
+        4,
+        "16.0 GT/s PCIe",
+        8,
+    )
+    assert found.irqs == (31, 32)
+    assert found.firmware == "01.33.00.00"
+    assert found.hosts[0]["can_queue"] == 128
+
+
+def test_virtios_own_driver_is_the_adapters_driver(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter("0000:00:08.0", driver="virtio-pci")
+    tree.write("/sys/module/virtio_scsi/srcversion", "FEED\n")
+    tree.link("/sys/bus/virtio/drivers/virtio_scsi/module", "/sys/module/virtio_scsi")
+    tree.link("/sys/devices/pci0000:00/0000:00:08.0/virtio3/driver", "/sys/bus/virtio/drivers/virtio_scsi")
+    found = adapter(tree, "0000:00:08.0")
+    assert (found.driver, found.srcversion) == ("virtio_scsi", "FEED")
+
+
+def test_an_adapter_without_a_driver_is_still_there(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter()
+    (tmp_path / "sys/devices/pci0000:00/0000:00:05.0/driver").unlink()
+    assert adapter(tree, "0000:00:05.0").driver == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/sys/devices/pci0000:00/0000:00:05.0/host2/target2:0:0/2:0:0:0", "0000:00:05.0"),
+        ("/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.1/host7/rport-7:0-1", "0000:3b:00.1"),
+        ("/sys/devices/pci10000:00/10000:00:02.0/nvme/nvme0", "10000:00:02.0"),
+        ("/sys/devices/virtual/block/loop0", ""),
+    ],
+)
+def test_the_last_pci_function_of_a_path_is_the_adapter(path: str, expected: str) -> None:
+    assert pci_address(path) == expected

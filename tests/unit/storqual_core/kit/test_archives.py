@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data is packed in the way that it came in, and in no way that the kernel does not know."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.kit.archives import magic_of, pack, pack_like, unpack
+from storqual_core.kit.errors import ToolError
+
+MAGICS = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "lzma": b"\x5d\x00\x00", "bzip2": b"BZh"}
+
+
+@pytest.mark.parametrize("magic", MAGICS.values(), ids=list(MAGICS))
+@given(data=st.binary(max_size=200))
+def test_packed_data_unpacks_to_itself(magic: bytes, data: bytes) -> None:
+    packed = pack(data, magic)
+    assert magic_of(packed) == magic
+    assert unpack(packed) == data
+    assert unpack(packed + bytes(64)) == data
+
+
+def test_zstd_is_left_to_its_program() -> None:
+    if shutil.which("zstd") is None:
+        pytest.skip("zstd is not installed")
+    packed = pack(b"initramfs" * 99, b"\x28\xb5\x2f\xfd")
+    assert unpack(packed) == b"initramfs" * 99
+
+
+def test_xz_has_the_check_that_the_kernel_knows() -> None:
+    """The library's own choice, CRC64, is none that the kernel's unpacker has."""
+    unpacker = lzma.LZMADecompressor()
+    unpacker.decompress(pack(b"x", MAGICS["xz"]))
+    assert unpacker.check == lzma.CHECK_CRC32
+
+
+def test_a_file_is_packed_as_its_name_says() -> None:
+    assert unpack(pack_like("hba.ko.xz", b"m")) == b"m"
+    assert pack_like("hba.ko", b"m") == b"m"
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolError, match="`lz4` is not installed on this machine"):
+        pack(b"x", b"\x02\x21\x4c\x18")
+
+
+def test_an_unknown_way_is_a_sentence() -> None:
+    with pytest.raises(ToolError, match="unknown way"):
+        magic_of(b"?what")

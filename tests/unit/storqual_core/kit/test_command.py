@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running one tool."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from storqual_core.kit.command import Completed, run, run_first
+from storqual_core.kit.errors import MissingToolError, ToolError
+
+
+def test_a_tool_speaks_the_c_locale_has_no_input_and_keeps_its_outputs_apart() -> None:
+    program = (
+        "import os, sys; print(os.environ['LC_ALL'], sys.stdin.read() == ''); sys.stderr.write('note'); sys.exit(3)"
+    )
+    ended = run([sys.executable, "-c", program])
+    assert (ended.rc, ended.stdout, ended.stderr) == (3, "C True\n", "note")
+    with pytest.raises(ToolError, match="ended with status 3: note"):
+        ended.expect(0, 1)
+
+
+def test_a_tool_that_hangs_is_ended() -> None:
+    with pytest.raises(ToolError, match=r"did not end within 0\.2 s"):
+        run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)
+
+
+def test_a_missing_tool_is_told_from_a_failing_one() -> None:
+    with pytest.raises(MissingToolError, match="`storcli-of-nobody` is not installed"):
+        run(["storcli-of-nobody", "show"])
+
+
+def test_the_first_name_that_is_installed_is_run() -> None:
+    seen = []
+
+    def runner(argv: list[str], **options: Any) -> Completed:
+        seen.append(argv[0])
+        if argv[0] != "storcli":
+            raise MissingToolError(argv[0])
+        return Completed(tuple(argv), 1, "", "it broke", 0.0)
+
+    ended = run_first(runner, ("storcli64", "storcli", "perccli"), ["show", "J"], timeout=5)
+    assert ended.argv == ("storcli", "show", "J")
+    assert seen == ["storcli64", "storcli"]
+    with pytest.raises(MissingToolError, match="none of a, b is installed"):
+        run_first(runner, ("a", "b"), ["show"])
+
+
+def test_the_last_words_of_a_tool_are_for_a_sentence() -> None:
+    """The last line of one output, else of the other; nothing in it can act on a terminal."""
+    ended = Completed(("t", "a b"), 7, "first\nlast\x1b[2J\n\n", "", 0.0)
+    assert ended.last_words() == r"last\x1b[2J"
+    both = Completed(("t",), 7, "output\n", "error\n", 0.0)
+    assert (both.last_words(), both.last_words(of="stdout")) == ("error", "output")
+    assert Completed(("t",), 0, " \n", "", 0.0).last_words() == "no message"
+    assert str(ended.failure("it did not stop")) == r"it did not stop: last\x1b[2J (status 7); command: t 'a b'"

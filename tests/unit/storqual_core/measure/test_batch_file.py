@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Block files as a bench reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError
+from storqual_core.measure.batch_file import parse_block
+from tests.support.fake_fio import block_text, launch
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "found no storqual.block/1"),
+        (block_text(Path("/s"), []), "launches: found '[]'"),
+        (block_text(Path("/s"), [launch(0), launch(0)]), "two launches with one index"),
+        (block_text(Path("/s"), [launch(0, drives=["d7"])]), "launches[0]: drives: found 'd7', expected one of"),
+        (block_text(Path("/s"), [launch(0, drives=["d0", "d0"])]), "each drive once"),
+        (block_text(Path("/s"), [launch(0, nn=1)]), "launches[0]: nn: found 'nn', expected one of"),
+        (block_text(Path("s"), [launch(0)]), "state_dir: found 's', expected an absolute path"),
+        (block_text(Path("/s"), [launch(0)], run="../../etc"), "run: found '../../etc'"),
+        (block_text(Path("/s"), [launch(0)], idle_s=-1), "idle_s: found '-1'"),
+        (block_text(Path("/s"), [launch(0, fio={"rw": "erase"})]), "launches[0]: fio: rw: found 'erase'"),
+        (block_text(Path("/s"), [launch(0, switch=[{"argv": "rm"}])]), "switch[0]: argv: found 'rm'"),
+    ],
+)
+def test_a_wrong_block_file_is_named_before_anything_is_touched(text: str, said: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        parse_block(text)
+    assert said in str(caught.value)

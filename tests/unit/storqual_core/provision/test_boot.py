@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Booting a kernel once, proving it, keeping it, falling back, and putting the boot loader back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError, ToolError
+from storqual_core.kit.results import PartialError, TrialFailedError
+from storqual_core.kit.saved_state import read_saved
+from storqual_core.provision.boot import BootRequest, PackageRequest, provision_boot, provision_package
+from storqual_core.provision.restore import Tools, restore
+from tests.support.fake_boot import FakeBench
+from tests.unit.storqual_core.provision.test_initramfs import archive
+
+OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
+STALE = b"\x7fELF\0srcversion=AAAA\0"
+DEB = f"/p/linux-image-new_6.1.2_{NEW}.deb"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> FakeBench:
+    """Two kernels; the older one is saved as the default, and runs."""
+    return FakeBench(
+        tmp_path / "bench",
+        [OLD, NEW],
+        OLD,
+        variables={"saved_entry": f"linux-{OLD}"},
+        modules={"sym53c8xx": {OLD: "AAAA", NEW: "BBBB"}},
+    )
+
+
+def boot(bench: FakeBench, state: str, **words: object) -> dict:
+    """One call of the module's work."""
+    state_dir = str(bench.folder / "state")
+    return provision_boot(BootRequest(state=state, state_dir=state_dir, run="r1", **words), bench.system)
+
+
+def snapshot(bench: FakeBench) -> dict:
+    """Everything a step could change."""
+    files = {str(path): path.read_text() for path in sorted(bench.folder.rglob("*")) if path.is_file()}
+    return {"files": files, "variables": dict(bench.variables)}
+
+
+def test_a_trial_boots_once_and_the_default_stays(bench: FakeBench) -> None:
+    """The next boot is the new kernel with our words, the one after it the old one."""
+    result = boot(bench, "trial", kernel=NEW, arguments=["nosmt"], mark="abc")
+    assert result["changed"]
+    bench.reboot()
+    assert bench.running == NEW
+    assert {"nosmt", "panic=5", "storqual.trial=abc", "console=ttyS0"} <= set(bench.system.arguments())
+    facts = boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])["facts"]
+    assert facts["added"] == ["nosmt"]
+    assert facts["drivers"] == {"sym53c8xx": {"srcversion": "BBBB", "version": ""}}
+    assert facts["modules"]["sym53c8xx"]["loaded"]["srcversion"] == "BBBB"
+    bench.reboot()
+    assert bench.running == OLD
+    facts = boot(bench, "facts")["facts"]
+    assert (facts["added"], facts["trial"], facts["found_running"]) == ([], "", OLD)
+
+
+def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, arguments=["rdinit=/storqual-panic"], mark="abc")
+    bench.reboot()
+    with pytest.raises(
+        TrialFailedError,
+        match=f"kernel {NEW} did not come up in its trial boot: the bench is back by itself on {OLD}",
+    ):
+        boot(bench, "verify", kernel=NEW, mark="abc")
+
+
+def test_a_trial_of_the_default_kernel_is_told_from_the_default(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=OLD, arguments=["rdinit=/storqual-panic"], mark="abc")
+    bench.reboot()
+    assert bench.running == OLD
+    with pytest.raises(TrialFailedError, match="did not come up"):
+        boot(bench, "verify", kernel=OLD, mark="abc")
+
+
+def test_a_driver_from_a_stale_initramfs_is_found(bench: FakeBench) -> None:
+    """The right kernel with another build of the driver than the one on disk."""
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    (bench.folder / "sys" / "module" / "sym53c8xx" / "srcversion").write_text("AAAA\n")
+    (bench.folder / "boot" / f"initrd.img-{NEW}").write_bytes(archive({"lib/sym53c8xx.ko": STALE}))
+    with pytest.raises(
+        ToolError,
+        match=r"sym53c8xx: build AAAA is loaded, build BBBB is on disk .* carries build AAAA, which is stale",
+    ):
+        boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])
+
+
+def test_a_driver_that_is_not_there_is_a_sentence(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    bench.modules["mptsas"] = {NEW: "CC"}
+    with pytest.raises(ToolError, match=r"has no driver other\n.*mptsas is installed .* and not loaded"):
+        boot(bench, "verify", kernel=NEW, mark="abc", modules=["other", "mptsas"])
+
+
+def test_check_mode_of_a_trial_touches_nothing(bench: FakeBench) -> None:
+    before = snapshot(bench)
+    result = boot(bench, "trial", kernel=NEW, mark="abc", check=True)
+    assert result["changed"]
+    assert result["diff"]["after"].startswith(f"next boot: {NEW}")
+    assert snapshot(bench) == before
+
+
+def test_a_trial_without_a_way_back_is_refused_before_any_write(bench: FakeBench) -> None:
+    """A loader that does not know one-shot entries, a kernel that is not installed, no kernel at all."""
+    before = snapshot(bench)
+    with pytest.raises(ToolError, match=r"kernel 9\.9 is not installed .*6\.1\.0-1-amd64, 6\.1\.0-2-amd64"):
+        boot(bench, "trial", kernel="9.9", mark="abc", check=True)
+    with pytest.raises(BadInputError, match="needs the release"):
+        boot(bench, "trial", mark="abc")
+    assert snapshot(bench) == before
+
+
+def test_a_failure_of_the_loader_tells_how_far_it_came(bench: FakeBench) -> None:
+    bench.broken = ("grub-reboot",)
+    with pytest.raises(PartialError, match="it broke"):
+        boot(bench, "trial", kernel=NEW, mark="abc")
+
+
+def test_the_running_kernel_is_kept(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    assert boot(bench, "default")["changed"]
+    assert not boot(bench, "default")["changed"]
+    bench.reboot()
+    assert bench.running == NEW
+
+
+def test_a_kernel_is_kept_with_its_arguments(bench: FakeBench) -> None:
+    """In an entry of our own, because the owner's entries stay as they are."""
+    boot(bench, "default", kernel=NEW, arguments=["nosmt"])
+    bench.reboot()
+    assert bench.running == NEW
+    assert boot(bench, "facts")["facts"]["added"] == ["nosmt"]
+
+
+def test_installing_a_kernel_does_not_change_what_boots(tmp_path: Path) -> None:
+    """update-grub puts the newest kernel first; the trial pins the one that was the default."""
+    bench = FakeBench(tmp_path / "bench", [OLD], OLD)
+    request = PackageRequest("linux-image-new", "6.1.2", (DEB,), str(bench.folder / "state"), "r1")
+    result = provision_package(request, bench.system)
+    assert (result["changed"], result["kernel"], result["version"]) == (True, NEW, "6.1.2")
+    default = bench.system.loader.default()
+    assert default is not None
+    assert default.release == NEW
+    assert boot(bench, "facts")["facts"]["found_default"] == OLD
+    boot(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
+    bench.reboot()
+    assert bench.running == NEW
+    bench.reboot()
+    assert bench.running == OLD
+
+
+def test_the_boot_loader_is_put_back_and_the_former_kernel_boots(tmp_path: Path) -> None:
+    """Also when a newer kernel was installed meanwhile: the former one is named as the default then."""
+    bench = FakeBench(tmp_path / "bench", [OLD], OLD)
+    state = str(bench.folder / "state")
+    provision_package(PackageRequest("linux-image-new", "6.1.2", (DEB,), state, "r1"), bench.system)
+    boot(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
+    bench.reboot()
+    first = restore(state, Tools(bench, bench.system), check=False)
+    assert (first["reboot"], first["restored"]) == (True, False)
+    assert read_saved(Path(state)) is not None
+    bench.reboot()
+    assert bench.running == OLD
+    second = restore(state, Tools(bench, bench.system), check=False)
+    assert second["restored"]
+    assert read_saved(Path(state)) is None
+    assert bench.system.loader.custom_text() is None
+    bench.reboot()
+    assert bench.running == OLD
+    third = restore(state, Tools(bench, bench.system), check=False)
+    assert (third["changed"], third["restored"], third["run"]) == (False, True, "")
+
+
+def test_words_of_a_trial_on_the_same_kernel_go_with_a_boot(bench: FakeBench) -> None:
+    state = str(bench.folder / "state")
+    boot(bench, "trial", kernel=bench.running, arguments=["scsi_mod.scan=sync"], mark="s01")
+    bench.reboot()
+    first = restore(state, Tools(bench, bench.system), check=False)
+    assert (first["reboot"], first["restored"]) == (True, False)
+    bench.reboot()
+    second = restore(state, Tools(bench, bench.system), check=False)
+    assert (second["reboot"], second["restored"]) == (False, True)
+
+
+def test_a_restore_in_check_mode_says_what_it_would_do(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    before = snapshot(bench)
+    result = restore(str(bench.folder / "state"), Tools(bench, bench.system), check=True)
+    assert (result["changed"], result["reboot"], result["restored"]) == (True, True, False)
+    assert snapshot(bench) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "check", "missing", "changed"),
+    [((), False, True, False), ((DEB,), True, True, True), ((), True, True, True)],
+)
+def test_a_missing_package_is_said_to_be(
+    bench: FakeBench, files: tuple, check: bool, missing: bool, changed: bool
+) -> None:
+    result = provision_package(PackageRequest("linux-image-new", "6.1.2", files, check=check), bench.system)
+    assert (result["missing"], result["changed"]) == (missing, changed)
+
+
+def test_an_installed_package_is_left_alone(bench: FakeBench) -> None:
+    bench.packages["linux-image-new"] = ("6.1.2", NEW)
+    result = provision_package(PackageRequest("linux-image-new", "6.1.2", (DEB,)), bench.system)
+    assert (result["changed"], result["missing"], result["kernel"]) == (False, False, NEW)
+    assert not [line for line in bench.seen if line.startswith("dpkg -")]
+
+
+def test_another_version_of_the_same_kernel_is_refused(bench: FakeBench) -> None:
+    """The two would overwrite each other, under the feet of the kernel that runs."""
+    bench.packages["linux-image-new"] = ("6.1.1", NEW)
+    with pytest.raises(ToolError, match=r"installed as 6\.1\.1, the drop says 6\.1\.2"):
+        provision_package(PackageRequest("linux-image-new", "6.1.2", (DEB,)), bench.system)
+
+
+def test_an_installation_that_fails_is_told_with_the_state_after_it(tmp_path: Path) -> None:
+    bench = FakeBench(tmp_path / "bench", [OLD], OLD, broken=("dpkg --force",))
+    request = PackageRequest("linux-image-new", "6.1.2", (DEB,), str(bench.folder / "state"))
+    with pytest.raises(PartialError, match="dpkg could not install") as caught:
+        provision_package(request, bench.system)
+    assert caught.value.settings[0].read_back == ""
+
+
+def test_a_driver_that_neither_disk_nor_initramfs_has_is_told_apart(bench: FakeBench) -> None:
+    boot(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    (bench.folder / "sys" / "module" / "sym53c8xx" / "srcversion").write_text("CCCC\n")
+    for image, words in (({}, "does not carry the driver"), ({"sym53c8xx.ko": STALE}, "carries build AAAA$")):
+        (bench.folder / "boot" / f"initrd.img-{NEW}").write_bytes(archive(image))
+        with pytest.raises(ToolError, match=words):
+            boot(bench, "verify", kernel=NEW, mark="abc", modules=["sym53c8xx"])

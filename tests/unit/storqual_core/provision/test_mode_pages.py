@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mode-page fields and write caches of drives: exact commands for read, plan, write, read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError, ToolError
+from storqual_core.kit.results import PartialError
+from storqual_core.provision.drive_step import ModePages, Outcome, carry_out, declared_for, target_of
+from storqual_core.provision.mode_pages import DriveTarget, plan_drive
+from tests.support.replay import Call, Replay
+
+TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
+OTHER = DriveTarget("0x6000", "sdc", "/dev/sg2")
+NVME = DriveTarget("NVME1", "nvme0n1", "/dev/nvme0")
+
+
+def caching(byte2: int, byte12: int = 0) -> str:
+    """A caching page of twenty bytes."""
+    return " ".join(f"{byte:02x}" for byte in [0x88, 0x12, byte2, *[0] * 9, byte12, *[0] * 7])
+
+
+def current(page: str, device: str = "/dev/sg1") -> Call:
+    """Reading the current caching page."""
+    return Call(f"sg_modes -R --control=0 --page=0x8,0x0 {device}", page)
+
+
+def mask(page: str, device: str = "/dev/sg1") -> Call:
+    """Reading the changeable mask."""
+    return Call(f"sg_modes -R --control=1 --page=0x8,0x0 {device}", page)
+
+
+def saved(page: str, rc: int = 0) -> Call:
+    """Reading the saved page."""
+    return Call("sg_modes -R --control=3 --page=0x8,0x0 /dev/sg1", page if rc == 0 else "", rc=rc)
+
+
+def write(byte2: str, mask2: str, device: str = "/dev/sg1", rc: int = 0, save: str = "") -> Call:
+    """One MODE SELECT of the caching page."""
+    zeros = ",".join(["00"] * 17)
+    words = f"--page=8 {save}--contents=88,12,{byte2},{zeros} --mask=00,00,{mask2},{zeros}"
+    return Call(f"sg_wr_mode {words} {device}", rc=rc)
+
+
+ALL = caching(0xFF, 0xFF)
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> str:
+    """Two drives with what the kernel says of their caches."""
+    for node in ("sdb", "sdc"):
+        disk = tmp_path / "block" / node / "device" / "scsi_disk" / "0:0:0:0"
+        disk.mkdir(parents=True)
+        (disk / "cache_type").write_text("write through\n")
+        (tmp_path / "block" / node / "device" / "rescan").write_text("")
+    return str(tmp_path)
+
+
+def run_step(
+    calls: list[Call],
+    declared: dict,
+    sysfs: str,
+    *,
+    check: bool = False,
+    save: bool = False,
+    kept: list | None = None,
+) -> Outcome:
+    """Carry the step out over a table of commands that must all be used."""
+    replay = Replay(calls)
+    memory = [] if kept is None else kept
+    try:
+        return carry_out(
+            ModePages(replay, save=save, sysfs=sysfs),
+            {target.id: target for target in (TARGET, OTHER, NVME)},
+            declared,
+            check=check,
+            save=memory.append,
+        )
+    finally:
+        replay.done()
+
+
+def test_a_field_is_set_saved_first_and_read_back(sysfs: str) -> None:
+    """Read, mask, remember, one MODE SELECT, kernel told, read back."""
+    kept: list = []
+    outcome = run_step(
+        [current(caching(4)), mask(ALL), write("00", "04"), current(caching(0))],
+        {"0x5000": {"WCE": 0}},
+        sysfs,
+        kept=kept,
+    )
+    (entry,) = outcome.settings
+    assert (entry.name, entry.declared, entry.before, entry.read_back, entry.changed) == ("drive.WCE", 0, 1, 0, True)
+    assert entry.proven is None
+    assert "the kernel says write through" in entry.proof
+    assert kept == [{"0x5000": {"WCE": 1}}]
+    assert outcome.changed
+    assert outcome.diff == {"before": "0x5000 drive.WCE: 1\n", "after": "0x5000 drive.WCE: 0\n"}
+    assert Path(sysfs, "block", "sdb", "device", "rescan").read_text() == "1\n"
+
+
+def test_a_field_that_is_as_declared_is_read_once_and_not_written(sysfs: str) -> None:
+    outcome = run_step([current(caching(0))], {"0x5000": {"WCE": 0}}, sysfs)
+    assert not outcome.changed
+    assert outcome.diff == {"before": "", "after": ""}
+    assert Path(sysfs, "block", "sdb", "device", "rescan").read_text() == ""
+
+
+def test_check_mode_reads_and_writes_nothing(sysfs: str) -> None:
+    kept: list = []
+    outcome = run_step([current(caching(4)), mask(ALL)], {"0x5000": {"WCE": 0}}, sysfs, check=True, kept=kept)
+    assert outcome.changed
+    assert outcome.diff["after"] == "0x5000 drive.WCE: 0\n"
+    assert outcome.settings[0].read_back == 1
+    assert not outcome.settings[0].changed
+    assert kept == []
+
+
+def test_several_fields_of_a_page_are_one_command(sysfs: str) -> None:
+    outcome = run_step(
+        [current(caching(4)), mask(ALL), write("01", "05"), current(caching(1))],
+        {"0x5000": {"WCE": 0, "RCD": 1}},
+        sysfs,
+    )
+    assert [entry.read_back for entry in outcome.settings] == [0, 1]
+
+
+def test_one_drive_that_cannot_keeps_all_from_being_written(sysfs: str) -> None:
+    with pytest.raises(ToolError, match="0x6000: WCE is 1 and not changeable on this drive") as caught:
+        run_step(
+            [
+                current(caching(4)),
+                mask(ALL),
+                current(caching(4), "/dev/sg2"),
+                mask(caching(0), "/dev/sg2"),
+            ],
+            {"0x5000": {"WCE": 0}, "0x6000": {"WCE": 0}},
+            sysfs,
+        )
+    assert not isinstance(caught.value, PartialError)
+
+
+def test_a_drive_that_does_not_answer_is_named_before_any_write(sysfs: str) -> None:
+    gone = Call("sg_modes -R --control=0 --page=0x8,0x0 /dev/sg2", rc=2)
+    with pytest.raises(ToolError, match="0x6000: reading mode page 0x08 of /dev/sg2: the drive is not ready"):
+        run_step([current(caching(4)), mask(ALL), gone], {"0x5000": {"WCE": 0}, "0x6000": {"WCE": 0}}, sysfs)
+
+
+def test_a_failure_after_the_first_write_tells_what_was_done_and_read(sysfs: str) -> None:
+    with pytest.raises(PartialError, match="yet refused the change") as caught:
+        run_step(
+            [
+                current(caching(4)),
+                mask(ALL),
+                current(caching(4), "/dev/sg2"),
+                mask(ALL, "/dev/sg2"),
+                write("00", "04"),
+                write("00", "04", "/dev/sg2", rc=5),
+                current(caching(0)),
+                current(caching(4), "/dev/sg2"),
+            ],
+            {"0x5000": {"WCE": 0}, "0x6000": {"WCE": 0}},
+            sysfs,
+        )
+    assert [(entry.drive, entry.read_back) for entry in caught.value.settings] == [("0x5000", 0), ("0x6000", 1)]
+    assert caught.value.steps[0] == "0x5000: mode page 0x08 written"
+
+
+def test_a_value_that_did_not_take_is_a_failure(sysfs: str) -> None:
+    with pytest.raises(PartialError, match=r"drive\.WCE was set to 0 and reads back 1"):
+        run_step(
+            [current(caching(4)), mask(ALL), write("00", "04"), current(caching(4))], {"0x5000": {"WCE": 0}}, sysfs
+        )
+
+
+def test_a_null_value_only_reads(sysfs: str) -> None:
+    outcome = run_step([current(caching(4))], {"0x5000": {"WCE": None}}, sysfs)
+    assert outcome.settings[0].read_back == 1
+    assert not outcome.changed
+
+
+def test_saved_pages_are_compared_and_written_too(sysfs: str) -> None:
+    """The current value is right, the saved one is not: it would be wrong after the next power-on."""
+    kept: list = []
+    everything = caching(0)
+    ff = write("00", "ff", save="--save ")
+    outcome = run_step(
+        [current(everything), saved(caching(4)), mask(ALL), ff, saved(everything), current(everything)],
+        {"0x5000": {"WCE": 0}},
+        sysfs,
+        save=True,
+        kept=kept,
+    )
+    assert outcome.changed
+    assert kept == [{"0x5000": {"WCE.saved": 1}}]
+
+
+def test_a_drive_without_saved_pages_says_so(sysfs: str) -> None:
+    with pytest.raises(ToolError, match="0x5000: reading mode page 0x08 of /dev/sg1: the drive refused the request"):
+        run_step([current(caching(4)), saved("", rc=5)], {"0x5000": {"WCE": 0}}, sysfs, save=True)
+
+
+def test_a_drive_that_does_not_save_is_a_failure(sysfs: str) -> None:
+    with pytest.raises(PartialError, match="did not save what was written: WCE is saved as 1"):
+        run_step(
+            [
+                current(caching(4)),
+                saved(caching(4)),
+                mask(ALL),
+                write("00", "04", save="--save "),
+                saved(caching(4)),
+                # the state after the failure
+                saved(caching(4)),
+            ],
+            {"0x5000": {"WCE": 0}},
+            sysfs,
+            save=True,
+        )
+
+
+def test_the_cache_of_an_nvme_drive_is_a_feature(sysfs: str) -> None:
+    get = "nvme get-feature /dev/nvme0 --feature-id=6"
+    on, off = (f"get-feature:0x06 (Volatile Write Cache), Current value:0x0000000{value}" for value in (1, 0))
+    outcome = run_step(
+        [Call(get, on), Call("nvme set-feature /dev/nvme0 --feature-id=6 --value=0"), Call(get, off)],
+        {"NVME1": {"WCE": 0}},
+        sysfs,
+    )
+    assert outcome.settings[0].read_back == 0
+
+
+def test_an_nvme_drive_has_no_other_field(sysfs: str) -> None:
+    with pytest.raises(ToolError, match="NVMe drive: it has no mode pages, of these settings only WCE, not DRA"):
+        run_step([], {"NVME1": {"DRA": 0}}, sysfs)
+
+
+def test_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(BadInputError, match=r"drive\.queue_depth is not a mode-page field"):
+        plan_drive(Replay([]), TARGET, {"queue_depth": 4})
+
+
+def test_both_subsystems_share_one_declaration() -> None:
+    drives = {"a": {"WCE": 0, "queue_depth": 4}, "b": {"scheduler": "none"}, "c": {"DRA": None, "nr_requests": None}}
+    assert declared_for(drives, queue=False) == {"a": {"WCE": 0}, "c": {"DRA": None}}
+    assert declared_for(drives, queue=True) == {
+        "a": {"queue_depth": 4},
+        "b": {"scheduler": "none"},
+        "c": {"nr_requests": None},
+    }
+    for queue in (True, False):
+        with pytest.raises(BadInputError, match="queue_dept is not a known setting"):
+            declared_for({"a": {"queue_dept": 4}}, queue=queue)
+        with pytest.raises(BadInputError, match="WCEE"):
+            declared_for({"a": {"WCEE": None}}, queue=queue)
+
+
+def test_the_node_that_a_tool_opens_is_found(tmp_path: Path) -> None:
+    (tmp_path / "block" / "sdb" / "device" / "scsi_generic" / "sg7").mkdir(parents=True)
+    (tmp_path / "block" / "sdc" / "device").mkdir(parents=True)
+    (tmp_path / "devices" / "nvme3").mkdir(parents=True)
+    (tmp_path / "devices" / "nvme-subsys0" / "nvme5").mkdir(parents=True)
+    for name, place in {"nvme3n1": "nvme3", "nvme0n1": "nvme-subsys0"}.items():
+        (tmp_path / "block" / name).mkdir()
+        (tmp_path / "block" / name / "device").symlink_to(tmp_path / "devices" / place)
+    nodes = ("/dev/sdb", "sdc", "nvme3n1", "nvme0n1")
+    assert [target_of("x", node, str(tmp_path)).device for node in nodes] == [
+        "/dev/sg7",
+        "/dev/sdc",
+        "/dev/nvme3",
+        "/dev/nvme5",
+    ]

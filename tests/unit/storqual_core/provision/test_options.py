@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Module options: refused, loaded, kept, proven, taken back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from storqual_core.kit.results import PartialError
+from storqual_core.kit.saved_state import read_saved
+from storqual_core.provision import adapter_queue
+from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
+from storqual_core.provision.kernel_boot import System
+from storqual_core.provision.mode_pages import DriveTarget
+from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
+from storqual_core.provision.proofs import InFlight
+from storqual_core.provision.restore import Tools, restore
+from tests.support.adapter_bench import KERNEL, AdapterBench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PCI, WWN = "0000:00:05.0", "0x5000c50015ea0000"
+CLAIM = {"wwn": WWN, "serial": WWN[-6:], "vendor": "SEAGATE", "model": "ST336607LW", "size": "20MiB", "claim": True}
+ADAPTERS = {"sym": {"pci": PCI, "driver": "sym53c8xx", "drives": [CLAIM]}}
+FOUR: dict[str, Any] = {"sym53c8xx": {"cmd_per_lun": 4}}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> AdapterBench:
+    """A Symbios adapter with one drive; its module hides one parameter and shows another."""
+    made = AdapterBench(
+        tmp_path / "root", modules={"sym53c8xx": {"cmd_per_lun": None, "safe": "0"}, "scsi_mod": {"scan": "async"}}
+    )
+    made.adapter(PCI, "sym53c8xx")
+    made.drive("sda", PCI, 0, WWN)
+    made.load("scsi_mod")
+    made.tree.write("/sys/module/scsi_mod/holders/sym53c8xx", "")
+    return made
+
+
+def provide(bench: AdapterBench, options: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """One call of the module's work."""
+    request = OptionsRequest(options, str(bench.root / "state"), "r1", **more)
+    return provision_options(request, OptionsBench(bench, bench.machine))
+
+
+def put_back(bench: AdapterBench, *, check: bool = False) -> dict[str, Any]:
+    """One call of the restore module's work."""
+    tools = Tools(bench, System(bench), machine=bench.machine)
+    return restore(str(bench.root / "state"), tools, check=check)
+
+
+def test_an_option_is_loaded_kept_and_found_the_second_time(bench: AdapterBench) -> None:
+    """The module is loaded with it first; then the file says so; then there is nothing to do."""
+    first = provide(bench, FOUR)
+    assert first["changed"]
+    assert first["drift"] == ["module option sym53c8xx.cmd_per_lun: not set, declared 4"]
+    assert bench.given["sym53c8xx"] == {"cmd_per_lun": "4"}
+    assert (bench.modprobe_file() or "").splitlines()[1:] == ["options sym53c8xx cmd_per_lun=4"]
+    (entry,) = first["settings"]
+    assert (entry["declared"], entry["before"], entry["read_back"], entry["changed"]) == ("4", None, "4", True)
+    loads = [line for line in bench.seen if line.startswith("modprobe sym")]
+    second = provide(bench, FOUR)
+    assert (second["changed"], second["steps"], second["drift"]) == (False, [], [])
+    assert (
+        [line for line in bench.seen if line.startswith("modprobe sym")]
+        == loads
+        == ["modprobe sym53c8xx cmd_per_lun=4"]
+    )
+
+
+def test_what_the_module_shows_is_proven(bench: AdapterBench) -> None:
+    """The kernel's own word for it."""
+    (entry,) = provide(bench, {"sym53c8xx": {"safe": True}})["settings"]
+    assert (entry["before"], entry["read_back"], entry["proven"]) == ("0", "1", True)
+
+
+def test_check_mode_touches_nothing(bench: AdapterBench) -> None:
+    result = provide(bench, FOUR, check=True)
+    assert (result["changed"], len(result["drift"])) == (True, 1)
+    assert result["diff"] == {"before": "sym53c8xx.cmd_per_lun: None\n", "after": "sym53c8xx.cmd_per_lun: 4\n"}
+    assert bench.modprobe_file() is None
+    assert not (bench.root / "state").exists()
+    assert all(line.startswith(("modinfo", "modprobe --showconfig")) for line in bench.seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sym53c8xx": {"cmd_per_lum": 4}}, "has no parameter cmd_per_lum; did you mean cmd_per_lun?"),
+        ({"sym53c8xx": {"cmd_per_lun": 65}}, "takes 0 to 64, 65 is declared"),
+        ({"sym53c8xx": {"cmd_per_lun": "many"}}, "is a number"),
+        ({"nosuch": {"a": 1}}, f"kernel {KERNEL} has no module nosuch"),
+        ({"scsi_mod": {"scan": "sync"}}, "it takes a boot with scsi_mod.scan=sync on the kernel's command line"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    bench: AdapterBench, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ToolError, match=words.replace("?", "\\?")):
+        provide(bench, {"sym53c8xx": {"safe": 1}, **options})
+    assert bench.modprobe_file() is None
+    assert bench.given == {}
+
+
+def test_a_drive_in_use_is_refused_by_the_guard(bench: AdapterBench) -> None:
+    """Loading the driver again would take it away."""
+    bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/data")
+    with pytest.raises(
+        GuardRefusalError, match=r"is mounted on /data \(ext4\); loading sym53c8xx again takes it away"
+    ):
+        provide(bench, FOUR)
+    assert bench.given == {}
+
+
+def test_a_disk_of_the_system_takes_a_boot(bench: AdapterBench) -> None:
+    bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/boot")
+    assert provide(bench, FOUR, plan=True)["boot_words"] == ["sym53c8xx.cmd_per_lun=4"]
+    with pytest.raises(ToolError, match="carries /boot"):
+        provide(bench, FOUR)
+    bench.tree.write("/proc/cmdline", "root=/dev/vda1 sym53c8xx.cmd_per_lun=4\n")
+    again = provide(bench, FOUR)
+    assert not again["changed"]
+    assert again["boot_words"] == ["sym53c8xx.cmd_per_lun=4"]
+    assert bench.modprobe_file() is None
+
+
+def test_another_value_on_the_command_line_is_told(bench: AdapterBench) -> None:
+    """It would hold over the file."""
+    bench.tree.write("/proc/cmdline", "sym53c8xx.cmd_per_lun=8\n")
+    with pytest.raises(ToolError, match="is 8 on the kernel's command line, which holds over modprobe's files"):
+        provide(bench, FOUR)
+
+
+def test_a_load_that_fails_says_what_was_done(bench: AdapterBench) -> None:
+    bench.broken = ("modprobe sym53c8xx",)
+    with pytest.raises(PartialError, match="ended with status 1: it broke"):
+        provide(bench, FOUR)
+    assert bench.modprobe_file() is None
+    bench.broken = ()
+    bench.load("sym53c8xx")
+    assert provide(bench, FOUR)["changed"]
+
+
+def test_everything_is_put_back(bench: AdapterBench) -> None:
+    provide(bench, {"sym53c8xx": {"cmd_per_lun": 4, "safe": 1}})
+    assert put_back(bench, check=True)["changed"]
+    assert bench.modprobe_file() is not None
+    result = put_back(bench)
+    assert result["restored"]
+    assert bench.modprobe_file() is None
+    assert bench.given["sym53c8xx"] == {}
+    assert read_saved(bench.root / "state") is None
+    assert not put_back(bench)["changed"]
+
+
+def test_a_file_that_was_there_is_put_back_as_it_was(bench: AdapterBench) -> None:
+    text = "# kept by an earlier set-up\noptions sym53c8xx safe=1\n"
+    bench.tree.write("/etc/modprobe.d/zz-storqual.conf", text)
+    bench.given["sym53c8xx"] = {"safe": "1"}
+    bench.load("sym53c8xx")
+    provide(bench, FOUR)
+    assert "options sym53c8xx cmd_per_lun=4 safe=1" in (bench.modprobe_file() or "")
+    put_back(bench)
+    assert bench.modprobe_file() == text
+    assert bench.given["sym53c8xx"] == {"safe": "1"}
+
+
+def test_options_that_the_next_drop_does_not_declare_go_again(bench: AdapterBench) -> None:
+    provide(bench, FOUR)
+    result = provide(bench, {})
+    assert result["changed"]
+    assert bench.modprobe_file() is None
+    assert bench.given["sym53c8xx"] == {}
+    assert not provide(bench, {})["changed"]
+
+
+def test_a_restore_that_cannot_load_the_module_keeps_the_memory(bench: AdapterBench) -> None:
+    provide(bench, FOUR)
+    bench.broken = ("modprobe -r",)
+    with pytest.raises(StorqualError, match="it broke"):
+        put_back(bench)
+    assert read_saved(bench.root / "state") is not None
+
+
+@contextmanager
+def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
+    """The guard lets everything through."""
+    yield {claim.id: DriveTarget(claim.id, "sda", "/dev/sg0") for claim in claims}
+
+
+def throttle(bench: AdapterBench, value: int, **more: Any) -> dict[str, Any]:
+    """One call with a throttle for the adapter."""
+    request = ThrottleRequest({"sym": value}, {}, ADAPTERS, str(bench.root / "state"), "r1", **more)
+    return provision_throttle(request, OptionsBench(bench, bench.machine), access)
+
+
+def test_a_throttle_is_the_drivers_own_parameter(bench: AdapterBench) -> None:
+    bench.set_queue("sda", 4, "simple")
+    (entry,) = throttle(bench, 4)["settings"]
+    assert entry["name"] == "driver.options.sym53c8xx.cmd_per_lun"
+    assert (entry["proven"], entry["proof"]) == (True, "the driver gave 1 of 1 drives a queue depth of 4")
+
+
+@pytest.mark.parametrize(("depth", "proven"), [(16, False), (2, None)])
+def test_a_depth_that_the_driver_did_not_give_is_no_proof(
+    bench: AdapterBench, depth: int, proven: bool | None
+) -> None:
+    bench.set_queue("sda", depth, "simple")
+    assert throttle(bench, 4)["settings"][0]["proven"] is proven
+
+
+@pytest.mark.parametrize(("highest", "proven"), [(4, True), (9, False), (1, None)])
+def test_the_commands_in_flight_are_the_proof(
+    bench: AdapterBench, monkeypatch: pytest.MonkeyPatch, highest: int, proven: bool | None
+) -> None:
+    bench.set_queue("sda", 4, "simple")
+    monkeypatch.setattr(
+        adapter_queue, "observe_in_flight", lambda _node, offered, _seconds, _sysfs: InFlight(highest, 500, offered)
+    )
+    assert throttle(bench, 4, prove_s=1.0)["settings"][0]["proven"] is proven
+
+
+def test_a_driver_without_such_a_parameter_is_told(bench: AdapterBench) -> None:
+    bench.adapter("0000:00:07.0", "megaraid_sas")
+    adapters = {"mraid": {"pci": "0000:00:07.0", "driver": "megaraid_sas"}}
+    request = ThrottleRequest({"mraid": 4}, {}, adapters, str(bench.root / "state"), "r1")
+    with pytest.raises(BadInputError, match=r"declare drive\.queue_depth"):
+        provision_throttle(request, OptionsBench(bench, bench.machine), access)
+
+
+def test_an_option_by_its_own_name_holds_over_a_throttle(bench: AdapterBench) -> None:
+    request = ThrottleRequest(
+        {"sym": 4}, {"sym53c8xx": {"cmd_per_lun": 8}}, ADAPTERS, str(bench.root / "state"), "r1"
+    )
+    (entry,) = provision_throttle(request, OptionsBench(bench, bench.machine), access)["settings"]
+    assert (entry["declared"], bench.given["sym53c8xx"]) == ("8", {"cmd_per_lun": "8"})
+
+
+def test_a_throttle_of_an_adapter_that_is_not_there_is_bad_input(bench: AdapterBench) -> None:
+    with pytest.raises(BadInputError, match="is no adapter of this bench's inventory"):
+        provision_throttle(
+            ThrottleRequest({"nosuch": 4}, {}, ADAPTERS, "", ""), OptionsBench(bench, bench.machine), access
+        )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs of effect: what was seen, and what it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.kit.errors import ToolError
+from storqual_core.kit.results import Provisioned
+from storqual_core.provision.mode_pages import DriveTarget
+from storqual_core.provision.proofs import (
+    InFlight,
+    judge_queue_depth,
+    judge_write_cache,
+    observe_in_flight,
+    prove_queue_depths,
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "proven"),
+    [
+        (InFlight(highest=4, samples=500, offered=8), True),
+        (InFlight(highest=5, samples=500, offered=8), False),
+        (InFlight(highest=5, samples=1, offered=8), False),
+        (InFlight(highest=3, samples=500, offered=8), None),
+        (InFlight(highest=4, samples=3, offered=8), None),
+        (InFlight(highest=4, samples=500, offered=4), None),
+        (InFlight(highest=0, samples=0, offered=8), None),
+    ],
+)
+def test_a_depth_is_shown_when_it_is_reached_and_never_exceeded(seen: InFlight, proven: bool | None) -> None:
+    verdict, sentence = judge_queue_depth(4, seen)
+    assert verdict is proven
+    assert f"{seen.highest} in flight" in sentence
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "proven"),
+    [
+        ([100.0] * 30, [500.0] * 30, True),
+        ([100.0] * 30, [101.0] * 30, None),
+        ([100.0] * 3, [500.0] * 30, None),
+        ([], [], None),
+    ],
+)
+def test_a_write_cache_is_shown_by_slower_writes_without_it(on: list, off: list, proven: bool | None) -> None:
+    assert judge_write_cache(on, off)[0] is proven
+
+
+def test_reads_are_offered_and_the_count_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.O_DIRECT", 0)
+    (tmp_path / "block" / "sdb").mkdir(parents=True)
+    (tmp_path / "block" / "sdb" / "inflight").write_text("       3        1\n")
+    (tmp_path / "sdb").write_bytes(bytes(1 << 16))
+    seen = observe_in_flight("sdb", 6, 0.1, sysfs=str(tmp_path), dev=str(tmp_path))
+    assert (seen.highest, seen.offered) == (4, 6)
+    assert seen.samples > 3
+
+
+def test_a_drive_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="sdb cannot be read: No such file"):
+        observe_in_flight("sdb", 6, 0.1, dev=str(tmp_path))
+
+
+def test_only_declared_depths_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that was only read needs no proof; twice the depth is offered, up to 32 more."""
+    offers: list[int] = []
+
+    def look(node: str, offered: int, seconds: float, sysfs: str) -> InFlight:
+        offers.append(offered)
+        return InFlight(4, 100, offered)
+
+    monkeypatch.setattr("storqual_core.provision.proofs.observe_in_flight", look)
+    entries = [
+        Provisioned("drive.queue_depth", 4, 8, 4, drive="a"),
+        Provisioned("drive.queue_depth", None, 8, 8, drive="a"),
+        Provisioned("drive.scheduler", "none", "none", "none", drive="a"),
+        Provisioned("drive.queue_depth", 100, 8, 100, drive="a"),
+    ]
+    shown = prove_queue_depths(entries, {"a": DriveTarget("a", "sda", "/dev/sg0")}, 1.0)
+    assert [entry.proven for entry in shown] == [True, None, None, None]
+    assert offers == [8, 132]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's queue of each drive, on a tree like sysfs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError, ToolError
+from storqual_core.kit.results import PartialError
+from storqual_core.provision.drive_step import Outcome, Queues, carry_out
+from storqual_core.provision.mode_pages import DriveTarget
+from storqual_core.provision.queue import QUEUE_NAMES, plan_queue
+
+TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Path:
+    """One drive behind an adapter that takes sixteen commands, and one virtio disk without a device queue."""
+    device = tmp_path / "devices" / "pci0" / "host3" / "target3:0:0" / "3:0:0:0"
+    host = tmp_path / "devices" / "pci0" / "host3" / "scsi_host" / "host3"
+    for folder in (device, host, tmp_path / "block" / "sdb" / "queue", tmp_path / "block" / "vda" / "queue"):
+        folder.mkdir(parents=True)
+    (host / "can_queue").write_text("16\n")
+    (device / "queue_depth").write_text("8\n")
+    (tmp_path / "block" / "sdb" / "device").symlink_to(device)
+    for node in ("sdb", "vda"):
+        queue = tmp_path / "block" / node / "queue"
+        (queue / "scheduler").write_text("none [mq-deadline] bfq\n")
+        (queue / "nr_requests").write_text("64\n")
+        (queue / "read_ahead_kb").write_text("128\n")
+    return tmp_path
+
+
+def run_step(declared: dict, sysfs: Path, *, check: bool = False, kept: list | None = None) -> Outcome:
+    """Carry the step out for one drive."""
+    memory = [] if kept is None else kept
+    return carry_out(Queues(str(sysfs)), {"0x5000": TARGET}, {"0x5000": declared}, check=check, save=memory.append)
+
+
+def test_values_are_set_and_read_back(sysfs: Path) -> None:
+    """A plain file stands in for the kernel, so the scheduler's brackets go."""
+    kept: list = []
+    outcome = run_step({"queue_depth": 4, "nr_requests": 32, "scheduler": "none"}, sysfs, kept=kept)
+    assert {entry.name: (entry.before, entry.read_back) for entry in outcome.settings} == {
+        "drive.queue_depth": (8, 4),
+        "drive.nr_requests": (64, 32),
+        "drive.scheduler": ("mq-deadline", "none"),
+    }
+    assert kept == [{"0x5000": {"scheduler": "mq-deadline", "queue_depth": 8, "nr_requests": 64}}]
+    assert not run_step({"queue_depth": 4, "nr_requests": 32, "scheduler": "none"}, sysfs).changed
+
+
+def test_the_scheduler_is_written_before_the_requests(sysfs: Path) -> None:
+    steps = run_step({"nr_requests": 32, "scheduler": "none"}, sysfs).steps
+    assert [step.split()[1] for step in steps] == ["scheduler", "nr_requests"]
+
+
+def test_check_mode_touches_nothing(sysfs: Path) -> None:
+    outcome = run_step({"queue_depth": 4}, sysfs, check=True)
+    assert outcome.changed
+    assert (sysfs / "block" / "sdb" / "device" / "queue_depth").read_text() == "8\n"
+
+
+def test_a_depth_above_the_adapters_is_refused_before_any_write(sysfs: Path) -> None:
+    """The kernel would answer with an error number."""
+    with pytest.raises(ToolError, match="0x5000: queue depth 17 is declared, its adapter takes 16 commands in all"):
+        run_step({"queue_depth": 17, "scheduler": "none"}, sysfs)
+    assert "mq-deadline" in (sysfs / "block" / "sdb" / "queue" / "scheduler").read_text()
+
+
+def test_a_driver_without_the_attribute_is_named(sysfs: Path) -> None:
+    plan = plan_queue(DriveTarget("V", "vda", "/dev/vda"), {"queue_depth": 4}, str(sysfs))
+    assert plan.problems == ("V: the driver of vda has no queue_depth, 4 is declared",)
+
+
+def test_a_driver_that_fixes_the_attribute_is_named_before_any_write(sysfs: Path) -> None:
+    (sysfs / "block" / "sdb" / "device" / "queue_depth").chmod(0o444)
+    with pytest.raises(ToolError, match="queue_depth is 8, and the driver of sdb does not let it be changed"):
+        run_step({"queue_depth": 4, "scheduler": "none"}, sysfs)
+    assert "mq-deadline" in (sysfs / "block" / "sdb" / "queue" / "scheduler").read_text()
+    assert not run_step({"queue_depth": 8}, sysfs).changed
+
+
+def test_a_value_that_the_kernel_changes_is_a_failure(sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storqual_core.provision.queue.write_attribute", lambda path, _value: path.write_text("2\n"))
+    with pytest.raises(PartialError, match=r"drive\.queue_depth was set to 4 and reads back 2") as caught:
+        run_step({"queue_depth": 4}, sysfs)
+    assert caught.value.settings[0].changed
+
+
+def test_a_refusal_of_the_kernel_is_a_sentence(sysfs: Path) -> None:
+    """Nothing else is known of it."""
+    path = sysfs / "block" / "sdb" / "queue" / "read_ahead_kb"
+    plan = plan_queue(TARGET, {"read_ahead_kb": 64}, str(sysfs))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ToolError, match=r"cannot be read|refused"):
+        Queues(str(sysfs)).apply(plan)
+
+
+def test_a_name_that_is_no_queue_setting_is_refused(sysfs: Path) -> None:
+    with pytest.raises(BadInputError, match=r"drive\.WCE is not a setting of a drive's queue"):
+        plan_queue(TARGET, {"WCE": 0}, str(sysfs))
+
+
+def test_unreadable_text_is_a_sentence(sysfs: Path) -> None:
+    (sysfs / "block" / "sdb" / "queue" / "nr_requests").write_text("many\n")
+    with pytest.raises(ToolError, match="'many' where a number was expected"):
+        plan_queue(TARGET, {"nr_requests": 32}, str(sysfs))
+
+
+def test_all_drive_settings_without_a_field_are_queue_settings() -> None:
+    assert QUEUE_NAMES[0] == "scheduler"
+    assert {"queue_depth", "nr_requests", "read_ahead_kb", "nomerges"} <= set(QUEUE_NAMES)

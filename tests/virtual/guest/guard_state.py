@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One state of the guard's live test: what is done to drives, what is claimed, and the words of the refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from guard_tools import Bench
+
+    from storqual_core.guard.claims import Claim
+
+
+EXT4 = ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=1")
+"""Make a file system without writing all of its drive."""
+
+
+@dataclass(frozen=True)
+class State:
+    """One target with something to lose. `arrange` returns the path that bare fio is pointed at, if not the drive.
+
+    `claims` are what the guard is asked for; `says` must be in one of its refusals.
+    """
+
+    name: str
+    says: str
+    arrange: Callable[[Bench], str | None]
+    claims: Callable[[Bench], Sequence[Claim]] = lambda bench: [bench.claim()]
+    engine: str = "psync"
+
+
+def BOTH(bench: Bench) -> list[Claim]:  # noqa: N802 - a word for a column of the tables
+    """Claims on drives a and b."""
+    return [bench.claim("a"), bench.claim("b")]
+
+
+def NVME(bench: Bench) -> list[Claim]:  # noqa: N802 - as above
+    """A claim on the NVMe drive."""
+    return [bench.claim("n")]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills, lost connections and resets at moments that nobody chose: nothing changes but the clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.judge.verdict import judge_run
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state, reset
+from storqual.virtual_bench.qmp import converse
+from tests.support.gate_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
+
+TROUBLES = ("kill", "disconnect", "disconnect", "reset", "reset")
+MOST_STARTS = 12
+PATIENCE_S = 1500
+
+SUITE = """\
+name: interrupted
+workloads:
+  rand_read: {rw: randread, iodepth: 4, factors: {bs: [4k], drives: [1]}}
+criteria:
+  - {metric: iops, against: baseline, required: true}
+profiles:
+  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 20, block: 45s, margin: 20%, indifference: 10%}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gate_bench() -> Iterator[None]:
+    """The gate bench, powered on for this module."""
+    with powered():
+        yield
+
+
+def link(*, up: bool) -> None:
+    """The bench's network cable."""
+    state = power_state(BenchPlaces.of(STATE))
+    assert state is not None
+    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
+
+
+def disconnect(seconds: float) -> None:
+    """Pull the cable for some time."""
+    link(up=False)
+    try:
+        time.sleep(seconds)  # the time without a cable is the trouble itself
+    finally:
+        link(up=True)
+
+
+def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """What goes wrong now."""
+    if trouble == "kill":
+        os.killpg(child.pid, signal.SIGKILL)
+    elif trouble == "disconnect":
+        disconnect(chance.uniform(1.0, 40.0))
+    else:
+        # until it answers again: whoever resumes a campaign looks whether the bench is there
+        reset(BenchPlaces.of(STATE))
+
+
+def stored(run: Path) -> list[str]:
+    """Ids of the samples of a run, in order."""
+    file = run / "samples.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return [json.loads(line)["id"] for line in lines]
+
+
+def spooled(run: Path) -> set[str]:
+    """Ids of the samples that the bench finished, from its own disk."""
+    text = on_bench(f"cat /var/lib/storqual/spool/{run.name}/*.jsonl")
+    records = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+    return {record["sample"]["id"] for record in records if record["kind"] == "sample"}
+
+
+def planned(run: Path) -> set[tuple[str, str, int]]:
+    """The launches of the plan."""
+    blocks = [json.loads(path.read_text(encoding="utf-8")) for path in (run / "blocks").glob("*.json")]
+    return {(one["arm"], one["point"], one["n"]) for block in blocks for one in block["launches"]}
+
+
+def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> tuple[Path, int]:
+    """A campaign that meets its troubles, is resumed whenever it ended, and comes to its end: run and exit code."""
+    suite = folder / "interrupted.suite.yml"
+    suite.write_text(SUITE, encoding="utf-8")
+    argv = command(folder, *drops("even", "same", suite=suite, seed=chance.randrange(1000)), "--adapters", "vscsi")
+    run: Path | None = None
+    seen: list[str] = []
+    code = -1
+    with (folder / "output.log").open("ab") as log:
+        for _ in range(MOST_STARTS):
+            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            while troubles and child.poll() is None:
+                try:
+                    # not an event that is awaited but a moment that is drawn
+                    child.wait(timeout=chance.uniform(5.0, 40.0))
+                except subprocess.TimeoutExpired:
+                    make(troubles.pop(), child, chance)
+            code = child.wait(timeout=PATIENCE_S)
+            run = run or next((path.parent for path in folder.glob("[!.]*/run.json")), None)
+            if run is None:
+                continue
+            now = stored(run)
+            assert now[: len(seen)] == seen, "a stored sample changed"
+            seen = now
+            if code == 0 and not troubles:
+                break
+            argv = command(folder, "--resume", run.name)
+    output = (folder / "output.log").read_text(encoding="utf-8", errors="replace")
+    assert run is not None, output[-3000:]
+    assert not troubles, output[-3000:]
+    return run, code
+
+
+@pytest.mark.parametrize("seed", CAMPAIGNS)
+def test_nothing_changes_but_the_clock(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    troubles = chance.sample(TROUBLES, len(TROUBLES))
+    run, code = interrupted(tmp_path, troubles, chance)
+    output = (tmp_path / "output.log").read_text(encoding="utf-8", errors="replace")
+    assert code == 0, output[-3000:]
+    assert max(Counter(stored(run)).values()) == 1
+    assert set(stored(run)) == spooled(run)
+    samples = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    launches = [(sample["arm"], sample["point"], sample["n"]) for sample in samples]
+    assert sorted(launches) == sorted(planned(run))
+    assert {sample["status"] for sample in samples} == {"ok"}
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    again = judge_run(run)
+    assert [one["outcome"] for one in again["criteria"]] == [one["outcome"] for one in verdict["criteria"]]
+
+
+def test_five_minutes_without_a_connection_are_waited_out(tmp_path: Path) -> None:
+    suite = tmp_path / "interrupted.suite.yml"
+    suite.write_text(SUITE.replace("block: 45s", "block: 300s"), encoding="utf-8")
+    argv = command(tmp_path, *drops("even", "same", suite=suite, seed=1), "--adapters", "vscsi")
+    with (tmp_path / "output.log").open("ab") as log:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        while not any(path.read_bytes() for path in tmp_path.glob("*/samples.jsonl")):
+            assert child.poll() is None
+            time.sleep(0.5)  # the run directory is the only sign there is
+        disconnect(300.0)
+        code = child.wait(timeout=PATIENCE_S)
+    output = (tmp_path / "output.log").read_text(encoding="utf-8", errors="replace")
+    assert code == 0, output[-3000:]
+    assert "does not answer" in output
+    (run,) = (path.parent for path in tmp_path.glob("[!.]*/run.json"))
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [event["kind"] for event in events].count("session_started") == 1
+    assert sorted(stored(run)) == sorted(spooled(run))
+    assert len(stored(run)) == len(planned(run)) == 40

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Physics on the virtual bench: what the methods find where the truth is known beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.study.cells import cells_of_runs
+from storqual.study.scale import growths
+from storqual.study.settings import setting_studies
+from tests.support.live_bench import BIN, REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
+
+INVENTORY = REPOSITORY / "inventories" / "virtual_methods"
+
+CHANNELS = """\
+name: channels
+defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 8}
+workloads:
+  reads: {rw: read, bs: 64k, factors: {ports: [1, 2], drives_per_port: [2]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [scaling, ceiling]
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 4}
+"""
+
+
+FILES = """\
+name: files
+defaults: {engine: psync, numjobs: 1, drives: 1}
+workloads:
+  reads: {rw: read, bs: 64k, factors: {direct: [true, false], target: [xfs, ext4, raw]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+  - {id: rate, metric: throughput_mb_s, against: absolute, min: 5 MB/s, max: 8 MB/s}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
+"""
+
+DEPTH = """\
+name: depth
+defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1}
+workloads:
+  depth: {rw: randread, bs: 4k, factors: {iodepth: [1, 2, 4, 8, 16]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [scaling]
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, launches: 2}
+"""
+
+SETTINGS = """\
+name: settings
+defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1, bs: 2k, iodepth: 1}
+workloads:
+  write: {rw: randwrite}
+  durable: {rw: randwrite, options: {fsync: 1}}
+  read: {rw: randread}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings]
+vary: {drive.WCE: [1, 0], drive.read_ahead_kb: [128, 1024]}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 8, margin: 10%}
+"""
+
+CACHED = """\
+name: cached
+defaults: {engine: psync, direct: false, numjobs: 1, drives: 1, bs: 64k, target: ext4}
+workloads:
+  back: {rw: write, options: {invalidate: 0}}
+  through: {rw: write, options: {invalidate: 0, sync: 1}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
+"""
+
+LOOK = (
+    "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
+    "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
+)
+"""Parts of drives, mounts, what waits to be restored, mount points."""
+
+
+def ran(folder: Path, program: str, *words: object) -> tuple[int, str]:
+    """Exit code and output of a command, by a file: an SSH master that stays behind would hold a pipe."""
+    log = folder / "command.log"
+    with log.open("wb") as stream:
+        ended = subprocess.run(
+            [str(BIN / program), *map(str, words)],
+            cwd=REPOSITORY,
+            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            timeout=1800,
+            check=False,
+        )
+    return ended.returncode, log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for runs, with the bench of the methods powered on."""
+    folder = tmp_path_factory.mktemp("runs")
+    code, output = ran(folder, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_up.yml")
+    assert code == 0, output
+    try:
+        yield folder
+    finally:
+        code, output = ran(folder, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml")
+    assert code == 0, output
+
+
+def on_bench(command: str) -> str:
+    """What a command on the bench of the methods says."""
+    config = REPOSITORY / ".cache" / "bench" / "vmethods" / "ssh_config"
+    words = ["ssh", "-F", str(config), "vmethods", command]
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1200, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def qualified(runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym") -> Path:
+    """The run of a suite that passed; on the adapter with two channels, unless another is named."""
+    file = folder / f"{name}.suite.yml"
+    file.write_text(suite, encoding="utf-8")
+    here = folder / "runs"
+    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", file, "--adapters", adapter, "--runs", here)
+    code, output = ran(runs, "storqual", "qualify", *words)
+    assert code == 0, output
+    (run,) = [made.parent for made in here.glob("*/run.json")]
+    return run
+
+
+def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(runs: Path, tmp_path: Path) -> None:
+    run = qualified(runs, tmp_path, "files", FILES)
+    cells = {(cell.levels["target"], cell.levels["direct"]): cell for cell in cells_of_runs([run])}
+    assert set(cells) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
+    assert all(len(cell.launches) == 2 for cell in cells.values())
+    assert on_bench(LOOK).split() == ["0"]
+    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    assert code == 0, output
+
+
+def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(runs: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "files.suite.yml"
+    suite.write_text(FILES.replace("launches: 2", "launches: 6"), encoding="utf-8")
+    here = tmp_path / "runs"
+    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", suite, "--adapters", "sym", "--runs", here)
+    with (runs / "killed.log").open("wb") as stream:
+        job = subprocess.Popen(
+            [str(BIN / "storqual"), "qualify", *map(str, words)],
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+        )
+        try:
+            mounted = "until grep -qs ' /run/storqual/' /proc/[0-9]*/mountinfo; do sleep 0.2; done; cat {}"
+            holder = on_bench(f'timeout 1100 sh -c "{mounted.format("/var/lib/storqual/lock")}"')
+            process = json.loads(holder)["pid"]
+            on_bench(f"kill -9 {process}; while [ -d /proc/{process} ]; do sleep 0.1; done")
+            left = on_bench(LOOK).split()
+            assert "0" in left
+            assert left[-1] == "/var/lib/storqual/saved.json"
+        finally:
+            job.wait(timeout=1500)
+    assert on_bench(LOOK).split() == ["0"]
+
+
+def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> None:
+    """A throttled drive serves one I/O every 10 ms: what is outstanding is the rate times the response time.
+
+    The rate does not grow with the depth, and the suite's own study says so.
+    """
+    run = qualified(runs, tmp_path, "depth", DEPTH)
+    for cell in cells_of_runs([run]):
+        depth, rate, response = cell.levels["iodepth"], cell.mean("iops"), cell.mean("latency_mean_us")
+        assert rate == pytest.approx(100, rel=0.1)
+        assert response is not None
+        assert rate * response / 1e6 == pytest.approx(depth, rel=0.1), cell.point
+    (growth,) = [one for one in growths(cells_of_runs([run])) if one.line.along == "iodepth"]
+    assert growth.found.linear_to == 1
+
+
+def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_setting_neutral(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Every command takes 20 ms: written through, a write takes a flush of its own, and half the rate is left.
+
+    A write that is followed by a flush anyhow, and a read, are the same with and without the write cache; the page
+    cache's read-ahead is nothing to direct I/O.
+    """
+    run = qualified(runs, tmp_path, "settings", SETTINGS, "symb")
+    found = {one.workload: one for one in setting_studies(cells_of_runs([run]), margin=0.1) if one.metric == "iops"}
+    first, second = found["write"].effects
+    assert (first.setting, first.influence) == ("drive.WCE", "worse"), found["write"].sentences
+    assert first.shift.low is not None
+    assert first.shift.high is not None
+    assert -0.55 < first.shift.low < first.shift.high < -0.4, found["write"].sentences
+    assert (second.setting, second.influence) == ("drive.read_ahead_kb", "neutral"), found["write"].sentences
+    for workload in ("durable", "read"):
+        assert {one.influence for one in found[workload].effects} == {"neutral"}, found[workload].sentences
+
+
+def test_what_is_written_through_is_held_to_the_drives_rate_and_what_is_written_back_is_not(
+    runs: Path, tmp_path: Path
+) -> None:
+    """A file of 24 MiB on a drive of 100 I/Os a second: the page cache takes it at once.
+
+    Without `invalidate: 0` fio has the cache written at the end of each round over the file, and waits for it.
+    """
+    run = qualified(runs, tmp_path, "cached", CACHED)
+    rates = {cell.workload: cell.mean("iops") for cell in cells_of_runs([run])}
+    assert rates["through"] <= 110
+    assert rates["back"] > 3 * rates["through"]
+
+
+def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
+    run = qualified(runs, tmp_path, "channels", CHANNELS)
+    (growth,) = [one for one in growths(cells_of_runs([run])) if one.line.along == "ports"]
+    second = growth.found.levels[-1]
+    assert second.at == 2
+    assert second.efficiency.value == pytest.approx(1.0, abs=0.05)
+    assert growth.found.linear_to == 2
