@@ -15,7 +15,7 @@ from storqual.report.trend import build_trend
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.support.judged_reports import QUICK, judged
-from tests.support.make_run import SUITE
+from tests.support.synthetic_shape import SUITE
 from tests.support.trend_labs import make_year
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
 

@@ -15,7 +15,8 @@ from storqual.checks import pytest_fixtures
 from storqual.judge.verdict import judge_run
 from storqual.pytest_plugin import run_checks
 from storqual.run import append_event, read_run
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
 

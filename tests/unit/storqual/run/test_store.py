@@ -25,7 +25,8 @@ from storqual.run import (
 from storqual.run.layout import append_lines, complete_lines
 from storqual.run.records import Event
 from storqual_core.kit.errors import BadInputError, StorqualError
-from tests.support.make_run import POINTS, make_run
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
 
 
 def note(run: Path, count: int) -> None:

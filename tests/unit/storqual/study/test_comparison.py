@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from storqual.cli.compare import compare_command
 from storqual.study.comparison import compare_runs
 from storqual_core.kit.errors import BadInputError
-from tests.support.make_run import make_run, point_name
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import point_name
 
 POINTS = tuple(point_name("rand_read", bs=4096, drives=1, iodepth=depth) for depth in (1, 16))
 

@@ -12,7 +12,8 @@ from storqual.report import build_report
 from storqual.report.build import pages_of
 from storqual.report.material import read_material
 from storqual.report.view import Page
-from tests.support.make_run import SUITE, make_run, point_name
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import SUITE, point_name
 
 STUDIES = "studies: [adapters, scaling, service_demand, ceiling, features, published]\npublished: [a6826a]\n"
 POINTS = tuple(
