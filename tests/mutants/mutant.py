@@ -83,7 +83,7 @@ def _mutant(name: str, fields: Mapping[str, Any]) -> Mutant:
 
 
 class Sources:
-    """The product's files as words of Python, read once."""
+    """The product's files, each taken apart into words of Python when it is asked for."""
 
     def __init__(self, tree: Path) -> None:
         self.texts = {
@@ -91,13 +91,17 @@ class Sources:
             for package in PACKAGES
             for path in sorted((tree / package).rglob("*.py"))
         }
-        self._words = {path: _words(text) for path, text in self.texts.items()}
+        self._words: dict[Path, list[Word]] = {}
 
     def change(self, mutant: Mutant) -> Change:
         """The one file that `mutant` changes, changed. Raises NotApplicableError."""
         wanted = [word for word, _, _ in _words(textwrap.dedent(mutant.was))]
         found = [
-            (path, start, end) for path, words in self._words.items() for start, end in _occurrences(words, wanted)
+            (path, start, end)
+            for path, text in self.texts.items()
+            # most files lack some word: they need not be taken apart
+            if all(word in text for word in wanted)
+            for start, end in _occurrences(self._of(path), wanted)
         ]
         if len(found) != 1:
             places = ", ".join(f"{path.name}:{start[0]}" for path, start, _ in found) or "nowhere"
@@ -109,6 +113,12 @@ class Sources:
         except SyntaxError as problem:
             raise NotApplicableError(f"what it makes of {path.name} is no Python: {problem}") from None
         return Change(path, text)
+
+    def _of(self, path: Path) -> list[Word]:
+        """The words of a file."""
+        if path not in self._words:
+            self._words[path] = _words(self.texts[path])
+        return self._words[path]
 
 
 Place = tuple[int, int]

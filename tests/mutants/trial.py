@@ -58,7 +58,8 @@ class Copy:
 
     def passes(self, tests: list[str], chosen: str, limit_s: float) -> bool:
         """Whether the tests pass within `limit_s` seconds: what hangs has noticed. Raises TrialError for no tests."""
-        argv = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-m", "not bench and not long and not pages"]
+        argv = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "tests.mutants.no_shrinking"]
+        argv += ["-m", "not bench and not long and not pages"]
         argv += [*(["-k", chosen] if chosen else []), *tests]
         child = subprocess.Popen(
             argv,
@@ -78,7 +79,7 @@ class Copy:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
         if code in _NO_TESTS:
-            raise TrialError(f"no test is named by {' '.join(argv[5:])}")
+            raise TrialError(f"no test is named by {' '.join(argv[9:])}")
         return code == 0
 
     def write(self, change: Change) -> None:
