@@ -15,6 +15,9 @@ Turn = tuple[PointKey, str, int]
 """A launch to be: its point, its arm, and the how manieth of that arm there."""
 
 
+_COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules")
+
+
 @dataclass(frozen=True)
 class Pattern:
     """What blocks of a bench are made of.
@@ -39,7 +42,7 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
     for session in run.plan.sessions:
         for name in session.blocks if session.bench == bench else ():
             block = read_block(run.path, name)
-            common = {key: block[key] for key in ("schema", "run", "bench", "state_dir", "idle_s")}
+            common = {key: block[key] for key in _COMMON if key in block}
             for launch in block["launches"]:
                 place = ((launch["adapter"], launch["point"]), launch["arm"])
                 launches[place] = launch

@@ -176,6 +176,7 @@ def block_file(
         "targets": dict(sorted(targets.items())),
         "idle_s": profile.idle,
         "launches": listed,
+        **({"kernel_rules": [rule.model_dump() for rule in bench.kernel_rules]} if bench.kernel_rules else {}),
     }
 
 

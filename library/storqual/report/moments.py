@@ -12,7 +12,7 @@ from storqual.report.cells import TimelineEvent
 from storqual.report.material import clock
 from storqual.report.words import EVENT_WORDS, SERIOUS_EVENTS, second
 from storqual.run import recovered
-from storqual_core.host.log_findings import KINDS
+from storqual_core.host.log_rule import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def _finding(finding: object, event: store.Event, ended: float) -> Moment:
     return Moment(
         _finding_at(finding.get("time"), ended),
         bench,
-        known[0] if known else word,
+        known or word,
         str(finding.get("time") or event.time),
         ", ".join(filter(None, [session, where])),
         "\n".join(told),

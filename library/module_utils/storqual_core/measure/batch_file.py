@@ -9,13 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from ..host.log_rule import Rule, read_rules
 from ..kit.errors import BadInputError
 from .asks import FileSystemAsk, LoadAsk, PreconditionAsk, read_file_system, read_load, read_precondition
 from .fio_job import FioAsk, read_ask
 
 SCHEMA = "storqual.block/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-_TOP = {"schema", "run", "block", "bench", "session", "state_dir", "targets", "idle_s", "precondition", "launches"}
+_TOP = {
+    "schema",
+    "run",
+    "block",
+    "bench",
+    "session",
+    "state_dir",
+    "targets",
+    "idle_s",
+    "precondition",
+    "launches",
+    "kernel_rules",
+}
 _LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "load", "file_system", "switch"}
 _SWITCH = {"argv", "read_back", "expect", "timeout_s"}
 
@@ -65,6 +78,7 @@ class Block:
     idle_s: float
     launches: tuple[Launch, ...]
     precondition: PreconditionAsk | None = None
+    kernel_rules: tuple[Rule, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -123,6 +137,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
     if len(set(indexes)) != len(indexes):
         reader.complain("launches", "two launches with one index", "a different index for each")
     idle_s = reader.number(body, "idle_s", least=0.0, default=0.0)
+    rules = read_rules(body.get("kernel_rules"), f"{where}: kernel_rules", problems)
     precondition = read_precondition(body.get("precondition"), f"{where}: precondition", problems)
     if problems:
         raise BadInputError(problems)
@@ -132,6 +147,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
         idle_s=idle_s,
         launches=tuple(launch for launch in read if launch),
         precondition=precondition,
+        kernel_rules=rules,
         **names,
     )
 

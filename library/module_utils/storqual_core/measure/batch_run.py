@@ -180,7 +180,7 @@ class BlockRunner:
             disks=None if before is None or after is None else (before, after),
             claimed=set(self._targets),
         )
-        spool.append_all([*report_log(self._log, None, now()).lines, last])
+        spool.append_all([*report_log(self._log, None, now(), self._block.kernel_rules).lines, last])
 
     def _first_reading(self, spool: Spool) -> Reading:
         """Written sectors before the block; a block that goes on counts from its first start."""
@@ -228,7 +228,7 @@ class BlockRunner:
         done = spool.held.done
         self._left_s = sum(_cost_s(launch) for launch in self._block.launches if launch.index not in done)
         self._log.mark(f"block {self._block.run}/{self._block.block} begins")
-        spool.append_all(report_log(self._log, None, now()).lines)
+        spool.append_all(report_log(self._log, None, now(), self._block.kernel_rules).lines)
         pending: dict[tuple[str, ...], SwitchStep] = {}
         self._accounted_ns = time.monotonic_ns()
         for position, launch in enumerate(self._block.launches):
@@ -284,11 +284,11 @@ class BlockRunner:
                 launched, notes = self._fio(launch, launch.fio, targets, seed, folder, position)
         except FioStuckError as problem:
             sample = lost_sample(self._block, launch, start=start, reason=str(problem))
-            said = report_log(self._log, launch, start)
+            said = report_log(self._log, launch, start, self._block.kernel_rules)
             spool.append_all([*said.lines, {"kind": "sample", "sample": sample}])
             return str(problem)
         self._log.mark(f"launch {name} ends")
-        said = report_log(self._log, launch, start)
+        said = report_log(self._log, launch, start, self._block.kernel_rules)
         status, reason = self._judge(launch, launched)
         arrived, kept_back = arrivals(launch.fio, len(launch.drives), launched.result)
         accounted_ns = time.monotonic_ns()

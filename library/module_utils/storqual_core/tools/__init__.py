@@ -34,6 +34,7 @@ def _shipped() -> None:
         lspci,
         lsscsi,
         mdadm,
+        mdstat,
         mkfs,
         mvcli,
         nvme,
@@ -44,6 +45,8 @@ def _shipped() -> None:
         sdparm,
         sg3,
         sg3_text,
+        sg_logs,
+        sg_readcap,
         sg_write_buffer,
         smartctl,
         ssacli,
@@ -53,7 +56,7 @@ def _shipped() -> None:
     )
 
 
-_SHARED = ("capabilities", "storcli_answer")
+_SHARED = ("capabilities", "shapes")
 """What tools have in common, and no tool itself."""
 
 TOOLS: Mapping[str, Callable[[], ModuleType]] = {

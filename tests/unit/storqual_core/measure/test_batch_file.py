@@ -34,3 +34,13 @@ def test_a_wrong_block_file_is_named_before_anything_is_touched(text: str, said:
     with pytest.raises(BadInputError) as caught:
         parse_block(text)
     assert said in str(caught.value)
+
+
+RULE = {"kind": "timeout", "pattern": "^acme: stuck", "example": "acme: stuck", "source": "its manual"}
+
+
+def test_a_benchs_own_rules_for_the_kernels_log_are_in_its_block_file() -> None:
+    block = parse_block(block_text(Path("/s"), [launch(0)], kernel_rules=[RULE]))
+    assert [(rule.kind, rule.pattern) for rule in block.kernel_rules] == [("timeout", "^acme: stuck")]
+    with pytest.raises(BadInputError, match=r"kernel_rules\[0\]: the example does not fit the pattern"):
+        parse_block(block_text(Path("/s"), [launch(0)], kernel_rules=[{**RULE, "example": "other"}]))

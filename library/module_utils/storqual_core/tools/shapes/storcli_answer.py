@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from ..host.identity import printed_wwn
-from ..kit.command import Completed
-from ..kit.errors import ToolError
-from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
-from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
+from ...host.identity import printed_wwn
+from ...kit.command import Completed
+from ...kit.errors import ToolError
+from ...kit.json_text import as_int, as_list, as_mapping, as_text, the_object
+from ...kit.labelled_text import pci_of, plain_label, printed_size, size_range
+from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
+from .storcli_keys import check_counts, same_names
 
-_NOTHING = re.compile(r"No Controller found|Controller \S+ not found|No (?:VD|PD|JBOD|drive)s?\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"No Controllers? (?:was |were )?found|Controller \S+ not found"
+    r"|\bNo (?:VD|PD|JBOD|drive|enclosure|virtual drive|physical drive)s?\b",
+    re.IGNORECASE,
+)
 _PCI = re.compile(r"\A([0-9a-f]{2,4}):([0-9a-f]{2}):([0-9a-f]{2}):([0-9a-f]{1,2})\Z", re.IGNORECASE)
-_DRIVE = re.compile(r"\ADrive /c\d+(?:/e(\d+))?/s(\d+)\Z")
+_DRIVE = re.compile(r"\ADrive /c\d+(?:/e(\d+))?/s(\d+)\Z", re.IGNORECASE)
+_DETAILED = re.compile(r" - Detailed Information\Z", re.IGNORECASE)
 _SECTORS = re.compile(r"\[0x([0-9a-f]+) Sectors\]", re.IGNORECASE)
 _SIZE = re.compile(r"\A(\d+(?:\.\d+)?) ?([KMGTP]?)(?:i?B|bytes)?\Z", re.IGNORECASE)
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%?")
 _TABLES = ("VD LIST", "PD LIST", "JBOD LIST", "LU/NS LIST", "TOPOLOGY", "Physical Device Information")
-_ENCLOSURES = ("Enclosure LIST", "Enclosure List", "Enclosure Information")
+_ENCLOSURES = ("Enclosure LIST", "Enclosure Information")
 _SUCCESS = ("success", "succeeded", "-", "")
 
 
@@ -57,7 +65,7 @@ class Answer:
         """Whether it says that what was asked for does not exist: no controller, no volume, no drive."""
         counted = as_int(self.data.get("Number of Controllers"))
         said = [self.description, *self.complaints]
-        return counted == 0 or (not self.success and not self.data and any(_NOTHING.search(line) for line in said))
+        return counted == 0 or (not self.data and any(_NOTHING.search(line) for line in said))
 
 
 def answers_of(text: str, tool: str) -> list[Answer]:
@@ -70,7 +78,7 @@ def answers_of(text: str, tool: str) -> list[Answer]:
             raise ToolError(f"{tool} answered in plain text: {said['Description'][:200]}") from problem
         raise
     answers = []
-    for entry in as_list(body["Controllers"]):
+    for entry in as_list(same_names(body["Controllers"])):
         status = as_mapping(as_mapping(entry).get("Command Status"))
         if not status:
             raise ToolError(f"{tool} printed a controller without a command status")
@@ -97,6 +105,7 @@ def data_of(text: str, tool: str) -> list[Answer]:
             continue
         if not answer.data and answer.complaints:
             raise ToolError(f"{tool} could not read: {'; '.join(answer.complaints)}")
+        check_counts(answer.data, tool)
         found.append(answer)
     return found
 
@@ -134,11 +143,18 @@ def flat(data: Mapping[str, Any], *, without: Sequence[str] = _TABLES + _ENCLOSU
 
 def first(settings: Mapping[str, str], *names: str) -> str:
     """The value of the first name that is there and not a blank, at any depth: `Model` matches `Basics / Model`."""
-    for name in names:
-        for path, value in settings.items():
-            if value and value not in ("N/A", "NA", "None") and (path == name or path.endswith(f" / {name}")):
+    told = [(_plain_path(path), value) for path, value in settings.items() if value not in ("", "N/A", "NA", "None")]
+    for wanted in map(_plain_path, names):
+        for path, value in told:
+            if path[-len(wanted) :] == wanted:
                 return value
     return ""
+
+
+@lru_cache(maxsize=4096)
+def _plain_path(path: str) -> tuple[str, ...]:
+    """A path as it is compared: without regard to case, spacing and units."""
+    return tuple(plain_label(part) for part in path.split(" / "))
 
 
 def size_of(text: str) -> int | None:
@@ -169,6 +185,8 @@ def _pci(text: str) -> str:
 def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> AdapterFacts:
     """The adapter itself; `firmware` gives the names of each component's version, the preferred one first."""
     settings = flat(answer.data)
+    if not {"basics", "productname", "adaptertype"} & {plain_label(key) for key in answer.data}:
+        raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of the controller itself")
     versions = {component: first(settings, *names) for component, names in firmware.items()}
     enclosures = [as_mapping(row) for name in _ENCLOSURES for row in as_list(answer.data.get(name))]
     return AdapterFacts(
@@ -176,7 +194,8 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
         model=first(settings, "Basics / Model", "Product Name"),
         vendor=first(settings, "OEMID", "OEM"),
         serial=first(settings, "Serial Number"),
-        pci=_pci(first(settings, "PCI Address")),
+        pci=_pci(first(settings, "PCI Address"))
+        or pci_of(settings, "Bus Number", "Device Number", "Function Number", "Domain ID"),
         driver=first(settings, "Driver Name"),
         driver_version=first(settings, "Driver Version"),
         # a package of zeros is what HBAs say that have none
@@ -192,15 +211,45 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
     )
 
 
+def overview_of(answer: Answer) -> list[AdapterFacts]:
+    """The controllers of an overview (`show` without a controller): number, model, health. Raises ToolError."""
+    found = []
+    for row in as_list(answer.data.get("System Overview")):
+        words = {str(key): as_text(value).strip() for key, value in as_mapping(row).items()}
+        index = first(words, "Ctl", "Ctrl")
+        if not index:
+            raise ToolError("the overview lists a controller without its number")
+        wwn = printed_wwn(first(words, "SASAddress", "SAS Address").lower())
+        found.append(
+            AdapterFacts(
+                index,
+                model=first(words, "Product Name", "Model"),
+                health=first(words, "Hlth", "Health", "Status"),
+                settings=words,
+                ports=(PortFacts("host", wwn=wwn),) if wwn else (),
+            )
+        )
+    return found
+
+
 def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
     """Every drive of an answer, from the list and from the details, whichever are there; `state` reads a row's."""
     rows: dict[str, Mapping[str, Any]] = {}
     details: dict[str, Mapping[str, Any]] = {}
     for name in ("PD LIST", "JBOD LIST"):
-        for row in as_list(answer.data.get(name)):
-            rows.setdefault(_position(row), as_mapping(row))
+        listed = [as_mapping(row) for row in as_list(answer.data.get(name))]
+        if len({_position(row) for row in listed}) != len(listed):
+            raise ToolError(f"the answer of controller {answer.controller} lists two drives in one place ({name})")
+        for row in listed:
+            rows.setdefault(_position(row), row)
+    for entry in map(as_mapping, as_list(answer.data.get("Drives List"))):
+        # 96xx and PERC 12: one object a drive
+        row = as_mapping(entry.get("Drive Information"))
+        if not _position(row):
+            raise ToolError(f"the answer of controller {answer.controller} lists a drive without its place")
+        rows[_position(row)], details[_position(row)] = row, as_mapping(entry.get("Drive Detailed Information"))
     for key, value in _deep(answer.data):
-        place = _DRIVE.match(key.replace(" - Detailed Information", ""))
+        place = _DRIVE.match(_DETAILED.sub("", key))
         if place is None:
             continue
         if isinstance(value, list) and value:
@@ -211,12 +260,12 @@ def drives_of(answer: Answer, state: Callable[[Mapping[str, Any]], str]) -> tupl
 
 
 def drives_behind(facts: ToolFacts, node: str) -> tuple[str, ...]:
-    """The members of the volume at a block device, by WWN or serial; empty when no adapter has such a volume."""
+    """The members of the volume at a block device, by WWN, serial or place; empty when no adapter has it."""
     for adapter in facts.adapters:
         for volume in adapter.volumes:
             if volume.device == node:
                 known = {drive.position: drive.wwn or drive.serial for drive in adapter.drives}
-                return tuple(known[position] for position in volume.members if known.get(position))
+                return tuple(known.get(position) or position for position in volume.members)
     return ()
 
 
@@ -238,6 +287,9 @@ def _drive(
     state: Callable[[Mapping[str, Any]], str],
 ) -> DriveFacts:
     said = flat(detail, without=())
+    words = {key: as_text(value).strip() for key, value in row.items()}
+    printed = first(said, "Raw size")
+    size = _capacity(said, as_text(row.get("SeSz")))
     counters = {
         name: count
         for name in ("Media Error Count", "Other Error Count", "Predictive Failure Count", "Shield Counter")
@@ -250,19 +302,40 @@ def _drive(
         vendor=first(said, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
         model=first(said, "Model Number") or as_text(row.get("Model")).strip(),
         revision=first(said, "Firmware Revision", "Firmware Revision Level"),
-        size=_capacity(said, as_text(row.get("SeSz"))),
+        size=size,
+        size_range=size_range(printed.partition("[")[0], base=1024) if size is None else None,
         state=state(row),
         media=as_text(row.get("Med")),
         counters=counters,
+        settings={**words, **said},
     )
 
 
 def _capacity(said: Mapping[str, str], sector: str) -> int | None:
     """Bytes, from the number of sectors: the sizes in words are rounded."""
-    match = _SECTORS.search(first(said, "Raw size"))
+    printed = first(said, "Raw size")
+    match = _SECTORS.search(printed)
     unit = size_of(first(said, "Logical Sector Size", "Sector Size") or sector)
-    if match is None or unit is None:
+    if match is None:
         return None
     sectors = int(match.group(1), 16)
     # where an HBA repeats the number as `Number of Blocks`, it is the last block's, as READ CAPACITY gives it
-    return (sectors + (as_int(first(said, "Number of Blocks")) == sectors)) * unit
+    sectors += as_int(first(said, "Number of Blocks")) == sectors
+    return blocks_size(sectors, unit, printed.partition("[")[0])
+
+
+def blocks_size(blocks: int, unit: int | None, printed: str) -> int | None:
+    """Bytes of so many blocks of `unit` bytes, which the rounded size printed beside them must bear out.
+
+    Where no unit is printed, or the one printed beside them is that of something else, the printed size tells whether
+    they are of 512 or 4096 bytes; None when it does not. Raises ToolError when number and printed size contradict
+    each other.
+    """
+    words = printed_size(printed, base=1024)
+    if not words:
+        return blocks * unit if unit else None
+    for candidate in (unit, 512, 4096):
+        # some builds round decimally, and some units of the last digit off; the block sizes are eight times apart
+        if candidate and abs(blocks * candidate - words) <= max(words // 8, 1 << 20):
+            return blocks * candidate
+    raise ToolError(f"{blocks} blocks are said to be {printed.strip()}, which they are in no known block size")
