@@ -32,6 +32,7 @@ _COMMANDS = {
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "keywords": "storqual.cli.robot",
+    "new": "storqual.cli.new",
     "next": "storqual.cli.playbook.next",
     "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
