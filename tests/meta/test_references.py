@@ -62,6 +62,7 @@ def modules() -> list[str]:
     return sorted(name for name in files() if name.endswith(".py") and name.startswith(("library/", "suites/")))
 
 
+@cache
 def docstrings(name: str) -> str:
     """The docstrings of a file, and the texts under its names, one after another."""
     tree = ast.parse((REPOSITORY / name).read_text(encoding="utf-8"))
