@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: how it is made, appended to, read, and closed. Standard library only: `next` must be quick."""
+"""The run directory: how it is made, appended to, read and closed; standard library only, `next` must be quick."""
 
 from __future__ import annotations
 

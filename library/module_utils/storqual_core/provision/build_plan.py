@@ -2,7 +2,7 @@
 """A driver build: what is asked, what the files are, where which build lies now, and how it can come into effect.
 
 Nothing here writes. A driver that the machine cannot do without while it runs, or that its initramfs loads, comes
-with a boot of its own (`build_trial`); any other is loaded again where it is (`provision_build`).
+with a boot of its own (`provision/boot.py`); any other is loaded again where it is (`provision/build.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms for tools, one file each; a new one gets one line here, so that it is shipped to the bench.
+"""One foreign program a file: its commands, the parsers of what it prints, and what it can do for a bench.
 
-Ansible ships what it finds imported by name in the source, whether it is executed or not. Nothing is executed: a
-bench compiles only the tools that a step uses, which matters where Python starts slowly.
+A new tool gets one line here, so that it is shipped to the bench: Ansible ships what it finds imported by name in the
+source, whether it is executed or not. Nothing is executed: a bench compiles only the tools that a step uses, which
+matters where Python starts slowly.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a measured run to what people read: close it, judge it, write its log and its report, and audit the report."""
+"""`storqual publish`: close a measured run, judge it, write its log and its report, and audit the report."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storqual.audit import Status, audit, audit_document
-from storqual.inputs import WAIVERS, beside_inventory
-from storqual.judge.judgements import kept_waivers
-from storqual.judge.verdict import judge_run
-from storqual.pytest_plugin import publish_log, run_checks
-from storqual.report import build_report
-from storqual.report.export import write_ocp
-from storqual.robot_library import publish_suites
-from storqual.run import append_event, finish_run, read_run_json, write_json
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -23,6 +17,32 @@ if TYPE_CHECKING:
 
 
 _MOST_TOLD = 10
+
+
+@click.command("publish")
+@run_argument
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+)
+@as_json
+def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
+    """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
+
+    \b
+    Example:
+      storqual publish runs/20261121T101500Z-adapter-4f2a
+    """
+    from storqual.report.parts.summary import print_summary
+    from storqual.run import read_run_json
+
+    done = publish(run.resolve(), waivers=waivers)
+    if as_json:
+        print_json(done.to_json())
+    else:
+        print_summary(dict(done.verdict), read_run_json(run), done.report)
+    return int(done.verdict["exit_code"])
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,13 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
     when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
     """
+    from storqual.judge.verdict import judge_run
+    from storqual.pytest_plugin import publish_log, run_checks
+    from storqual.report import build_report
+    from storqual.report.export import write_ocp
+    from storqual.robot_library import publish_suites
+    from storqual.run import append_event, finish_run
+
     accepted = waivers_for(run, waivers)
     append_event(run, "run_finished", {})
     finish_run(run)
@@ -75,6 +102,10 @@ def waivers_for(run: Path, asked: Path | None) -> Path | None:
     The lab's own are `waivers.yml` beside the inventory that the run was planned from. Raises BadInputError when
     `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
     """
+    from storqual.inputs import WAIVERS, beside_inventory
+    from storqual.judge.judgements import kept_waivers
+    from storqual.run import read_run_json
+
     if (run / "verdict.json").is_file():
         kept = kept_waivers(run)
         if asked is not None and (kept is None or kept.read_bytes() != asked.read_bytes()):
@@ -87,6 +118,9 @@ def waivers_for(run: Path, asked: Path | None) -> Path | None:
 
 def _audited(run: Path, report: Path) -> None:
     """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
+    from storqual.audit import Status, audit, audit_document
+    from storqual.run import write_json
+
     claims = audit([run])
     write_json(run / "audit.json", audit_document(claims))
     wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]

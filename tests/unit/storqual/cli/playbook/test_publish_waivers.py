@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.cli.publishing import waivers_for
+from storqual.cli.playbook.publish import waivers_for
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
 from storqual_core.kit.errors import BadInputError

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from storqual.cli import publishing
-from storqual.cli.publishing import publish
+from storqual import report
+from storqual.cli.playbook.publish import publish
 from storqual.report import build_report
 from storqual_core.kit.errors import StorqualError
 from tests.support.make_run import make_run
@@ -35,7 +35,7 @@ def test_a_report_that_contradicts_its_data_is_put_aside(tmp_path: Path, monkeyp
         report.write_text(changed, encoding="utf-8")
         return report
 
-    monkeypatch.setattr(publishing, "build_report", falsified)
+    monkeypatch.setattr(report, "build_report", falsified)
     run = make_run(tmp_path, finished=False, noise=0.001)
     with pytest.raises(StorqualError, match=r"not published, 1 statements .*\n.*page.exit_code"):
         publish(run)
