@@ -38,7 +38,10 @@ class ModeField:
 
 @dataclass(frozen=True)
 class Setting:
-    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only."""
+    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only.
+
+    `disturbs`: names of its section that a write of this one may change, so they are written after it and read back.
+    """
 
     name: str
     section: str
@@ -51,6 +54,7 @@ class Setting:
     cost: str = "instant"
     proof: str = ""
     field: ModeField | None = None
+    disturbs: tuple[str, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -211,6 +215,16 @@ _PROVEN = {
 }
 
 
+_DISTURBS = {
+    # the kernel gives a new scheduler a number of requests of its own (elevator_switch, blk_mq_init_sched)
+    "drive.scheduler": ("nr_requests",),
+    # the kernel is told to read the drive again, and sets the limits of its queue anew (sd_revalidate_disk)
+    "drive.WCE": ("max_sectors_kb", "read_ahead_kb"),
+    # new limits of a queue raise a read-ahead that was lowered (blk_apply_bdi_limits, since Linux 6.9)
+    "drive.max_sectors_kb": ("read_ahead_kb",),
+}
+
+
 def _mode_settings() -> Iterator[Setting]:
     page = subpage = 0
     protocol: int | None = None
@@ -236,6 +250,7 @@ def _mode_settings() -> Iterator[Setting]:
             maximum=(1 << bits) - 1,
             proof=_PROVEN.get(head, ""),
             field=ModeField(page, subpage, int(byte), int(bit), bits, protocol),
+            disturbs=_DISTURBS.get(f"drive.{head}", ()),
         )
 
 
@@ -328,6 +343,7 @@ def _other_settings() -> Iterator[Setting]:
             choices=() if dots or not span else tuple(span.split(",")),
             cost=cost,
             proof=_PROOFS.get(proof[0], proof[0]) if proof else "",
+            disturbs=_DISTURBS.get(qualified, ()),
         )
 
 
@@ -342,11 +358,11 @@ def section_of(section: str) -> dict[str, Setting]:
 
 def find(section: str, name: str) -> Setting:
     """The setting `name` of `section`. Raises BadInputError that names the nearest known names."""
+    if f"{section}.{name}" in SETTINGS:
+        return SETTINGS[f"{section}.{name}"]
     known = section_of(section)
     if not known:
         raise BadInputError([f"{section!r} is no section of settings; known: {', '.join(SECTIONS)}"])
-    if name in known:
-        return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     near += [other for other in known if other.lower() == name.lower() and other not in near]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import adapter_queue
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.mode_pages import DriveTarget
 from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
 from storqual_core.provision.proofs import InFlight
 from storqual_core.provision.restore import Tools, restore
