@@ -7,12 +7,12 @@ DOCUMENTATION = r"""
 module: scsi_mode_page
 short_description: Set SCSI mode pages, NVMe write caches and the kernel's queues of claimed drives
 description:
-  - Reads settings of drives, compares them with what is declared, and writes what differs; then reads back. All drives
-    are read before the first is written, and what a drive or its driver does not allow is a failure of its own, with
-    nothing written to any drive.
+  - Reads settings of drives, compares them with what is declared, and writes what differs; then reads back. All
+    drives are read before the first is written, and what a drive or its driver does not allow is a failure of its
+    own, with nothing written to any drive.
   - Fields of mode pages have their standard acronyms (C(WCE), C(RCD), C(DRA), C(NCS), C(QAM), C(D_SENSE) and so on)
-    and go in one MODE SELECT per page and drive. The changeable mask is read before any write. On an NVMe drive C(WCE)
-    is the volatile write cache (feature 6); it has no other field.
+    and go in one MODE SELECT per page and drive. The changeable mask is read before any write. On an NVMe drive
+    C(WCE) is the volatile write cache (feature 6); it has no other field.
   - What the kernel keeps per drive are C(queue_depth), C(scheduler), C(nr_requests), C(read_ahead_kb) and so on. A
     queue depth above what the adapter takes in all is refused. A boot forgets these settings.
   - A write may change another setting (the scheduler sets the number of requests anew). Such a setting is written
@@ -21,8 +21,8 @@ description:
 options:
   drives:
     description:
-      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop. A null
-        value only reads.
+      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop. A
+        null value only reads.
     type: dict
     required: true
   part:

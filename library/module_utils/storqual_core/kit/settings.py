@@ -61,6 +61,11 @@ class Setting:
         """`drive.WCE`: the name as a suite's `vary` and a report write it."""
         return f"{self.section}.{self.name}"
 
+    @property
+    def switchable(self) -> bool:
+        """Whether a bench that measures can change it between two launches by itself, on a drive that it holds."""
+        return self.section == "drive" and self.cost == "instant"
+
 
 # page[/subpage] [protocol] : title; ACRONYM byte:bit:length[:unit] summary; names and places of `sdparm --enumerate`
 _MODE_PAGES = """
@@ -373,3 +378,13 @@ def dearest(qualified: Iterable[str]) -> str:
     """The highest change cost among settings given by qualified name; `instant` for none. Raises BadInputError."""
     costs = [find(*name.split(".", 1)).cost if "." in name else find("", name).cost for name in qualified]
     return max(costs, key=COSTS.index, default="instant")
+
+
+def disturbed_by(section: str, name: str) -> tuple[str, ...]:
+    """The names of a section that a write of `name` may change, and so on. Raises BadInputError."""
+    found: list[str] = []
+    left = list(find(section, name).disturbs)
+    while left:
+        found.append(left.pop(0))
+        left += [hit for hit in find(section, found[-1]).disturbs if hit not in (*found, *left)]
+    return tuple(found)

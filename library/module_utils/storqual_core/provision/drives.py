@@ -15,6 +15,7 @@ from ..host.block_stack import DriveTarget, target_of
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError
 from ..kit.machine import Machine
+from ..kit.saved_state import read_saved
 from ..kit.settings import find
 from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
 from .mode_pages import SAVED, ModePages, field_of, plain
@@ -151,8 +152,9 @@ def provision_drives(
             lock_for(request.state_dir, request.run, "settings of drives", check=request.check)
         )
         targets = stack.enter_context(access(claims, request.state_dir, request.run))
+        saved = read_saved(Path(request.state_dir))
         plans = [
-            plan(subsystem, drive, targets[drive], _with_saved(values, targets[drive], save=request.save))
+            plan(subsystem, drive, targets[drive], _with_saved(values, targets[drive], save=request.save), saved)
             for drive, values in declared.items()
         ]
         outcome = apply(subsystem, plans, save=saver(lock), also=lambda each: claim_memory(claims, each.owner))

@@ -10,7 +10,7 @@ before the first of them is written.
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import (
@@ -32,7 +32,7 @@ from typing import (
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.results import PartialError, Provisioned
-from ..kit.saved_state import read_saved, remember
+from ..kit.saved_state import SavedState, read_saved, remember
 from ..kit.setting_values import check_section
 from ..kit.settings import section_of
 
@@ -88,7 +88,8 @@ class Change:
 class Plan(Generic[T]):
     """One owner: what is declared (None: only read), what was read, what a write would touch, what forbids it.
 
-    `touched` are the names that differ and all that their writes may change, in the order of writing.
+    `touched` are the names that differ and all that their writes may change, in the order of writing; `found` is what
+    they were before the run's first write, as far as that is remembered.
     """
 
     owner: str
@@ -97,6 +98,7 @@ class Plan(Generic[T]):
     before: Mapping[str, Any]
     touched: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    found: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def changes(self) -> Values:
@@ -111,8 +113,9 @@ class Plan(Generic[T]):
 
     @property
     def wanted(self) -> Values:
-        """What must be there after the writes: what is declared, and else what a write may change as it was."""
-        return {**self.memory, **{name: value for name, value in self.declared.items() if value is not None}}
+        """What must be there after the writes: what is declared, and else what a write may change as it was found."""
+        undeclared = {name: self.found.get(name, value) for name, value in self.memory.items()}
+        return {**undeclared, **{name: value for name, value in self.declared.items() if value is not None}}
 
 
 @dataclass(frozen=True)
@@ -216,8 +219,13 @@ def declared_by_owner(
     return found
 
 
-def plan(subsystem: Subsystem[T], owner: str, target: T, declared: Mapping[str, Any]) -> Plan[T]:
-    """Read one owner and say what must be written; what stands against it is in `problems`, not raised."""
+def plan(
+    subsystem: Subsystem[T], owner: str, target: T, declared: Mapping[str, Any], saved: SavedState | None = None
+) -> Plan[T]:
+    """Read one owner and say what must be written; what stands against it is in `problems`, not raised.
+
+    What a write may change and nobody declares is to be as it was found, so `saved` is the bench's memory.
+    """
     try:
         before = subsystem.read(target, list(declared))
         wanted = {name: value for name, value in declared.items() if value is not None}
@@ -226,7 +234,10 @@ def plan(subsystem: Subsystem[T], owner: str, target: T, declared: Mapping[str, 
         problems = subsystem.objections(target, wanted, before)
     except ToolError as problem:
         return Plan(owner, target, declared, {}, problems=(f"{owner}: {problem}",))
-    return Plan(owner, target, declared, before, touched, tuple(f"{owner}: {problem}" for problem in problems))
+    values = saved.values if saved else {}
+    keys = {name: f"{subsystem.section}.{name}@{owner}" for name in touched}
+    found = {name: values[key] for name, key in keys.items() if key in values}
+    return Plan(owner, target, declared, before, touched, tuple(f"{owner}: {told}" for told in problems), found)
 
 
 def _touched(subsystem: Subsystem[T], names: Iterable[str]) -> tuple[str, ...]:

@@ -260,7 +260,11 @@ def test_both_parts_share_one_declaration() -> None:
         return _chosen(DriveRequest(declared, {}, "/nowhere", "r1", part=part))
 
     assert chosen("mode_pages", drives) == {"a": {"WCE": 0}, "c": {"DRA": None}}
-    assert chosen("queue", drives) == {"a": {"queue_depth": 4}, "b": {"scheduler": "none"}, "c": {"nr_requests": None}}
+    assert chosen("queue", drives) == {
+        "a": {"queue_depth": 4},
+        "b": {"scheduler": "none"},
+        "c": {"nr_requests": None},
+    }
     assert chosen("all", drives) == drives
     for part in ("mode_pages", "queue", "all"):
         with pytest.raises(BadInputError, match="queue_dept is not a known setting"):

@@ -83,7 +83,10 @@ def test_what_the_module_shows_is_proven(bench: AdapterBench) -> None:
 def test_check_mode_touches_nothing(bench: AdapterBench) -> None:
     result = provide(bench, FOUR, check=True)
     assert (result["changed"], len(result["drift"])) == (True, 1)
-    assert result["diff"] == {"before": "sym53c8xx.cmd_per_lun: None\n", "after": "sym53c8xx.cmd_per_lun: 4\n"}
+    assert result["diff"] == {
+        "before": "module option sym53c8xx.cmd_per_lun: not set\n",
+        "after": "module option sym53c8xx.cmd_per_lun: 4\n",
+    }
     assert bench.modprobe_file() is None
     assert not (bench.root / "state").exists()
     assert all(line.startswith(("modinfo", "modprobe --showconfig")) for line in bench.seen)
