@@ -2,7 +2,7 @@
 """SCSI drives with a caching page and the kernel's queue, which does to its attributes what Linux does.
 
 Modelled after Linux: a new scheduler has a number of requests of its own (`blk_mq_init_sched`); without a scheduler
-the adapter's tags are the limit; new limits of a queue raise a read-ahead that was lowered (`blk_apply_bdi_limits`); a
+the adapter's tags are the limit; new limits of a queue raise a lowered read-ahead (`blk_apply_bdi_limits`); a
 rescan reads the cache type and sets the largest request anew (`sd_revalidate_disk`).
 """
 

@@ -12,6 +12,7 @@ from storqual.inputs.shape import raise_all
 from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
 from storqual_core.kit.errors import BadInputError
+from storqual_core.provision.firmware.subject import REDFISH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,8 +69,8 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     system = spec.get("os") or {}
     firmware = [firmware_inputs(image) for image in spec.get("firmware") or []]
     return {
-        "adapter_firmware": [image for image in firmware if not image["drives"]],
-        "drive_firmware": [image for image in firmware if image["drives"]],
+        # adapters first: a drive is flashed by way of its adapter
+        "firmware": sorted(firmware, key=lambda image: (bool(image["drives"]), image["firmware"]["tool"] == REDFISH)),
         "drives": spec.get("drive") or {},
         "volumes": spec.get("raid") or [],
         # volumes of another configuration of this bench may be there and must not stay
