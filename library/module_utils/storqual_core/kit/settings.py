@@ -303,9 +303,9 @@ raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
 raid.bitmap choice none,internal : md write-intent bitmap
 raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
-os.governor text : CPU frequency governor, where the bench has one
-os.irq_affinity mapping : adapter alias to the list of CPUs that take its interrupts
-os.nr_requests integer 1..65535 : drive.nr_requests for every drive under test
+os.governor text : CPU frequency governor; a bench without cpufreq (a virtual one) is refused
+os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : the CPU that takes each
+os.nr_requests integer 1..65535 : drive.nr_requests of every drive under test that declares none of its own
 os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus) : /proc/cmdline after the boot
 os.cmdline list reboot : arguments added to the kernel command line : /proc/cmdline after the boot
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all` : the emulator's answer

@@ -46,7 +46,7 @@ Proof = Tuple["bool | None", str]
 
 
 class Subsystem(Protocol[C_contra]):
-    """One kind of setting. `section` is the vocabulary's, `owned_by` the kind of owner (`drive`, `adapter`)."""
+    """One kind of setting. `section` is the vocabulary's, `owned_by` is `drive`, `adapter`, or empty: the bench."""
 
     section: str
     owned_by: str
@@ -358,5 +358,5 @@ def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object) -> P
         changed=before != now,
         proven=proven,
         proof=proof,
-        **{subsystem.owned_by: each.owner},
+        **({subsystem.owned_by: each.owner} if subsystem.owned_by else {}),
     )

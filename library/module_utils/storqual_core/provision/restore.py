@@ -28,6 +28,7 @@ from .firmware.apply import Step, put_firmware_back
 from .kernel_boot import System, restore_boot, saved_boot
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
+from .os_tuning import restore_interrupts, restore_processors
 from .parts import MEMORY as FILE_SYSTEM
 from .parts import restore_part
 from .raid.backends import volumes_of
@@ -43,6 +44,7 @@ _KNOWN = (
     "firmware.",
     "adapter@",
     "nvram.",
+    "os.",
     "build.",
     "options.",
 )
@@ -170,6 +172,7 @@ class _Restore:
             self.volumes()
         # loading a driver again gives its drives new queues, so drives come last
         self.adapters()
+        self.os()
         self.drives()
         return pending, False
 
@@ -272,6 +275,22 @@ class _Restore:
             report.read_back[f"adapter@{alias}"] = known
         # a whole EEPROM is proof, and nothing to read
         report.settings = [entry for entry in report.settings if entry.name != f"nvram.{IMAGE}"]
+
+    def os(self) -> None:
+        """Interrupts first: irqbalance, where it ran, is started after them and may move them as it likes."""
+        machine = self.tools.machine or Machine()
+        memory = remembered(self.values, "os")
+        bench = memory.pop("bench", {})
+        for alias, values in memory.items():
+            known = self.values.get(f"adapter@{alias}") or {}
+            self.report.attempt(
+                lambda alias=alias, known=known, values=values: restore_interrupts(  # type: ignore[misc]
+                    alias, known, values, machine, check=self.check
+                )
+            )
+            self.report.read_back[f"adapter@{alias}"] = known
+        if bench:
+            self.report.attempt(lambda: restore_processors(bench, machine, self.tools.runner, check=self.check))
 
     def drives(self) -> None:
         """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""
