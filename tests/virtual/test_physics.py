@@ -108,7 +108,7 @@ def measure(
 ) -> Measured:
     """Run them as one block on the bench."""
     names = {"run": "physics", "block": "s01-b01", "bench": "gatebench", "session": "s01"}
-    block = {"schema": "storqual.block/1", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
+    block = {"schema": "storqual.block/2", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
     block |= {"targets": {"d0": {"claim": {}}}, "launches": launches}
     asked = {"delay_ns": delay_ns, "queue": SERVED, "background": background, "block": block}
     said = ask("cd /root/trial && python3 physics.py", json.dumps(asked).encode())

@@ -32,7 +32,7 @@ from .load import Curve, run_to_cap
 from .precondition import Preconditioner
 from .sample import lost_sample, make_sample
 from .spool import Spool
-from .switch import carry_out
+from .switch import Switcher
 from .targets import BlockAim, HeldTargets, Place, Resolver, hold_targets, is_gone, place_of
 
 _LAUNCH_COST_S = 0.5
@@ -55,6 +55,7 @@ class BlockRunner:
         program: str = "fio",
         runner: Runner = command.run,
         ledger: Callable[..., Reading] = read_disks,
+        sysfs: str = "/sys",
     ) -> None:
         self._block = block
         self._resolve = resolve
@@ -63,6 +64,7 @@ class BlockRunner:
         self._program = program
         self._runner = runner
         self._ledger = ledger
+        self._sysfs = sysfs
         self._meter = Meter()
         self._before = Preconditioner(
             block, meter=self._meter, tell=self._tell, stopping=stopping, runner=runner, program=program
@@ -142,6 +144,7 @@ class BlockRunner:
                         self._watched.at(self._targets)
                         self._before.run(spool, self._targets, self._places, folder)
                     self._watch_idle()
+                    self._switcher = Switcher(self._block, self._places, lock, self._runner, self._sysfs)
                     with closing(self._file_systems(lock, folder)) as self._systems:
                         end = self._launches(spool, folder)
         except GuardRefusalError as problem:
@@ -229,11 +232,11 @@ class BlockRunner:
         self._left_s = sum(_cost_s(launch) for launch in self._block.launches if launch.index not in done)
         self._log.mark(f"block {self._block.run}/{self._block.block} begins")
         spool.append_all(report_log(self._log, None, now(), self._block.kernel_rules).lines)
-        pending: dict[tuple[str, ...], SwitchStep] = {}
+        pending: dict[tuple[str, str], SwitchStep] = {}
         self._accounted_ns = time.monotonic_ns()
         for position, launch in enumerate(self._block.launches):
             # a launch that was done before an interruption may have been followed by another one's switch
-            pending.update({step.read_back or step.argv: step for step in launch.switch})
+            pending.update({(step.drive, step.setting): step for step in launch.switch})
             if launch.index in done:
                 continue
             if self._stopping():
@@ -251,7 +254,7 @@ class BlockRunner:
     def _switch(self, steps: list[SwitchStep]) -> None:
         """Set what the launch needs; the time it takes is not the launch's."""
         began = time.monotonic_ns()
-        carry_out(steps, self._targets, self._places, self._runner)
+        self._switcher.apply(steps)
         self._excluded_ns += time.monotonic_ns() - began
 
     def _aimed(self, launch: Launch) -> tuple[list[FioTarget], list[str]]:
