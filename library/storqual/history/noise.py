@@ -11,10 +11,10 @@ import numpy as np
 
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.asked import Asked, asked_of, metrics_of, questions_of
 from storqual.judge.question import Question, Unit, units_of
-from storqual.judge.verdict import questions_of
 from storqual.run import Run
-from storqual.run.samples import stream
+from storqual.run.measurements import measurements_at
 
 _ARMS = ("baseline", "candidate")
 
@@ -38,10 +38,15 @@ class Noise:
 
 def noise_of(run: Run) -> list[Noise]:
     """The noise of every criterion against the baseline that is a rate or a time, from all launches of a run."""
+    asked = [
+        Asked(one.point, tuple(rule for rule in one.criteria if rule.against == "baseline"))
+        for one in asked_of(run, load_suite(run.input_file("suite")), Gate())
+    ]
+    wanted = {key: names for key, names in metrics_of(asked).items() if names}
     found = {}
-    for question in questions_of(run, load_suite(run.input_file("suite")), Gate(), stream(run.path)):
+    for question in questions_of(run, asked, measurements_at(run, wanted).points):
         metric = question.metric
-        if metric is None or metric.kind == "count" or question.criterion.against != "baseline":
+        if metric is None or metric.kind == "count":
             continue
         arms = [units_of(question.place.of(arm), metric) for arm in _ARMS]
         if any(isinstance(arm, str) or not arm or min(unit.value for unit in arm) <= 0 for arm in arms):

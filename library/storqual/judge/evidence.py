@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from storqual.judge.extract import Key, Place
 from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Run
@@ -128,12 +127,13 @@ _LARGEST_OFF = 0.01
 _SPREADS = 3.0
 
 
-def short_ramps(places: Mapping[Key, Place]) -> list[str]:
+def short_ramps(questions: Iterable[Question]) -> list[str]:
     """A sentence for each bench whose launches still settle when they are measured."""
     series: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for (bench, _, _), place in places.items():
+    for (bench, _, _), place in {one.point.key: one.place for one in questions}.items():
         for launches in place.arms.values():
-            series[bench] += [one.seconds for one in launches if len(one.seconds) >= _FEWEST_SECONDS]
+            ran = [one.seconds for one in launches if one.status == "ok" and sum(one.seconds) > 0]
+            series[bench] += [seconds for seconds in ran if len(seconds) >= _FEWEST_SECONDS]
     said = []
     for bench, seconds in series.items():
         found = _transient(seconds)

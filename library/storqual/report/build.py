@@ -41,15 +41,16 @@ _QUIET = ("PASS", "SKIPPED")
 REPORT = "report.html"
 
 
-def build_report(run_dir: Path) -> Path:
+def build_report(run_dir: Path, material: Material | None = None) -> Path:
     """Write `report.html` (and `report/*.html` above the limit of one page) of a judged run; returns its path.
 
-    Raises BadInputError when the run was not judged, is signed or is no run, StorqualError when it is damaged.
+    `material` is what was read of it already. Raises BadInputError when the run was not judged, is signed or is no
+    run, StorqualError when it is damaged.
     """
     run_dir = Path(run_dir)
     if is_signed(run_dir):
         raise BadInputError([f"{run_dir}: found a signed run; its report was signed with it and stays as it is"])
-    material = read_material(run_dir)
+    material = material or read_material(run_dir)
     folder = run_dir / "report"
     if folder.is_dir():
         shutil.rmtree(folder)

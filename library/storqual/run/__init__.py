@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: how it is made, appended to, read, and closed. Standard library only: `next` must be quick."""
+"""The run directory: how it is made, appended to, read, and closed. Nothing slow to import: `next` must be quick."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from storqual.run.records import (
     Arm,
     Check,
     Event,
+    Launch,
     Plan,
     PlannedPoint,
     PlannedSession,
@@ -22,7 +23,8 @@ from storqual.run.records import (
     SuiteRef,
     planned_session,
 )
-from storqual.run.run import Run, iter_samples, read_run
+from storqual.run.run import Run, read_run
+from storqual.run.samples import read_launches, read_samples
 
 __all__ = [
     "EVENT_KINDS",
@@ -33,6 +35,7 @@ __all__ = [
     "Coverage",
     "Event",
     "InputFile",
+    "Launch",
     "Plan",
     "PlannedPoint",
     "PlannedSession",
@@ -51,15 +54,16 @@ __all__ = [
     "is_measured",
     "is_signed",
     "iter_events",
-    "iter_samples",
     "ledger",
     "locked",
     "new_run_id",
     "planned_session",
     "provisioned",
     "read_block",
+    "read_launches",
     "read_run",
     "read_run_json",
+    "read_samples",
     "recovered",
     "sha256_of",
     "write_block",

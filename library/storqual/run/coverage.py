@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.run.collect import read_block
-from storqual.run.records import PlannedPoint, Sample, planned_session
+from storqual.run.records import Event, PlannedPoint, planned_session
 from storqual.run.run import Run
+from storqual.run.samples import read_launches
 from storqual_core.kit.errors import BadInputError
 
 
@@ -48,22 +49,27 @@ class Coverage:
 
 def coverage(run: Run) -> Coverage:
     """The ledger of a run: a cell is measured when every arm has at least one finished sample there."""
-    return ledger(run.plan.points, run.samples, run.arms)
+    finished: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for launch in read_launches(run.path):
+        if launch.status != "lost":
+            finished[launch.key].add(launch.arm)
+    return ledger(run.plan.points, finished, run.arms)
 
 
-def ledger(points: Iterable[PlannedPoint], samples: Iterable[Sample], arms: Iterable[str]) -> Coverage:
-    """The same from its parts. A sample that was refused counts as measured: its outcome is an ERROR, not a hole."""
-    seen: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for sample in samples:
-        if sample.status != "lost":
-            seen[(sample.bench, sample.adapter, sample.point)].add(sample.arm)
+def ledger(
+    points: Iterable[PlannedPoint], finished: Mapping[tuple[str, str, str], Collection[str]], arms: Iterable[str]
+) -> Coverage:
+    """The same from the arms that have a sample at each point which is not lost.
+
+    One that was refused counts as measured: its outcome is an ERROR, not a hole.
+    """
     wanted = set(arms)
     planned = measured = 0
     skipped: list[Skipped] = []
     holes: list[PlannedPoint] = []
     for point in points:
         planned += 1
-        if wanted <= seen[point.key]:
+        if wanted <= set(finished.get(point.key, ())):
             measured += 1
         elif point.skipped:
             skipped.append(Skipped(point.bench, point.adapter, point.point, point.skipped))
@@ -82,13 +88,8 @@ def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
         launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
     except BadInputError:
         return False
-    wanted = {(bench, str(one["adapter"]), str(one["arm"]), str(one["point"]), int(one["n"])) for one in launches}
+    wanted = {(bench, str(one["adapter"]), str(one["point"]), str(one["arm"]), int(one["n"])) for one in launches}
     return bool(wanted) and wanted <= run.measured
-
-
-if TYPE_CHECKING:
-    from storqual.run.records import Event
-    from storqual.run.run import Run
 
 
 _MEASURED = "its launches were measured later"

@@ -10,26 +10,29 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from storqual.run.coverage import coverage
+from storqual.run.coverage import ledger
 from storqual.run.layout import RUN_FILE, locked, now, write_json
+from storqual.run.measurements import Measurements, measurements
 from storqual.run.records import Event
 from storqual.run.run import Run, read_run
 
 
-def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None) -> Run:
+def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None, measured: Measurements | None = None) -> Run:
     """Write provisioned settings, environment, coverage, overhead and the guard's count into run.json.
 
-    Returns the run as it reads now. The plan and the inputs are not touched.
+    `measured` is what was read of its samples already. Returns the run as it reads now; the plan and the inputs are
+    not touched.
     """
     with locked(path):
         run = read_run(path)
+        measured = measured or measurements(run, {})
         document = dict(run.document)
         document["finished"] = _finished(run.events)
         document["provisioned"] = provisioned(run.events)
-        document["coverage"] = coverage(run).to_json()
+        document["coverage"] = ledger(run.plan.points, measured.finished, run.arms).to_json()
         document["preconditioned"] = [asdict(entry) for entry in run.preconditioned]
         document["guard"] = guard_ledger(run.events, run.benches)
-        document["overhead"] = _overhead(run)
+        document["overhead"] = _overhead(measured.overhead_s)
         document["versions"] = {**(document.get("versions") or {}), **_versions(run.events), **(versions or {})}
         document["benches"] = _with_environment(run)
         write_json(path / RUN_FILE, document)
@@ -87,11 +90,8 @@ def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[st
     return {"sectors_written_outside_claims": outside, "disks": list(totals.values()), "applies": applies}
 
 
-def _overhead(run: Run) -> dict[str, Any]:
+def _overhead(seconds: Sequence[float]) -> dict[str, Any]:
     """Seconds that the bench program adds to fio's own process time, per sample: median, largest, how many."""
-    seconds = [
-        float(sample.primitives["overhead_ns"]) / 1e9 for sample in run.samples if "overhead_ns" in sample.primitives
-    ]
     if not seconds:
         return {"seconds_per_sample": None, "largest_seconds": None, "samples": 0}
     return {

@@ -36,10 +36,14 @@ _RESULTS = {
 _LIMITS = {"higher": "GREATER_THAN_OR_EQUAL", "lower": "LESS_THAN_OR_EQUAL"}
 
 
-def write_ocp(run_dir: Path) -> Path:
-    """Write `ocp.jsonl` of a judged run and return its path. Raises BadInputError when the run was not judged."""
+def write_ocp(run_dir: Path, material: Material | None = None) -> Path:
+    """Write `ocp.jsonl` of a judged run and return its path; `material` is what was read of it already.
+
+    Raises BadInputError when the run was not judged.
+    """
     path = Path(run_dir) / "ocp.jsonl"
-    write_bytes(path, "".join(f"{line}\n" for line in ocp_lines(read_material(Path(run_dir)))).encode())
+    material = material or read_material(Path(run_dir))
+    write_bytes(path, "".join(f"{line}\n" for line in ocp_lines(material)).encode())
     return path
 
 
@@ -95,16 +99,16 @@ def _step(
     """One point: its measurements and diagnoses, its errors, its raw files."""
     data = material.points[key]
     step = str(number)
-    launches = sorted((one for arm in data.launches.values() for one in arm), key=lambda one: one.start)
-    begun = launches[0].start_text if launches else judged
+    launches = sorted(data.every(), key=lambda one: one.began)
+    begun = launches[0].start if launches else judged
     yield begun, _of_step(step, {"testStepStart": {"name": "/".join(key)}})
     for launch in launches:
         for raw in launch.raw:
-            file = {"displayName": f"{launch.ident} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
-            yield launch.start_text, _of_step(step, {"file": file})
+            file = {"displayName": f"{launch.id} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
+            yield launch.start, _of_step(step, {"file": file})
         for doubt in launch.suspect:
-            message = f"{launch.ident}: {doubt}"
-            yield launch.start_text, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
+            message = f"{launch.id}: {doubt}"
+            yield launch.start, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
     for row in rows:
         value = row.number("candidate")
         if value is not None:

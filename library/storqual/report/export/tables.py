@@ -56,18 +56,16 @@ def samples_csv(material: Material) -> str:
 def launch_table(material: Material) -> tuple[list[str], list[list[object]]]:
     """The heads and rows of the table of launches, in the order of time; nothing is rounded or quoted."""
     factors = list(dict.fromkeys(name for data in material.points.values() for name in levels(data.planned)))
-    launches = [
-        (data, launch) for data in material.points.values() for arm in data.launches.values() for launch in arm
-    ]
-    metrics = list(dict.fromkeys(name for _, launch in launches for name in launch.values))
+    launches = [(data, launch) for data in material.points.values() for launch in data.every()]
+    metrics = [name for name in material.metrics if any(one.number(name) is not None for _, one in launches)]
     rows: list[list[object]] = []
-    for data, launch in sorted(launches, key=lambda pair: (pair[1].start, pair[1].ident)):
+    for data, launch in sorted(launches, key=lambda pair: (pair[1].began, pair[1].id)):
         own = levels(data.planned)
         rows.append(
-            [launch.ident, *data.planned.key, launch.arm, launch.session, launch.n, launch.start_text]
+            [launch.id, *data.planned.key, launch.arm, launch.session, launch.n, launch.start]
             + [launch.runtime_s, launch.status]
             + [own.get(name) for name in factors]
-            + [launch.values.get(name) for name in metrics]
+            + [launch.number(name) for name in metrics]
             + ["; ".join(launch.suspect), " ".join(raw.sha256 for raw in launch.raw)]
         )
     return [*_LAUNCH, *factors, *metrics, "suspect", "raw_sha256"], rows

@@ -22,7 +22,8 @@ from storqual.report.view import CurveGroup
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storqual.report.material import Measure, PointData
+    from storqual.report.material import Measure
+    from storqual.run.measurements import PointData
 
 
 _TOGETHER = 3

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storqual.report.links import Links
-    from storqual.report.material import Launch, PointData
     from storqual.report.moments import Moment
     from storqual.report.rows import Row
+    from storqual.run import Launch
+    from storqual.run.measurements import PointData
 
 
 _SECONDS = 3
@@ -45,13 +46,13 @@ def point_evidence(
     something happen; as numbers they stand with every launch.
     """
     ident = links.point(point.planned.key).partition("#")[2]
-    launches = sorted((one for arm in point.launches.values() for one in arm), key=lambda one: one.start)
+    launches = sorted(point.every(), key=lambda one: one.began)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
-    metrics = [name for name in metrics if any(name in launch.values for launch in launches)]
+    metrics = [name for name in metrics if any(launch.number(name) is not None for launch in launches)]
     scales = {name: _scale(name, launches) for name in metrics}
     bad = any(row.required and row.outcome not in ("PASS", "SKIPPED") for row in rows)
-    seen = any(launch.start <= moment.at <= _end(launch) for launch in launches for moment in moments)
+    seen = any(launch.began <= moment.at <= _end(launch) for launch in launches for moment in moments)
     series = _series(launches, f"{ident}-s", moments) if few or bad or seen else None
     return PointEvidence(
         ident=ident,
@@ -71,13 +72,13 @@ def point_evidence(
             *latency_charts(point, f"{ident}-l"),
         ),
         heads=tuple(_head(name, scales[name]) for name in metrics),
-        seconds=any(len(launch.rate) >= _SECONDS for launch in launches),
+        seconds=any(len(launch.seconds) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
     )
 
 
 def _scale(name: str, launches: Sequence[Launch]) -> Scale:
-    return scale_for(measure(name).unit, [launch.values.get(name) for launch in launches])
+    return scale_for(measure(name).unit, [launch.number(name) for launch in launches])
 
 
 def _head(name: str, scale: Scale) -> str:
@@ -87,32 +88,32 @@ def _head(name: str, scale: Scale) -> str:
 
 def _launch(launch: Launch, metrics: Sequence[str], scales: dict[str, Scale]) -> LaunchRow:
     return LaunchRow(
-        ident=launch.ident,
+        ident=launch.id,
         arm=launch.arm,
         session=launch.session,
-        start=launch.start_text[11:19] if len(launch.start_text) > 19 else launch.start_text,
+        start=launch.start[11:19] if len(launch.start) > 19 else launch.start,
         status=launch.status,
         suspect=launch.suspect,
         values=tuple(
-            scales[name].figure(launch.values.get(name), f"samples:launch:{name}:{launch.ident}")
-            if name in launch.values
-            else NONE
+            NONE
+            if launch.number(name) is None
+            else scales[name].figure(launch.number(name), f"samples:launch:{name}:{launch.id}")
             for name in metrics
         ),
         seconds=_rates(launch),
-        length=Figure(f"{len(launch.rate)}{TIED}s", len(launch.rate), f"samples:length:{launch.ident}"),
-        long=len(launch.rate) > _LONG,
+        length=Figure(f"{len(launch.seconds)}{TIED}s", len(launch.seconds), f"samples:length:{launch.id}"),
+        long=len(launch.seconds) > _LONG,
         raw=tuple(Digest(raw.path, raw.sha256) for raw in launch.raw),
     )
 
 
 def _end(launch: Launch) -> float:
-    return launch.start + max(launch.runtime_s, len(launch.rate))
+    return launch.began + max(launch.runtime_s, len(launch.seconds))
 
 
 def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -> Chart | None:
     """Seconds of all launches side by side in the order they were run, with what happened meanwhile."""
-    shown = [launch for launch in launches if len(launch.rate) >= _SECONDS]
+    shown = [launch for launch in launches if len(launch.seconds) >= _SECONDS]
     if not shown:
         return None
     steps: dict[str, list[tuple[float, float, float]]] = {arm: [] for arm in ARMS}
@@ -120,22 +121,22 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
     events: list[Event] = []
     at = 0.0
     for launch in shown:
-        gap = max(_GAP, len(launch.rate) * 0.08)
+        gap = max(_GAP, len(launch.seconds) * 0.08)
         begin = at
         steps.setdefault(launch.arm, []).extend(
-            (at + second, at + second + 1, rate) for second, rate in enumerate(launch.rate)
+            (at + second, at + second + 1, rate) for second, rate in enumerate(launch.seconds)
         )
-        at += len(launch.rate)
+        at += len(launch.seconds)
         spans.append(Span(begin, at, launch.session, launch.arm))
         end = _end(launch)
         events += [
             Event(
-                begin + (moment.at - launch.start) / (end - launch.start) * len(launch.rate),
+                begin + (moment.at - launch.began) / (end - launch.began) * len(launch.seconds),
                 moment.badge,
                 moment.serious,
             )
             for moment in moments
-            if launch.start <= moment.at <= end
+            if launch.began <= moment.at <= end
         ]
         at += gap
     end = at - gap
@@ -146,7 +147,7 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
         end,
         tuple((t, short(t)) for t in ticks[: 0 if len(shown) > 1 else None]),
     )
-    top = max(max(launch.rate) for launch in shown)
+    top = max(max(launch.seconds) for launch in shown)
     title = "IOPS over time"
     described = "Launches second by second in the order they ran, candidate tinted; numbers in the table of launches."
     picture = time_chart(
@@ -158,5 +159,5 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
 
 def _rates(launch: Launch) -> Figure:
     scale = Scale("")
-    shown = " ".join(str(scale.figure(rate, "")) for rate in launch.rate)
-    return Figure(shown or DASH, None, f"samples:series:{launch.ident}")
+    shown = " ".join(str(scale.figure(rate, "")) for rate in launch.seconds)
+    return Figure(shown or DASH, None, f"samples:series:{launch.id}")

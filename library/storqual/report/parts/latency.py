@@ -19,7 +19,7 @@ from storqual.report.material import ARMS, quantile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storqual.report.material import PointData
+    from storqual.run.measurements import PointData
 
 
 _BINS = 14
@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from storqual.report.charts.frame import Axis
-    from storqual.report.material import PointData
+    from storqual.run.measurements import PointData
     from storqual_core.measure.load import LoadStep
 
 

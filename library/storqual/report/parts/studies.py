@@ -7,15 +7,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from storqual.base.factor_names import level_text
-from storqual.inputs import load_suite
 from storqual.metrics import METRICS
 from storqual.report.cells import Chart, ChartTable
 from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent
 from storqual.report.parts.study_charts import contest_chart, iops_against_cpu, shape_charts
 from storqual.report.view import Study
-from storqual.study.cells import cells_of_runs
+from storqual.study.cells import cells_of
 from storqual.study.findings import Findings, findings
-from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +28,11 @@ _MOST_SENTENCES = 60
 
 def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, str], ...]]:
     """The sections, and the advice as (sentence, where its evidence is); nothing for a suite that asks for none."""
-    try:
-        suite = load_suite(material.run.input_file("suite"))
-    except BadInputError:
-        # judged by other rules than it was planned with; what was planned cannot be read any more
-        return (), ()
-    if not suite.studies:
+    suite = material.suite
+    if suite is None or not suite.studies:
         return (), ()
     both = "arms" in suite.studies and len(material.arms) > 1
-    cells = cells_of_runs([material.run.path], arms=material.arms if both else material.arms[-1:])
+    cells = cells_of([(material.run, material.points)], material.arms if both else material.arms[-1:])
     profile = suite.profiles.get(material.run.suite.profile)
     found = findings(
         cells,

@@ -22,8 +22,10 @@ from storqual.report.words import second
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from storqual.report.material import Launch, Material, PointData
+    from storqual.report.material import Material
     from storqual.report.moments import Moment
+    from storqual.run import Launch
+    from storqual.run.measurements import PointData
 
 
 _METRIC = "iops"
@@ -45,11 +47,11 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
     adapters: defaultdict[str, list[PointData]] = defaultdict(list)
     for data in points:
         adapters[data.planned.adapter].append(data)
-    launches = [launch for data in points for arm in data.launches.values() for launch in arm]
+    launches = [launch for data in points for launch in data.every()]
     charts: list[Chart] = []
     if launches:
-        start = min(launch.start for launch in launches)
-        end = max(launch.start + max(launch.runtime_s, 1.0) for launch in launches)
+        start = min(launch.began for launch in launches)
+        end = max(launch.began + max(launch.runtime_s, 1.0) for launch in launches)
         spans = _spans(launches)
         for number, (adapter, members) in enumerate(adapters.items()):
             arms = material.arms
@@ -73,8 +75,8 @@ def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
     for name, members in sessions.items():
         arms = {launch.arm for launch in members}
         arm = arms.pop() if len(arms) == 1 else ""
-        begin = min(one.start for one in members)
-        end = max(one.start + max(one.runtime_s, 1.0) for one in members)
+        begin = min(one.began for one in members)
+        end = max(one.began + max(one.runtime_s, 1.0) for one in members)
         spans.append(Span(begin, end, f"{name} {arm}".strip(), arm, name))
     return tuple(sorted(spans, key=lambda span: span.start))
 
@@ -88,15 +90,15 @@ def _deviations(
     """
     found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
     for data in points:
-        reference = [one.values[_METRIC] for one in data.good(arms[0]) if _METRIC in one.values]
+        reference = [value for one in data.good(arms[0]) if (value := one.number(_METRIC)) is not None]
         mean = sum(reference) / len(reference) if reference else 0.0
         if mean <= 0:
             continue
         for arm in arms:
             found[arm] += [
-                (one.start, one.start + one.runtime_s, 100 * (one.values[_METRIC] / mean - 1), one)
+                (one.began, one.began + one.runtime_s, 100 * (value / mean - 1), one)
                 for one in data.good(arm)
-                if _METRIC in one.values
+                if (value := one.number(_METRIC)) is not None
             ]
     return found
 
@@ -165,9 +167,8 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
     """What each session ran on, and how many launches it has."""
     numbers: dict[str, int] = {}
     for data in points:
-        for launches in data.launches.values():
-            for launch in launches:
-                numbers[launch.session] = numbers.get(launch.session, 0) + 1
+        for launch in data.every():
+            numbers[launch.session] = numbers.get(launch.session, 0) + 1
     rows: list[tuple[Figure | str, ...]] = []
     planned: Mapping[str, Any] = {session.id: session for session in material.run.sessions}
     for entry in material.document.get("provisioned") or ():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from storqual.judge.earlier import readings_of
 from storqual.report.rows import Row, read_rows
 from storqual.run import read_run, read_run_json
+from storqual.run.measurements import reference_launches
 from storqual.statistics.control import Control, individuals
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -196,7 +197,8 @@ def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     found: defaultdict[tuple[str, str], dict[str, tuple[PastRun, list[float]]]] = defaultdict(dict)
     for run in runs:
         if any(bench.get("reference") for bench in (run.document.get("benches") or {}).values()):
-            for reading in readings_of(read_run(run.path)):
+            opened = read_run(run.path)
+            for reading in readings_of(opened, reference_launches(opened)):
                 place = found[reading.bench, reading.drive].setdefault(run.name, (run, []))
                 place[1].append(math.log(reading.iops))
     made = []

@@ -11,7 +11,7 @@ import pytest
 
 from storqual.base.formulas import MB, MIB, percent_thousandths_in_us_per_kb
 from storqual.inputs.references import published_value
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.scaling import scaling
 from storqual.study.demand import ceiling, link_part, share_of
@@ -31,7 +31,7 @@ def measured(metric: str, *, rate: float, busy: float, cpus: int = 1) -> float:
         "cpu_count": cpus,
         "cpuidle_ns": round(second * cpus * (1 - busy / 100)),
     }
-    found = METRICS[metric].value(Launch(primitives, {}))
+    found = METRICS[metric].value(Primitives(primitives, {}))
     assert isinstance(found, Value)
     return found.value
 
