@@ -8,14 +8,15 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual.report.figures import NONE, Figure, Scale, count, percent
+from storqual.report.criterion import AS_IT_IS, Criterion, place_name, read_criteria
+from storqual.report.figures import NONE, count
 from storqual.report.links import Detail, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.moments import Moment, moments_of
 from storqual.report.parts.appendix import appendix_of
 from storqual.report.parts.arms import environment_of, settings_of
 from storqual.report.parts.counters import error_counters_of
-from storqual.report.parts.criteria import criteria_tables, criterion_row
+from storqual.report.parts.criteria import criteria_tables
 from storqual.report.parts.curves import curve_groups
 from storqual.report.parts.decision import decision_for
 from storqual.report.parts.evidence import point_evidence
@@ -23,7 +24,6 @@ from storqual.report.parts.ledger import coverage_of, guard_of, waivers_of
 from storqual.report.parts.studies import studies_of
 from storqual.report.parts.timeline import findings_of, timeline_of
 from storqual.report.render import render, style_sheet
-from storqual.report.rows import Row, place_name, read_rows
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
 from storqual.report.words import OUTCOMES
 from storqual.run import is_signed, write_bytes
@@ -61,10 +61,10 @@ def build_report(run_dir: Path, material: Material | None = None) -> Path:
 
 def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
     """The pages of a report with their file names; `report.html` is the last, when all that it leads to is there."""
-    rows = read_rows(material.verdict)
+    rows = read_criteria(material.verdict)
     moments = moments_of(material)
     details = details_of(material)
-    by_point: defaultdict[Key, list[Row]] = defaultdict(list)
+    by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
     for row in rows:
         by_point[row.key].append(row)
     # a large campaign's first page lists what did not pass, and of that only so much
@@ -77,9 +77,9 @@ def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
 
 def _main_page(
     material: Material,
-    rows: Sequence[Row],
-    shown: Sequence[Row],
-    by_point: Mapping[Key, Sequence[Row]],
+    rows: Sequence[Criterion],
+    shown: Sequence[Criterion],
+    by_point: Mapping[Key, Sequence[Criterion]],
     details: Sequence[Detail],
     links: Links,
     moments: Sequence[Moment],
@@ -99,7 +99,7 @@ def _main_page(
         left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
         rollups=tuple(_rollup(detail, by_point) for detail in details),
         checks=tuple(
-            criterion_row(row, Scale(""), links) for row in sorted(checks, key=lambda row: row.outcome in _QUIET)
+            row.shown(AS_IT_IS, links.point(row.key)) for row in sorted(checks, key=lambda row: row.outcome in _QUIET)
         ),
         studies=studies,
         advice=advice,
@@ -121,7 +121,7 @@ def _main_page(
 def _detail_page(
     material: Material,
     detail: Detail,
-    by_point: Mapping[Key, Sequence[Row]],
+    by_point: Mapping[Key, Sequence[Criterion]],
     links: Links,
     moments: Sequence[Moment],
 ) -> Page:
@@ -174,7 +174,7 @@ def _curves(material: Material, keys: Iterable[Key], benches: Sequence[str]) -> 
 def _evidence(
     material: Material,
     keys: Iterable[Key],
-    by_point: Mapping[Key, Sequence[Row]],
+    by_point: Mapping[Key, Sequence[Criterion]],
     links: Links,
     moments: Sequence[Moment],
 ) -> tuple[PointEvidence, ...]:
@@ -187,7 +187,7 @@ def _evidence(
     )
 
 
-def _rollup(detail: Detail, by_point: Mapping[Key, Sequence[Row]]) -> Rollup:
+def _rollup(detail: Detail, by_point: Mapping[Key, Sequence[Criterion]]) -> Rollup:
     """A detail page's outcomes in one row."""
     rows = [row for key in detail.keys for row in by_point.get(key, ())]
     counted = Counter(row.outcome for row in rows)
@@ -196,9 +196,6 @@ def _rollup(detail: Detail, by_point: Mapping[Key, Sequence[Row]]) -> Rollup:
         key=lambda row: row.number("shift_percent") or 0.0,
         default=None,
     )
-    shift: Figure = NONE
-    if worst is not None:
-        shift = percent(worst.number("shift_percent"), worst.source("shift_percent"))
     return Rollup(
         title=detail.title,
         href=detail.file,
@@ -206,5 +203,5 @@ def _rollup(detail: Detail, by_point: Mapping[Key, Sequence[Row]]) -> Rollup:
         counts=tuple(
             (word, count(counted[name], f"count:page:{detail.file}:{name}")) for name, word in OUTCOMES.items()
         ),
-        worst=shift,
+        worst=NONE if worst is None else worst.shift,
     )

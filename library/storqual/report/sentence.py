@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from storqual.report.cells import Phrase
-    from storqual.report.rows import Row
+    from storqual.report.criterion import Criterion
 
 
-def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
     """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops.
 
     Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
@@ -37,7 +37,7 @@ def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Row], drops: Mapping
     )
 
 
-def _counted(word: str, required: Sequence[Row], drops: Mapping[str, str]) -> Phrase:
+def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
     """The sentence where the outcome follows from the criteria; empty where it does not."""
     if not required:
         return ()
@@ -60,7 +60,7 @@ _ENDINGS = {
 }
 
 
-def _passed(required: Sequence[Row]) -> Phrase:
+def _passed(required: Sequence[Criterion]) -> Phrase:
     total = count(len(required), "count:criteria:required")
     alone = len(required) == 1
     waived = sum(row.waived for row in required)
@@ -99,11 +99,11 @@ def _holes(verdict: Mapping[str, Any]) -> Phrase:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storqual.report.criterion import Criterion
     from storqual.report.material import Material
-    from storqual.report.rows import Row
 
 
-def signers_for(material: Material, rows: Sequence[Row]) -> tuple[tuple[str, ...], bool]:
+def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
     """Sentences for the first screen, and whether anybody may sign at all."""
     roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
     code = material.verdict.get("exit_code")

@@ -16,29 +16,8 @@ from storqual.report.cells import (
     Outcome,
     TimelineEvent,
 )
+from storqual.report.criterion import Criterion
 from storqual.report.figures import Figure
-
-
-@dataclass(frozen=True)
-class CriterionRow:
-    """One criterion at one point."""
-
-    ident: str
-    outcome: Outcome
-    point: str
-    href: str
-    candidate: Figure
-    reference: Figure
-    shift: Figure
-    low: Figure
-    high: Figure
-    margin: Figure
-    detectable: Figure
-    launches: tuple[Figure, Figure]
-    sessions: tuple[Figure, Figure]
-    reason: str
-    waiver: str
-    picture: Markup
 
 
 @dataclass(frozen=True)
@@ -54,7 +33,7 @@ class CriteriaTable:
     required: bool
     drawn: bool
     axis: Markup
-    rows: tuple[CriterionRow, ...]
+    rows: tuple[Criterion, ...]
 
 
 @dataclass(frozen=True)
@@ -254,7 +233,7 @@ class Page:
     criteria: tuple[CriteriaTable, ...]
     left_out: Figure | None
     rollups: tuple[Rollup, ...]
-    checks: tuple[CriterionRow, ...]
+    checks: tuple[Criterion, ...]
     studies: tuple[Study, ...]
     advice: tuple[tuple[str, str], ...]
     curves: tuple[CurveGroup, ...]

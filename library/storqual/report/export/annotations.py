@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storqual.base.text import terminal_text
-from storqual.report.rows import Row, read_rows
+from storqual.report.criterion import Criterion, read_criteria
 from storqual.report.sentence import sentence_for
 from storqual.report.words import waived_by
 
@@ -83,7 +83,7 @@ def gitlab_code_quality(material: Material, checkout: Path) -> str:
 
 def _notes(material: Material) -> Iterator[_Note]:
     """The outcome first, then every required criterion that did not simply pass, the worst first."""
-    rows = read_rows(material.verdict)
+    rows = read_criteria(material.verdict)
     drops = {arm: drop.drop for arm, drop in material.run.arms.items()}
     outcome = str(material.verdict.get("outcome"))
     sentence = "".join(str(part) for part in sentence_for(material.verdict, rows, drops))
@@ -92,7 +92,7 @@ def _notes(material: Material) -> Iterator[_Note]:
     yield from sorted(notes, key=lambda note: _ORDER.index(note.level))
 
 
-def _of_row(row: Row) -> _Note:
+def _of_row(row: Criterion) -> _Note:
     place = "/".join(part for part in row.key if part)
     text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
     if row.waived:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storqual.base.text import visible_text
+from storqual.report.criterion import Criterion, read_criteria
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.parts.appendix import commands_of
-from storqual.report.rows import Row, read_rows
 from storqual.run import write_bytes
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
     yield created, {"schemaVersion": {"major": 2, "minor": 0}}
     yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
     known = {one["hardwareInfoId"] for one in _hardware(material)}
-    by_point: defaultdict[Key, list[Row]] = defaultdict(list)
-    for row in read_rows(material.verdict):
+    by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
+    for row in read_criteria(material.verdict):
         by_point[row.key].append(row)
     for number, key in enumerate(material.points):
         yield from _step(material, number, key, by_point.pop(key, []), judged, known)
@@ -94,7 +94,7 @@ def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _step(
-    material: Material, number: int, key: Key, rows: Sequence[Row], judged: str, known: Collection[str]
+    material: Material, number: int, key: Key, rows: Sequence[Criterion], judged: str, known: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """One point: its measurements and diagnoses, its errors, its raw files."""
     data = material.points[key]
@@ -120,7 +120,7 @@ def _step(
     yield judged, _of_step(step, {"testStepEnd": {"status": status}})
 
 
-def _measurement(row: Row, value: float) -> dict[str, Any]:
+def _measurement(row: Criterion, value: float) -> dict[str, Any]:
     names = ("reference", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent", "against")
     known = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
     measured: dict[str, Any] = {
@@ -136,7 +136,7 @@ def _measurement(row: Row, value: float) -> dict[str, Any]:
     return measured
 
 
-def _diagnosis(row: Row, known: Collection[str]) -> dict[str, Any]:
+def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
     diagnosis = {
         "verdict": f"{row.text('id')}-{row.outcome.lower()}",

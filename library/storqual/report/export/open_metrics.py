@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storqual.base.text import visible_text
-from storqual.report.rows import read_rows
+from storqual.report.criterion import read_criteria
 from storqual.report.words import OUTCOMES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str
     if isinstance(sectors, int):
         name = "storqual_sectors_written_outside_claims"
         yield name, name, own, str(sectors)
-    for row in read_rows(verdict):
+    for row in read_criteria(verdict):
         bench, adapter, point = row.key
         where = {
             **own,

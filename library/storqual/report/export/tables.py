@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from storqual.base.text import csv_cell
 from storqual.report.axes import levels
-from storqual.report.rows import read_rows
+from storqual.report.criterion import read_criteria
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LAUNCH = ("launch", "bench", "adapter", "point", "arm", "session", "n", "start"
 def criteria_csv(material: Material) -> str:
     """One line per criterion and point."""
     rows: list[list[object]] = []
-    for row in read_rows(material.verdict):
+    for row in read_criteria(material.verdict):
         low, high = row.interval()
         waiver = row.fields.get("waiver") or {}
         counts = [

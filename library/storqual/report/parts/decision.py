@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.judge.outcome import required_roles
 from storqual.report.cells import AdapterIdentity, Decision, Extreme, KeyValue, Phrase
-from storqual.report.figures import DASH, NONE, Figure, count, percent
+from storqual.report.criterion import Criterion, place_name
+from storqual.report.figures import DASH, NONE, Figure, count
 from storqual.report.material import measure
 from storqual.report.parts.arms import environment_of
 from storqual.report.parts.problems import problems_of
-from storqual.report.rows import Row, place_name
 from storqual.report.sentence import sentence_for, signers_for
 from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
 
@@ -109,7 +109,7 @@ _MOST_PAIRS = 4
 
 
 def decision_for(
-    material: Material, rows: Sequence[Row], links: Links, incidents: Sequence[TimelineEvent]
+    material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
 ) -> Decision:
     """Everything of the first screen; `links` leads from a criterion to its row."""
     verdict, run = material.verdict, material.run
@@ -220,7 +220,7 @@ def _facts(material: Material) -> Iterable[KeyValue]:
     yield KeyValue("Run", (run.name,))
 
 
-def _informative(rows: Sequence[Row]) -> Phrase:
+def _informative(rows: Sequence[Criterion]) -> Phrase:
     """How many informative criteria did not pass; empty when all did or there are none."""
     bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
     total = [row for row in rows if not row.required]
@@ -244,9 +244,9 @@ def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) ->
     return tuple(text for text in listed if text != reason and not any(gist in text for gist in told))
 
 
-def _extreme(material: Material, row: Row, links: Links) -> Extreme:
+def _extreme(material: Material, row: Criterion, links: Links) -> Extreme:
     return Extreme(
-        shift=percent(row.number("shift_percent"), row.source("shift_percent")),
+        shift=row.shift,
         where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
         metric=measure(row.text("metric")).label,
         href=links.criterion(row),

@@ -9,19 +9,18 @@ from storqual.report.axes import short, value_axis
 from storqual.report.cells import Chart, Digest
 from storqual.report.charts.frame import Axis, nice_ticks
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
+from storqual.report.criterion import place_name
 from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
 from storqual.report.material import ARMS, CURVES, measure
 from storqual.report.parts.latency import latency_charts, load_charts
-from storqual.report.rows import place_name
 from storqual.report.view import LaunchRow, PointEvidence
-from storqual.report.words import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storqual.report.criterion import Criterion
     from storqual.report.links import Links
     from storqual.report.moments import Moment
-    from storqual.report.rows import Row
     from storqual.run import Launch
     from storqual.run.measurements import PointData
 
@@ -33,7 +32,7 @@ _LONG = 12
 
 def point_evidence(
     point: PointData,
-    rows: Sequence[Row],
+    rows: Sequence[Criterion],
     links: Links,
     benches: Sequence[str],
     moments: Sequence[Moment],
@@ -59,9 +58,7 @@ def point_evidence(
         bench=point.planned.bench,
         adapter=place_name(benches, point.planned.bench, point.planned.adapter),
         point=point.planned.point,
-        outcomes=tuple(
-            (measure(row.text("metric")).label, outcome(row.outcome), links.criterion(row)) for row in rows
-        ),
+        outcomes=tuple((measure(row.text("metric")).label, row.badge, links.criterion(row)) for row in rows),
         open=few and bad,
         sentences=tuple(str(text) for row in rows for text in row.fields.get("evidence") or ()),
         skipped=point.planned.skipped,

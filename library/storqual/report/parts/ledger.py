@@ -7,15 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from storqual.report.cells import ChartTable
+from storqual.report.criterion import place_name
 from storqual.report.figures import DASH, NONE, Figure, count
-from storqual.report.rows import place_name
 from storqual.report.view import Coverage, Guard, SkippedRow, WaiverRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storqual.report.criterion import Criterion
     from storqual.report.material import Material
-    from storqual.report.rows import Row
 
 
 def coverage_of(material: Material) -> Coverage:
@@ -81,7 +81,7 @@ def guard_of(material: Material) -> Guard:
     )
 
 
-def waivers_of(rows: Sequence[Row]) -> tuple[WaiverRow, ...]:
+def waivers_of(rows: Sequence[Criterion]) -> tuple[WaiverRow, ...]:
     """Every waiver that covers a failure."""
     found: list[WaiverRow] = []
     for row in rows:

@@ -7,15 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from storqual.report.cells import Problem, ProblemPoint
-from storqual.report.figures import NONE, count, percent
+from storqual.report.criterion import Criterion, place_name
+from storqual.report.figures import NONE, count
 from storqual.report.material import measure
-from storqual.report.rows import Row, place_name
-from storqual.report.words import outcome, waived_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storqual.report.figures import Figure
     from storqual.report.links import Links
 
 
@@ -25,10 +23,12 @@ _MOST_POINTS = 8
 _FEW = 3
 
 
-def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -> tuple[tuple[Problem, ...], int]:
+def problems_of(
+    required: Sequence[Criterion], benches: Sequence[str], links: Links
+) -> tuple[tuple[Problem, ...], int]:
     """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
     totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[Criterion]] = {}
     for row in required:
         if row.outcome in _BAD:
             groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
@@ -38,9 +38,9 @@ def problems_of(required: Sequence[Row], benches: Sequence[str], links: Links) -
     return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
 
 
-def _merged(groups: Sequence[Sequence[Row]]) -> list[list[Sequence[Row]]]:
+def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criterion]]]:
     """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
-    merged: dict[tuple[object, ...], list[Sequence[Row]]] = {}
+    merged: dict[tuple[object, ...], list[Sequence[Criterion]]] = {}
     for number, group in enumerate(groups):
         first = group[0]
         alike = first.outcome == "ERROR" and first.against != "check"
@@ -49,20 +49,20 @@ def _merged(groups: Sequence[Sequence[Row]]) -> list[list[Sequence[Row]]]:
     return list(merged.values())
 
 
-def _place(row: Row) -> tuple[str, ...]:
+def _place(row: Criterion) -> tuple[str, ...]:
     """What criteria of one group share; a hand-written check stands alone."""
     if row.against == "check":
         return ("check", row.text("id"))
     return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
 
 
-def _weight(group: Sequence[Row]) -> tuple[bool, int, float, int]:
+def _weight(group: Sequence[Criterion]) -> tuple[bool, int, float, int]:
     first = group[0]
     worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
     return first.waived, _BAD.index(first.outcome), worst, first.index
 
 
-def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], links: Links) -> Problem:
+def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[str], links: Links) -> Problem:
     group, first = same[0], same[0][0]
     by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
     reasons = {row.text("reason") for row in group}
@@ -72,35 +72,29 @@ def _problem(same: Sequence[Sequence[Row]], total: int, benches: Sequence[str], 
     told = common or (judged and len(group) > _FEW)
     points = tuple(
         ProblemPoint(
-            name=row.text("point") or row.text("id"),
+            name=row.name,
             href=links.criterion(row),
-            shift=_shift(row) if judged else NONE,
+            shift=row.shift if judged else NONE,
             reason="" if told else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
     )
-    waiver = first.fields.get("waiver") or {}
     left = len(group) - len(points)
     # a check is named by its own head, which leads to it
     check = first.against == "check"
     return Problem(
-        outcome=outcome(first.outcome),
+        outcome=first.badge,
         where=first.text("id").replace("::", ": ")
         if check
         else place_name(benches, first.text("bench"), first.text("adapter")),
         metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
-        worst=_shift(by_shift[0]) if judged else NONE,
-        best=_shift(by_shift[-1]) if judged else NONE,
+        worst=by_shift[0].shift if judged else NONE,
+        best=by_shift[-1].shift if judged else NONE,
         reason=common,
-        waiver=waived_by(waiver) if first.waived else "",
+        waiver=first.waiver,
         href=links.criterion(first) if check else "",
         points=() if check else points,
         more=count(left, f"count:problem-more:{first.index}") if left else None,
     )
-
-
-def _shift(row: Row) -> Figure:
-    value = row.number("shift_percent")
-    return NONE if value is None else percent(value, row.source("shift_percent"))

@@ -100,7 +100,7 @@ class TrendPage:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storqual.report.rows import Row
+    from storqual.report.criterion import Criterion
 
 
 _SOON_DAYS = 30
@@ -173,7 +173,7 @@ def _outcome(word: str) -> Outcome:
     return Outcome(word, "\u2013", "skipped") if word == NOT_JUDGED else outcome(word)
 
 
-def _shift(row: Row, run: PastRun) -> Figure:
+def _shift(row: Criterion, run: PastRun) -> Figure:
     return percent(row.number("shift_percent"), f"{run.name}:{row.source('shift_percent')}")
 
 

@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from storqual.judge.earlier import readings_of
-from storqual.report.rows import Row, read_rows
+from storqual.report.criterion import Criterion, read_criteria
 from storqual.run import read_run, read_run_json
 from storqual.run.measurements import reference_launches
 from storqual.statistics.control import Control, individuals
@@ -62,11 +62,11 @@ class PastRun:
         return f"{suite.get('name')} {suite.get('profile')}"
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[Criterion, ...]:
         """The criteria of its verdict."""
-        return read_rows(self.verdict)
+        return read_criteria(self.verdict)
 
-    def shifts(self, *, required: bool = True) -> list[Row]:
+    def shifts(self, *, required: bool = True) -> list[Criterion]:
         """Criteria against the baseline that have a shift, the worst first."""
         found = [
             row
