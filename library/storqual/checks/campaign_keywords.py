@@ -13,8 +13,14 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from storqual.base.text import telling_line
-from storqual.checks.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
-from storqual.checks.subject import AboutSubject, RecordedBench
+from storqual.checks.seen import (
+    AboutSubject,
+    NotJudgedError,
+    RecordedBench,
+    UndecidedError,
+    fail_with,
+    not_judged_with,
+)
 from storqual.run import guard_ledger, read_launches, recovered
 
 if TYPE_CHECKING:

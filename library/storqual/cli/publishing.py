@@ -11,8 +11,7 @@ from storqual.audit import Status, audit, audit_document
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.asked import asked_of, metrics_of
-from storqual.judge.judgements import kept_waivers
-from storqual.judge.verdict import judge_run
+from storqual.judge.verdict import judge_run, kept_waivers
 from storqual.pytest_plugin import publish_log, run_checks
 from storqual.report import build_report
 from storqual.report.export import write_ocp

@@ -15,8 +15,7 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.history.chart import control_chart, limits_after
-from storqual.history.noise import Noise, noise_of, pooled
+from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
 from storqual.judge.earlier import SCHEMA, Reading, read_histories, readings_of
 from storqual.run import read_run, sha256_of
 from storqual.run.measurements import reference_launches

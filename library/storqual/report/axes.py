@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from storqual.report.charts.frame import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
+from storqual.report.charts.svg import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
 from storqual.report.figures import MINUS, scale_for
 
 if TYPE_CHECKING:

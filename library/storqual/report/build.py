@@ -8,24 +8,21 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual.report.criterion import AS_IT_IS, Criterion, place_name, read_criteria
+from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, place_name, read_criteria
 from storqual.report.figures import NONE, count
 from storqual.report.links import Detail, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
-from storqual.report.moments import Moment, moments_of
 from storqual.report.parts.appendix import appendix_of
 from storqual.report.parts.arms import environment_of, settings_of
-from storqual.report.parts.counters import error_counters_of
 from storqual.report.parts.criteria import criteria_tables
 from storqual.report.parts.curves import curve_groups
 from storqual.report.parts.decision import decision_for
 from storqual.report.parts.evidence import point_evidence
-from storqual.report.parts.ledger import coverage_of, guard_of, waivers_of
+from storqual.report.parts.ledger import coverage_of, error_counters_of, guard_of, waivers_of
 from storqual.report.parts.studies import studies_of
-from storqual.report.parts.timeline import findings_of, timeline_of
+from storqual.report.parts.timeline import Moment, findings_of, moments_of, timeline_of
 from storqual.report.render import render, style_sheet
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
-from storqual.report.words import OUTCOMES
 from storqual.run import is_signed, write_bytes
 from storqual_core.kit.errors import BadInputError
 

@@ -10,9 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from storqual.report.cells import Outcome
-from storqual.report.figures import NONE, Figure, Scale, count, percent
-from storqual.report.words import outcome, waived_by
+from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent
 
 AS_IT_IS = Scale("")
 NO_PICTURE = Markup("")
@@ -148,3 +146,33 @@ def place_name(benches: Sequence[str], bench: str, adapter: str) -> str:
     if not adapter:
         return bench
     return f"{bench}/{adapter}" if len(benches) > 1 else adapter
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An outcome as it is shown: the word, a symbol beside it, and the class that colours it."""
+
+    word: str
+    symbol: str
+    tone: str
+
+
+# symbol: its own shape for each, so that print without colour and colour-blind readers tell them apart
+OUTCOMES: dict[str, Outcome] = {
+    "PASS": Outcome("PASS", "\u2713", "pass"),
+    "MARGINAL": Outcome("MARGINAL", "\u2248", "marginal"),
+    "FAIL": Outcome("FAIL", "\u2715", "fail"),
+    "INCONCLUSIVE": Outcome("INCONCLUSIVE", "?", "inconclusive"),
+    "ERROR": Outcome("ERROR", "!", "error"),
+    "SKIPPED": Outcome("SKIPPED", "\u2013", "skipped"),
+}
+
+
+def waived_by(waiver: Mapping[str, object]) -> str:
+    """Who accepted a failure, and for how long."""
+    return f"waived by {waiver.get('owner') or DASH} until {waiver.get('expiry') or DASH}"
+
+
+def outcome(word: str) -> Outcome:
+    """The outcome called `word`; a word that is none is shown as it is and coloured as an error."""
+    return OUTCOMES.get(word) or Outcome(word, "!", "error")

@@ -4,10 +4,19 @@
 from __future__ import annotations
 
 from storqual.run.collect import Collected, collect, read_block
-from storqual.run.coverage import Coverage, Skipped, coverage, is_measured, ledger, recovered
+from storqual.run.coverage import (
+    Coverage,
+    Skipped,
+    coverage,
+    finish_run,
+    guard_ledger,
+    is_measured,
+    ledger,
+    provisioned,
+    recovered,
+)
 from storqual.run.create import InputFile, create_run, new_run_id, write_block
 from storqual.run.events import EVENT_KINDS, append_check, append_event, iter_events
-from storqual.run.finish import finish_run, guard_ledger, provisioned
 from storqual.run.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
 from storqual.run.records import (
     REFERENCE_POINT,

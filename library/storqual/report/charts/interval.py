@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from storqual.report.charts.frame import Linear
-from storqual.report.charts.svg import element, group, path, text
+from storqual.report.charts.svg import Linear, element, group, path, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

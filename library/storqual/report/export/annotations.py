@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storqual.base.text import terminal_text
-from storqual.report.criterion import Criterion, read_criteria
-from storqual.report.sentence import sentence_for
-from storqual.report.words import waived_by
+from storqual.report.criterion import Criterion, read_criteria, waived_by
+from storqual.report.parts.decision import sentence_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,9 @@ import shlex
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from storqual.report.cells import Cell, ChartTable, Digest, KeyValue
 from storqual.report.figures import DASH, Figure, count, percent, seconds
 from storqual.report.parts.arms import flatten
-from storqual.report.view import Appendix
+from storqual.report.view import Appendix, Cell, ChartTable, Digest, KeyValue
 from storqual.run import sha256_of
 
 if TYPE_CHECKING:

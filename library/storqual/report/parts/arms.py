@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storqual.report.cells import KeyValue
 from storqual.report.figures import DASH, count
 from storqual.report.material import ARMS
-from storqual.report.view import Drift, Environment, SettingRow
+from storqual.report.view import Drift, Environment, KeyValue, SettingRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of criteria: per adapter and metric, each shift with its interval drawn against its margin."""
+"""Each criterion with its interval drawn against its margin, and those that did not pass, gathered, worst first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
 from storqual.report.criterion import NO_PICTURE, Criterion, place_name
-from storqual.report.figures import MINUS, scale_for
+from storqual.report.figures import MINUS, NONE, count, scale_for
+from storqual.report.links import Links
 from storqual.report.material import measure
-from storqual.report.view import CriteriaTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from storqual.report.links import Links
-
+from storqual.report.view import CriteriaTable, Problem, ProblemPoint
 
 REFERENCE_NAMES = {
     "baseline": "Baseline",
@@ -83,3 +79,86 @@ def _described(row: Criterion) -> str:
         return "no shift"
     low, high = row.ends
     return f"shift {row.shift}, 95 % interval {low} to {high}, margin {row.percent('margin', signed=False)}"
+
+
+_BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
+_MOST_GROUPS = 6
+_MOST_POINTS = 8
+_FEW = 3
+
+
+def problems_of(
+    required: Sequence[Criterion], benches: Sequence[str], links: Links
+) -> tuple[tuple[Problem, ...], int]:
+    """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
+    totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
+    groups: dict[tuple[object, ...], list[Criterion]] = {}
+    for row in required:
+        if row.outcome in _BAD:
+            groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
+    ordered = _merged(sorted(groups.values(), key=_weight))
+    shown = ordered[:_MOST_GROUPS]
+    left = sum(len(group) for groups in ordered[_MOST_GROUPS:] for group in groups)
+    return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
+
+
+def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criterion]]]:
+    """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
+    merged: dict[tuple[object, ...], list[Sequence[Criterion]]] = {}
+    for number, group in enumerate(groups):
+        first = group[0]
+        alike = first.outcome == "ERROR" and first.against != "check"
+        told = frozenset((row.key, row.text("reason")) for row in group) if alike else number
+        merged.setdefault((first.waived, first.outcome, told), []).append(group)
+    return list(merged.values())
+
+
+def _place(row: Criterion) -> tuple[str, ...]:
+    """What criteria of one group share; a hand-written check stands alone."""
+    if row.against == "check":
+        return ("check", row.text("id"))
+    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
+
+
+def _weight(group: Sequence[Criterion]) -> tuple[bool, int, float, int]:
+    first = group[0]
+    worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
+    return first.waived, _BAD.index(first.outcome), worst, first.index
+
+
+def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[str], links: Links) -> Problem:
+    group, first = same[0], same[0][0]
+    by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
+    reasons = {row.text("reason") for row in group}
+    common = reasons.pop() if len(reasons) == 1 else ""
+    # the shift says what the reason would say again, and an ERROR's shift says nothing
+    judged = first.outcome != "ERROR"
+    told = common or (judged and len(group) > _FEW)
+    points = tuple(
+        ProblemPoint(
+            name=row.name,
+            href=links.criterion(row),
+            shift=row.shift if judged else NONE,
+            reason="" if told else row.text("reason"),
+        )
+        for row in by_shift[:_MOST_POINTS]
+    )
+    left = len(group) - len(points)
+    # a check is named by its own head, which leads to it
+    check = first.against == "check"
+    return Problem(
+        outcome=first.badge,
+        where=first.text("id").replace("::", ": ")
+        if check
+        else place_name(benches, first.text("bench"), first.text("adapter")),
+        metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
+        number=count(len(group), f"count:problem:{first.index}"),
+        total=count(total, f"count:problem-of:{first.index}"),
+        worst=by_shift[0].shift if judged else NONE,
+        best=by_shift[-1].shift if judged else NONE,
+        reason=common,
+        waiver=first.waiver,
+        href=links.criterion(first) if check else "",
+        points=() if check else points,
+        more=count(left, f"count:problem-more:{first.index}") if left else None,
+    )

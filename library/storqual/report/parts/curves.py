@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.report.axes import along, combination, levels, size_axis, value_axis
-from storqual.report.cells import Chart, ChartTable
 from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
 from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
 from storqual.report.material import ARMS, CURVES, Mean, Spread, mean_of, spread_of
-from storqual.report.view import CurveGroup
+from storqual.report.view import Chart, ChartTable, CurveGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

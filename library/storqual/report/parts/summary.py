@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from storqual.base.text import OUTCOME_COLOURS, terminal_text
-from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.material import measure
-from storqual.report.sentence import sentence_for
-from storqual.report.words import BENCH_KINDS, EXIT_CODES, outcome
+from storqual.report.parts.decision import BENCH_KINDS, EXIT_CODES, sentence_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench's campaign over time: every launch against the baseline at its point, sessions, and what happened.
 
-It shows drift (the baseline leaving zero), a loss (the candidate beside zero) and the cause (an event then).
+It shows drift (the baseline leaving zero), a loss (the candidate beside zero) and the cause (an event then): events
+that are not routine, and what the kernel log says.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from storqual import run as store
+from storqual.base.text import telling_line
 from storqual.report.axes import clock_axis, percent_axis
-from storqual.report.cells import Chart, ChartTable
 from storqual.report.charts.steps import Event, Span, Trace, time_chart
-from storqual.report.figures import Figure, count, percent
-from storqual.report.parts.counters import preconditioning_of
-from storqual.report.view import LogFinding, Timeline
-from storqual.report.words import second
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from storqual.report.material import Material
-    from storqual.report.moments import Moment
-    from storqual.run import Launch
-    from storqual.run.measurements import PointData
-
+from storqual.report.figures import Figure, count, percent, second
+from storqual.report.material import Material, clock
+from storqual.report.parts.ledger import preconditioning_of
+from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
+from storqual.run import Launch, recovered
+from storqual.run.measurements import PointData
+from storqual_core.host.log_findings import KINDS
 
 _METRIC = "iops"
 _REACH = 1.0
@@ -189,3 +187,130 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
     return ChartTable(
         "Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows)
     )
+
+
+_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Something with a time (seconds since 1970) and a badge, as charts mark it and tables explain it."""
+
+    at: float
+    bench: str
+    kind: str
+    time: str
+    session: str
+    text: str
+    serious: bool
+    finding: bool = False
+    mended: str = ""
+    """How the campaign got over it."""
+    badge: str = ""
+
+    def event(self) -> TimelineEvent:
+        """The row of the table of events."""
+        gist = telling_line(self.text)
+        return TimelineEvent(
+            self.badge, second(self.time), self.bench, self.kind, gist, self.text, self.serious, self.mended
+        )
+
+
+def moments_of(material: Material) -> tuple[Moment, ...]:
+    """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
+    found = [moment for event in material.events for moment in _moments(material.run, event)]
+    found.sort(key=lambda one: one.at)
+    numbers: Counter[str] = Counter()
+    moments = []
+    for moment in found:
+        letter = "K" if moment.finding else "E"
+        numbers[letter] += 1
+        moments.append(replace(moment, badge=f"{letter}{numbers[letter]}"))
+    return tuple(moments)
+
+
+def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
+    at = _at(event.time)
+    ended = event.kind == "block_finished"
+    if ended:
+        for finding in event.fields.get("findings") or ():
+            yield _finding(finding, event, at)
+    if event.kind in _ROUTINE or (ended and event.text("outcome") in ("", "done")):
+        return
+    mended = recovered(run, event)
+    yield Moment(
+        at,
+        event.bench or "",
+        EVENT_WORDS.get(event.kind, event.kind),
+        event.time,
+        event.text("session"),
+        _text(event),
+        # what was put right is told where it happened, and is no trouble of the outcome
+        serious=(ended or event.kind in SERIOUS_EVENTS) and not mended,
+        mended=mended,
+    )
+
+
+def _text(event: store.Event) -> str:
+    for name in ("text", "reason", "message", "drive", "outcome"):
+        if event.text(name):
+            return event.text(name)
+    return ""
+
+
+def _at(text: str) -> float:
+    try:
+        return clock(text)
+    except ValueError:
+        return 0.0
+
+
+def _finding(finding: object, event: store.Event, ended: float) -> Moment:
+    """One finding; one that only knows the time since boot stands where its block ended."""
+    bench, session = event.bench or "", event.text("session")
+    if not isinstance(finding, dict):
+        return Moment(ended, bench, "kernel log", event.time, session, str(finding), serious=True, finding=True)
+    lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
+    told = [str(line) for line in lines]
+    number = finding.get("count")
+    if isinstance(number, int) and number > len(told):
+        told.append(f"… {number} lines in all")
+    word = str(finding.get("kind") or "kernel log")
+    known = KINDS.get(word)
+    where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
+    return Moment(
+        _finding_at(finding.get("time"), ended),
+        bench,
+        known[0] if known else word,
+        str(finding.get("time") or event.time),
+        ", ".join(filter(None, [session, where])),
+        "\n".join(told),
+        serious=True,
+        finding=True,
+    )
+
+
+def _finding_at(time: object, otherwise: float) -> float:
+    if isinstance(time, str):
+        return _at(time) or otherwise
+    if isinstance(time, (int, float)) and time > 1e9:
+        return float(time)
+    return otherwise
+
+
+EVENT_WORDS: dict[str, str] = {
+    "kernel_panic": "Kernel panic",
+    "failed": "Campaign failed",
+    "provision_failed": "Provisioning failed",
+    "restore_failed": "Restoring failed",
+    "session_lost": "Session lost",
+    "unplugged": "Drive unplugged",
+    "resumed": "Run resumed",
+    "note": "Note",
+    "restored": "Bench restored",
+    "powered_on": "Bench powered on",
+    "block_finished": "Block not finished",
+    "session_planned": "Session added",
+}
+
+SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")

@@ -12,13 +12,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from storqual.report.axes import percent_axis
-from storqual.report.cells import Cell, Chart, ChartTable, Outcome
-from storqual.report.charts.control import ControlMark, control_chart
-from storqual.report.charts.frame import Axis
-from storqual.report.figures import NONE, Figure, count, percent
+from storqual.report.charts.line import ControlMark, control_chart
+from storqual.report.charts.svg import Axis
+from storqual.report.criterion import OUTCOMES, Outcome, outcome
+from storqual.report.figures import NONE, Figure, count, minute, percent
 from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
-from storqual.report.words import OUTCOMES, minute, outcome
+from storqual.report.view import Cell, Chart, ChartTable
 from storqual.run import write_bytes
 from storqual.statistics.control import FEWEST
 
