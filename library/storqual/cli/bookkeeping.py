@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,8 +17,7 @@ from storqual.campaign.next import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_rows
-from storqual.run import iter_events, planned_session, read_run, read_run_json
-from storqual.run.record import collect_spool, parse_fields, record
+from storqual.run import Event, append_event, collect, iter_events, planned_session, read_run, read_run_json
 from storqual_core.kit.errors import BadInputError
 
 
@@ -55,6 +55,35 @@ def _disturbance(run: Path, bench: str, session: str) -> dict[str, object]:
         return {}
     spec = opened.document["provision"][bench][planned.configuration]
     return dict((spec.get("virtual") or {}).get("unplug") or {})
+
+
+def record(path: Path, kind: str, fields: Mapping[str, Any]) -> Event:
+    """Append one event. Raises BadInputError for an unknown kind, a missing field, or a bench of another run."""
+    run = read_run(path)
+    bench = fields.get("bench")
+    if bench is not None and bench not in run.benches:
+        raise BadInputError([f"{path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
+    return append_event(path, kind, fields)
+
+
+def parse_fields(words: Sequence[str]) -> dict[str, Any]:
+    """`name=value` words as fields; `name:=json` for anything that is not text. Raises BadInputError."""
+    fields: dict[str, Any] = {}
+    problems = []
+    for word in words:
+        name, separator, value = word.partition("=")
+        if not separator or not name.rstrip(":"):
+            problems.append(f"found {word!r}, expected name=value or name:=json")
+        elif name.endswith(":"):
+            try:
+                fields[name[:-1]] = json.loads(value)
+            except ValueError as problem:
+                problems.append(f"found {word[:80]!r}, expected JSON after := ({problem})")
+        else:
+            fields[name] = value
+    if problems:
+        raise BadInputError(problems)
+    return fields
 
 
 @click.command("record")
@@ -132,7 +161,7 @@ def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> N
     Example:
       ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
     """
-    got = collect_spool(run, block, sys.stdin.read(), lost=lost)
+    got = collect(run, block, sys.stdin.read(), lost=lost)
     if as_json:
         print_json(got.to_json())
     else:
