@@ -8,12 +8,8 @@ verdict.json, run.json or the samples.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 MINUS = "\u2212"
 DASH = "\u2013"

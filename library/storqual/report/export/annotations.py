@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from storqual.base.text import terminal_text
 from storqual.report.criterion import Criterion, read_criteria, waived_by
+from storqual.report.material import Material
 from storqual.report.parts.decision import sentence_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from storqual.report.material import Material
-
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step."""

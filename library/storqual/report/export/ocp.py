@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.base.text import visible_text
 from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.links import Key
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.parts.appendix import commands_of
 from storqual.run import write_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from storqual.report.links import Key
-
 
 _DIAGNOSES = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
 _RESULTS = {

@@ -5,13 +5,60 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.criterion import NO_PICTURE, Criterion, place_name
-from storqual.report.figures import MINUS, NONE, count, scale_for
+from storqual.report.criterion import NO_PICTURE, Criterion, Outcome, place_name
+from storqual.report.figures import MINUS, NONE, Figure, count, scale_for
 from storqual.report.links import Links
 from storqual.report.material import measure
-from storqual.report.view import CriteriaTable, Problem, ProblemPoint
+
+
+@dataclass(frozen=True)
+class CriteriaTable:
+    """Criteria of one adapter and one metric against one kind of reference."""
+
+    ident: str
+    adapter: str
+    metric: str
+    unit: str
+    better: str
+    reference_name: str
+    required: bool
+    drawn: bool
+    axis: Markup
+    rows: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True)
+class ProblemPoint:
+    """One criterion of a problem; the reason is empty where all of the problem share it."""
+
+    name: str
+    href: str
+    shift: Figure
+    reason: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Criteria of one adapter and metric that did not pass alike; a check stands alone, with its own `href`."""
+
+    outcome: Outcome
+    where: str
+    href: str
+    metric: str
+    number: Figure
+    total: Figure
+    worst: Figure
+    best: Figure
+    reason: str
+    waiver: str
+    points: tuple[ProblemPoint, ...]
+    more: Figure | None
+
 
 REFERENCE_NAMES = {
     "baseline": "Baseline",

@@ -5,64 +5,65 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from storqual.judge.outcome import required_roles
-from storqual.report.criterion import Criterion, outcome, place_name
+from storqual.report.criterion import Criterion, Outcome, outcome, place_name
 from storqual.report.figures import DASH, NONE, Figure, count, minute
 from storqual.report.links import Links
 from storqual.report.material import Material, measure
-from storqual.report.parts.arms import environment_of
-from storqual.report.parts.criteria import problems_of
-from storqual.report.view import AdapterIdentity, Decision, Extreme, KeyValue, Phrase, TimelineEvent
+from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
+from storqual.report.parts.criteria import Problem, problems_of
+from storqual.report.parts.timeline import TimelineEvent
+from storqual.report.view import KeyValue, Phrase
 
 
-def identities(material: Material) -> tuple[AdapterIdentity, ...]:
-    """Each adapter under test with its driver in both arms, as it was read back from the bench."""
-    seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
-    found: list[AdapterIdentity] = []
-    tested = {(key[0], key[1]) for key in material.points}
-    for bench_name, bench in material.run.benches.items():
-        for alias, adapter in (bench.get("adapters") or {}).items():
-            if (bench_name, alias) not in tested:
-                continue
-            driver = str(adapter.get("driver") or DASH)
-            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
-            found.append(
-                AdapterIdentity(
-                    alias=alias,
-                    bench=bench_name,
-                    model=str(adapter.get("model") or DASH),
-                    place=str(adapter.get("pci") or ""),
-                    firmware=_firmware(bench, alias),
-                    driver=driver,
-                    baseline=builds[0][0],
-                    candidate=builds[1][0],
-                    same=builds[0][1] is not None and builds[0][1] == builds[1][1],
-                )
-            )
-    return tuple(found)
+@dataclass(frozen=True)
+class Extreme:
+    """The worst or the best shift and where it was found."""
+
+    shift: Figure
+    where: str
+    metric: str
+    href: str
 
 
-def _firmware(bench: Mapping[str, Any], alias: str) -> str:
-    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
-    environment = bench.get("environment") or {}
-    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
-    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
+@dataclass(frozen=True)
+class Decision:
+    """The first screen; `single` where there is no baseline."""
 
-
-def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
-    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
-    if entry is None:
-        return "not provisioned", None
-    details = (entry.get("drivers") or {}).get(driver) or {}
-    parts = [f"kernel {entry['kernel']}"] if entry.get("kernel") else []
-    if details.get("version"):
-        parts.append(f"version {details['version']}")
-    srcversion = details.get("srcversion")
-    if srcversion:
-        parts.append(f"srcversion {srcversion}")
-    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None
+    notices: tuple[str, ...]
+    single: bool
+    baseline: str
+    candidate: str
+    subject: tuple[str, ...]
+    changes: tuple[KeyValue, ...]
+    outcome: Outcome
+    sentence: Phrase
+    exit_code: Figure
+    exit_meaning: str
+    adapters: tuple[AdapterIdentity, ...]
+    facts: tuple[KeyValue, ...]
+    counts: tuple[tuple[Outcome, Figure], ...]
+    incidents: tuple[TimelineEvent, ...]
+    problems: tuple[Problem, ...]
+    more_problems: Figure | None
+    informative: Phrase
+    worst: Extreme | None
+    best: Extreme | None
+    planned: Figure
+    measured: Figure
+    skipped: Figure
+    holes: Figure
+    has_holes: bool
+    sectors: Figure
+    sectors_note: str
+    signers: tuple[str, ...]
+    may_sign: bool
+    roles: tuple[str, ...]
+    verdict_sha256: str
+    warnings: tuple[str, ...]
 
 
 def subject(material: Material) -> Iterable[str]:

@@ -7,6 +7,7 @@ import bisect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -15,15 +16,52 @@ from storqual.report.axes import latency_axis, latency_text, share_axis, short, 
 from storqual.report.charts.line import Curve, Mark, curve_panel
 from storqual.report.charts.steps import Bin, Distribution, Event, Span, Trace, histogram, time_chart
 from storqual.report.charts.svg import Axis, nice_ticks
-from storqual.report.criterion import Criterion, place_name
+from storqual.report.criterion import Criterion, Outcome, place_name
 from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, quantity, scale_for
 from storqual.report.links import Links
 from storqual.report.material import ARMS, CURVES, measure, quantile
 from storqual.report.parts.timeline import Moment
-from storqual.report.view import Chart, ChartTable, Digest, LaunchRow, PointEvidence
+from storqual.report.view import Chart, ChartTable, Digest
 from storqual.run import Launch
 from storqual.run.measurements import PointData
 from storqual_core.measure.load import LoadStep
+
+
+@dataclass(frozen=True)
+class LaunchRow:
+    """One finished launch with its values and its evidence."""
+
+    ident: str
+    arm: str
+    session: str
+    start: str
+    status: str
+    suspect: tuple[str, ...]
+    values: tuple[Figure, ...]
+    seconds: Figure
+    length: Figure
+    long: bool
+    raw: tuple[Digest, ...]
+
+
+@dataclass(frozen=True)
+class PointEvidence:
+    """Everything about one point; `outcomes` are (metric, outcome, reference) of its criteria."""
+
+    ident: str
+    bench: str
+    adapter: str
+    point: str
+    outcomes: tuple[tuple[str, Outcome, str], ...]
+    open: bool
+    sentences: tuple[str, ...]
+    skipped: str
+    drives: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    heads: tuple[str, ...]
+    seconds: bool
+    launches: tuple[LaunchRow, ...]
+
 
 _SECONDS = 3
 _GAP = 0.6

@@ -5,14 +5,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from storqual.report.criterion import Criterion, place_name
 from storqual.report.figures import DASH, NONE, Figure, count, percent, seconds
 from storqual.report.material import ARMS, Material
-from storqual.report.view import ChartTable, Coverage, ErrorCounters, Guard, SkippedRow, WaiverRow
+from storqual.report.view import ChartTable
 from storqual.run import planned_session
 from storqual_core.host.error_counters import WORDS
+
+
+@dataclass(frozen=True)
+class SkippedRow:
+    """A planned point that was not measured; without a reason it is a hole."""
+
+    where: str
+    reason: str
+    hole: bool
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The ledger: planned x measured x skipped, in total, per adapter, and what is missing."""
+
+    table: ChartTable
+    skipped: tuple[SkippedRow, ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What was written, where; `applies` is false for files on this machine."""
+
+    applies: bool
+    sectors: Figure
+    disks: ChartTable
+
+
+@dataclass(frozen=True)
+class ErrorCounters:
+    """Error counters that moved; `watched` is how many drives have any, None where none were recorded."""
+
+    watched: Figure | None
+    table: ChartTable
+
+
+@dataclass(frozen=True)
+class WaiverRow:
+    """A failure that somebody accepted."""
+
+    criterion: str
+    href: str
+    owner: str
+    reason: str
+    reference: str
+    expiry: str
 
 
 def coverage_of(material: Material) -> Coverage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.inputs.suite import Suite
@@ -14,12 +15,26 @@ from storqual.report.charts.line import Curve, Mark, curve_panel
 from storqual.report.charts.svg import Axis
 from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
 from storqual.report.material import Material
-from storqual.report.view import Chart, ChartTable, Study
+from storqual.report.view import Chart, ChartTable
 from storqual.statistics.estimates import Estimate, log_levels
 from storqual.study.adapters import Contest
 from storqual.study.cells import Line, cells_of
 from storqual.study.findings import Findings, findings
 from storqual.study.published import Beside
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study of a suite: sentences (`more` were left out), tables and pictures."""
+
+    ident: str
+    title: str
+    note: str
+    sentences: tuple[str, ...]
+    more: Figure | None
+    tables: tuple[ChartTable, ...]
+    charts: tuple[Chart, ...]
+
 
 _MOST_SENTENCES = 60
 

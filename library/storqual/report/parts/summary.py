@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+from rich.table import Table
 
 from storqual.base.text import OUTCOME_COLOURS, terminal_text
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.material import measure
 from storqual.report.parts.decision import BENCH_KINDS, EXIT_CODES, sentence_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.table import Table
-
 
 _MOST_ROWS = 40
 _REASON = 44

@@ -21,10 +21,50 @@ from storqual.report.charts.steps import Event, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent, second
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
-from storqual.report.view import Chart, ChartTable, LogFinding, Timeline, TimelineEvent
+from storqual.report.view import Chart, ChartTable
 from storqual.run import Launch, recovered
 from storqual.run.measurements import PointData
 from storqual_core.host.log_findings import KINDS
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One bench's campaign over time."""
+
+    bench: str
+    charts: tuple[Chart, ...]
+    events: tuple[TimelineEvent, ...]
+    sessions: ChartTable
+    preconditioning: ChartTable
+
+
+@dataclass(frozen=True)
+class LogFinding:
+    """A line of the kernel log that means something."""
+
+    badge: str
+    time: str
+    session: str
+    kind: str
+    line: str
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """Something that happened; `badge` names it in charts, `gist` is the line of `text` that says most.
+
+    `mended` says how the campaign got over it; empty where it did not, or where there was nothing to get over.
+    """
+
+    badge: str
+    time: str
+    bench: str
+    kind: str
+    gist: str
+    text: str
+    serious: bool
+    mended: str
+
 
 _METRIC = "iops"
 _REACH = 1.0

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.report.axes import percent_axis
 from storqual.report.charts.line import ControlMark, control_chart
 from storqual.report.charts.svg import Axis
-from storqual.report.criterion import OUTCOMES, Outcome, outcome
+from storqual.report.criterion import OUTCOMES, Criterion, Outcome, outcome
 from storqual.report.figures import NONE, Figure, count, minute, percent
 from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
@@ -95,12 +96,6 @@ class TrendPage:
     drops: tuple[DropRow, ...]
     benches: tuple[BenchChart, ...]
     untrended: str
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual.report.criterion import Criterion
 
 
 _SOON_DAYS = 30

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.judge.earlier import readings_of
 from storqual.report.criterion import Criterion, read_criteria
@@ -115,10 +115,6 @@ def _verdict(path: Path) -> Mapping[str, Any]:
     return verdict
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-
 _METRIC = "iops"
 FEWEST = 2
 """Campaigns from which there is something to compare."""
@@ -182,10 +178,6 @@ def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
         if apart:
             levels.append(Level(run, 100 * math.expm1(median(apart)), len(apart)))
     return levels
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:

@@ -18,13 +18,12 @@ from typing import Any
 
 import pytest
 
-from storqual.report.build import pages_of
+from storqual.report.build import Page as View
+from storqual.report.build import pages_of, render
 from storqual.report.charts.svg import element
 from storqual.report.criterion import Criterion
 from storqual.report.figures import DASH, MINUS, Figure
 from storqual.report.material import read_material
-from storqual.report.render import render
-from storqual.report.view import Page as View
 from tests.support.judged_reports import value_of
 from tests.support.report_pages import Page
 
