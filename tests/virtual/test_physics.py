@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
 from storqual_core.measure.fio_job import FioTarget, build_argv, read_ask
 from storqual_core.measure.load import read_steps
@@ -79,7 +79,7 @@ class Measured:
         found = []
         for sample in self.samples:
             assert sample["status"] == "ok", sample
-            value = METRICS[metric].value(Launch(sample["primitives"], sample["series"]))
+            value = METRICS[metric].value(Primitives(sample["primitives"], sample["series"]))
             assert isinstance(value, Value), value
             found.append(value.value)
         return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
-from storqual.run.record import collect_spool
+from storqual.run import collect
 
 
 @click.command("collect")
@@ -24,7 +24,7 @@ def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> N
     Example:
       ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
     """
-    got = collect_spool(run, block, sys.stdin.read(), lost=lost)
+    got = collect(run, block, sys.stdin.read(), lost=lost)
     if as_json:
         print_json(got.to_json())
     else:

@@ -15,6 +15,8 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from storqual.run import Run
+    from storqual.run.measurements import Measurements
 
 _MOST_TOLD = 10
 
@@ -80,20 +82,37 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.pytest_plugin import publish_log, run_checks
     from storqual.report import build_report
     from storqual.report.export import write_ocp
+    from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
-    from storqual.run import append_event, finish_run
+    from storqual.run import append_event, finish_run, read_run
 
     accepted = waivers_for(run, waivers)
     append_event(run, "run_finished", {})
-    finish_run(run)
+    measured = _measured(read_run(run))
+    finish_run(run, measured=measured)
     run_checks(run)
     publish_suites(run)
-    verdict = judge_run(run, waivers=accepted)
+    verdict = judge_run(run, waivers=accepted, measured=measured)
     append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
-    report = build_report(run)
+    material = read_material(run, measured)
+    report = build_report(run, material)
     _audited(run, report)
-    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run))
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run, material))
+
+
+def _measured(run: Run) -> Measurements:
+    """What all that is published needs of the samples, read once; the audit reads them again for itself."""
+    from storqual.inputs import load_suite
+    from storqual.inputs.policy import Gate
+    from storqual.judge.asked import asked_of, metrics_of
+    from storqual.report.material import metrics_to_read
+    from storqual.run.measurements import measurements
+
+    suite = load_suite(run.input_file("suite"))
+    judged = metrics_of(asked_of(run, suite, Gate()))
+    names = (name for names in judged.values() for name in names)
+    return measurements(run, judged, metrics_to_read(suite, names), histograms=True)
 
 
 def waivers_for(run: Path, asked: Path | None) -> Path | None:
@@ -103,7 +122,7 @@ def waivers_for(run: Path, asked: Path | None) -> Path | None:
     `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
     """
     from storqual.inputs import WAIVERS, beside_inventory
-    from storqual.judge.judgements import kept_waivers
+    from storqual.judge.verdict import kept_waivers
     from storqual.run import read_run_json
 
     if (run / "verdict.json").is_file():

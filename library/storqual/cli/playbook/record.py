@@ -5,13 +5,44 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from storqual.cli.options import as_json, print_json, run_argument
-from storqual.run.record import parse_fields, record
+from storqual.run import Event, append_event, read_run
 from storqual_core.kit.errors import BadInputError
+
+
+def record(path: Path, kind: str, fields: Mapping[str, Any]) -> Event:
+    """Append one event. Raises BadInputError for an unknown kind, a missing field, or a bench of another run."""
+    run = read_run(path)
+    bench = fields.get("bench")
+    if bench is not None and bench not in run.benches:
+        raise BadInputError([f"{path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
+    return append_event(path, kind, fields)
+
+
+def parse_fields(words: Sequence[str]) -> dict[str, Any]:
+    """`name=value` words as fields; `name:=json` for anything that is not text. Raises BadInputError."""
+    fields: dict[str, Any] = {}
+    problems = []
+    for word in words:
+        name, separator, value = word.partition("=")
+        if not separator or not name.rstrip(":"):
+            problems.append(f"found {word!r}, expected name=value or name:=json")
+        elif name.endswith(":"):
+            try:
+                fields[name[:-1]] = json.loads(value)
+            except ValueError as problem:
+                problems.append(f"found {word[:80]!r}, expected JSON after := ({problem})")
+        else:
+            fields[name] = value
+    if problems:
+        raise BadInputError(problems)
+    return fields
 
 
 @click.command("record")
