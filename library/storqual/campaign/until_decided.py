@@ -2,7 +2,8 @@
 """Measure until every required criterion is decided, or until no more may be measured.
 
 Points that are decided cost nothing more. Fails are measured afresh in sessions of their own: last, so that one such
-session serves all of them, or first when the time left is not enough for everything.
+session serves all of them, or first when the time left is not enough for everything. What is then left of a budget
+goes to points that pass with a loss between the two limits.
 """
 
 from __future__ import annotations
@@ -91,7 +92,11 @@ def until_decided(run: Run, bench: str) -> Further | Stop:
     wanted = needs(run, bench)
     if not wanted:
         return Stop("every required criterion is decided or cannot be judged", complete=True)
-    return campaign.further(wanted) or Stop(campaign.why_not(wanted), complete=True)
+    undecided = [need for need in wanted if need.what != "marginal"]
+    further = campaign.further(wanted)
+    if further is None and not undecided:
+        return Stop("every required criterion is decided or cannot be judged", complete=True)
+    return further or Stop(campaign.why_not(undecided), complete=True)
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,8 @@ class _Campaign:
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
             # a fail that is confirmed decides the whole run
             lanes.reverse()
+        if self._effort.budget_s is not None:
+            lanes.append(_lane(wanted, "marginal", self._effort.most))
         pattern = planned_pattern(self._run, self._bench)
         for lane in lanes:
             found = self._sessions(lane, pattern) if self._effort.by_session else self._block(lane, pattern)

@@ -15,12 +15,14 @@ import numpy as np
 
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.against_baseline import pair_levels_of
 from storqual.judge.asked import Asked, asked_of, metrics_of, questions_of
 from storqual.judge.earlier import Reading
 from storqual.judge.question import Question, Unit, units_of
 from storqual.run import Run
 from storqual.run.measurements import measurements_at
 from storqual.statistics.control import individuals
+from storqual.statistics.pairs import estimate
 
 _ARMS = ("baseline", "candidate")
 
@@ -83,10 +85,11 @@ def _noise(question: Question, arms: Sequence[Sequence[Unit]]) -> Noise:
         squares = sum(float(((values - values.mean()) ** 2).sum()) for values in means)
         sd = math.sqrt(squares / freedom) if freedom else None
         return Noise(*question.point.key, question.criterion.metric, None, 0.0, sd, float(freedom))
-    count = min(map(len, arms))
-    before, after = (np.log([unit.value for unit in arm[:count]]) for arm in arms)
-    spread = float(np.std(after - before, ddof=1)) if count > 1 else None
-    return Noise(*question.point.key, question.criterion.metric, spread, float(count - 1), None, 0.0)
+    # as the judge takes them: dips bounded, an odd launch left out
+    found = estimate([pair_levels_of(arms[0], arms[1])], [None])
+    known = float(found.df[0]) > 0
+    spread = float(found.sd[0]) if known else None
+    return Noise(*question.point.key, question.criterion.metric, spread, float(found.df[0]), None, 0.0)
 
 
 def _session_means(units: Sequence[Unit]) -> np.ndarray:

@@ -118,7 +118,9 @@ class Question:
 class Judged:
     """An outcome with its numbers; fractions, negative = worse; None where a number means nothing.
 
-    `loss_p` is the smallest alpha at which the loss would have been shown: corrections for many criteria need it.
+    `margin` is the unacceptable loss and `indifference` the acceptable one; `bound` is the loss that a pass excludes,
+    one-sided as the pass is. `loss_p` is the smallest alpha at which the loss would have been shown: corrections for
+    many criteria need it.
     """
 
     outcome: str
@@ -138,6 +140,46 @@ class Judged:
     units: int = 0
     wanted: int = 0
     """Pairs (sessions per arm) that were used, and how many more would decide."""
+    bound: float | None = None
+    sd: float | None = None
+    df: float = 0.0
+    """Noise of one unit as a log-ratio, for fresh launches of the same point."""
+    settled: bool = True
+    """Whether more of the same could still change the outcome: a marginal pass may become a plain one."""
+    odd: OddLaunch | None = None
+    ios: tuple[int, int] | None = None
+    """Of a percentile, the fewest I/Os that one value of the baseline, and of the candidate, is of."""
+    again: Judged | None = None
+    """The answer of the launches that measured a fail afresh."""
+
+    @property
+    def unacceptable_loss(self) -> float | None:
+        """A candidate that loses as much must not pass: the criterion's `margin`."""
+        return self.margin
+
+    @property
+    def acceptable_loss(self) -> float | None:
+        """A candidate that loses no more must not fail: the criterion's `indifference`."""
+        return self.indifference
+
+
+@dataclass(frozen=True, slots=True)
+class OddLaunch:
+    """One launch unlike all others of its point, left out of the estimate with its partner.
+
+    `number` counts the launches of its arm from 1; `of_others` is its value as a fraction of the mean of the others.
+    """
+
+    arm: str
+    number: int
+    id: str
+    of_others: float
+    longest_us: float | None
+
+    def sentence(self) -> str:
+        """`launch 3 of the candidate: 92.8 % of the others, longest I/O 209 ms`."""
+        longest = "" if self.longest_us is None else f", longest I/O {self.longest_us / 1000:.3g} ms"
+        return f"launch {self.number} of the {self.arm}: {100 * self.of_others:.1f} % of the others{longest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +190,10 @@ class Unit:
     value: float
     source: str
     seconds: tuple[float, ...] = ()
+    id: str = ""
+    longest_us: float | None = None
+    ios: int | None = None
+    """Of a percentile, how many I/Os it is of."""
 
 
 def missing(question: Question, reason: str) -> Judged:
@@ -168,7 +214,9 @@ def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
             return f"{metric.label} is unavailable in launch {launch.id}: {why}"
         several = len(launch.seconds) >= _FEWEST_SECONDS and sum(launch.seconds) > 0
         seconds = launch.seconds if metric.series and several else ()
-        found.append(Unit(launch.session, value.value, value.source, seconds))
+        found.append(
+            Unit(launch.session, value.value, value.source, seconds, launch.id, launch.longest_us, value.ios)
+        )
     return found
 
 
@@ -185,7 +233,7 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
         value = metric.value(pool)
         if not isinstance(value, Value):
             return []
-        units.append(Unit(session, value.value, "launches of a session merged"))
+        units.append(Unit(session, value.value, "launches of a session merged", ios=value.ios))
     return units
 
 

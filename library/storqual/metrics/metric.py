@@ -37,10 +37,15 @@ class Primitives:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A metric's value in its unit. `source` names how it was found where there are several ways."""
+    """A metric's value in its unit. `source` names how it was found where there are several ways.
+
+    Of a percentile, `ios` is how many I/Os it is of, and `interval` where it lies at 95 % by their number alone.
+    """
 
     value: float
     source: str = ""
+    ios: int | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,16 @@ class Sample:
         )
 
 
+_LONGEST = ("read_lat_max_ns", "write_lat_max_ns")
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What is kept of a launch: what it was, how it ended, and the metrics that were asked for.
 
     `values` has a value or a reason for each of them, `seconds` the IOPS of each second. `pool` are the bins of its
-    session, for percentiles that one launch is too short for; None where all of them have a value.
+    session, for percentiles that one launch is too short for; None where all of them have a value. `longest_us` is
+    the longest I/O, where it is known.
     """
 
     id: str
@@ -99,6 +103,7 @@ class Launch:
     values: Mapping[str, Value | Unavailable] = field(default_factory=dict)
     seconds: tuple[float, ...] = ()
     pool: SessionPool | None = None
+    longest_us: float | None = None
 
     @classmethod
     def of(
@@ -127,6 +132,7 @@ class Launch:
             values=values or {},
             seconds=() if values is None else tuple(map(float, sample.series.get("iops") or ())),
             pool=pool,
+            longest_us=None if values is None else _longest_us(sample),
         )
 
     @property
@@ -146,6 +152,11 @@ class Launch:
         """The value of `metric`; None where it has none, or was not asked for."""
         value = self.values.get(metric)
         return value.value if isinstance(value, Value) else None
+
+
+def _longest_us(sample: Sample) -> float | None:
+    found = [float(sample.primitives[name]) for name in _LONGEST if sample.primitives.get(name)]
+    return max(found) / 1000.0 if found else None
 
 
 @dataclass(slots=True)

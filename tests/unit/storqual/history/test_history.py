@@ -76,7 +76,8 @@ def test_the_noise_of_a_point_is_what_was_planted(tmp_path: Path, design: str) -
     assert entries
     if design == "interleaved":
         found = [entry.sd_pair / math.sqrt(2) for entry in entries if entry.sd_pair]
-        assert {entry.df_pair for entry in entries} == {11.0}
+        # the log-ratios of 12 pairs, and two thirds as much from what their launches have in common
+        assert {entry.df_pair for entry in entries} <= {11.0, 11.0 + 121 / 16}
     else:
         found = [entry.sd_session for entry in entries if entry.sd_session]
         assert {entry.df_session for entry in entries} == {10.0}
