@@ -12,7 +12,7 @@ from storqual.report.figures import DASH, Figure, count, percent, seconds
 from storqual.report.material import ARMS
 from storqual.report.view import ErrorCounters
 from storqual.run import planned_session
-from storqual_core.host.error_counters import WORDS
+from storqual_core.host.counters import ERROR_WORDS
 
 if TYPE_CHECKING:
     from storqual.report.material import Material
@@ -51,7 +51,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
             name,
             bench,
             role,
-            WORDS.get(counter, counter),
+            ERROR_WORDS.get(counter, counter),
             *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
         )
         for (bench, name, role, counter), found in sums.items()
