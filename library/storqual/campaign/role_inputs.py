@@ -96,7 +96,6 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "fresh_boot": spec.get("boot") == "always",
         "panic_at_boot": bool(virtual.get("panic_at_boot")),
         "iops_limit": virtual.get("iops_limit") or {},
-        "unplug": virtual.get("unplug") or {},
     }
 
 

@@ -14,8 +14,8 @@ from storqual.base.text import telling_line
 from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
-from storqual_core.host.error_counters import WORDS
-from storqual_core.measure.steady_state import settled_from
+from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.measure.precondition import settled_from
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
 """Sentences by bench and block, and by drive: `("vbench", "s01-b01/0x5000...")`."""
@@ -35,7 +35,7 @@ def counted_errors(run: Run) -> Counted:
             drive = str(disk.get("id") or disk.get("wwn") or node)
             for counter, number in (disk.get("errors") or {}).items():
                 if number:
-                    what = WORDS.get(counter, counter)
+                    what = ERROR_WORDS.get(counter, counter)
                     told = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {block}"
                     found[str(event.bench), f"{block}/{drive}"].append(told)
     return found

@@ -81,19 +81,6 @@ def check(
     return list(found.refusals)
 
 
-def revalidate(
-    claims: Sequence[Claim],
-    *,
-    purpose: str,
-    consent: Collection[str] = (),
-    state_dir: str | os.PathLike[str] = STATE_DIR,
-    volumes: Sequence[VolumeClaim] = (),
-    machine: Machine | None = None,
-) -> None:
-    """After a boot: the same decision again. Raises GuardRefusalError with every refusal."""
-    refuse(check(claims, purpose=purpose, consent=consent, state_dir=state_dir, volumes=volumes, machine=machine))
-
-
 def refuse(refusals: Sequence[Refusal]) -> None:
     """Raise GuardRefusalError when there is any refusal."""
     if refusals:

@@ -134,7 +134,12 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
 
 
 def check_value(setting: Setting, value: object) -> object:
-    """`value` in its plain form: whole numbers, bytes, text. Raises ValueError that names the setting."""
+    """`value` in its plain form: whole numbers, bytes, text. Raises ValueError that names the setting.
+
+    So it does for a setting that nothing here brings about.
+    """
+    if setting.refused:
+        raise ValueError(f"{setting.qualified}: {setting.refused}")
     try:
         return _KINDS[setting.kind](setting, value)
     except ValueError as problem:

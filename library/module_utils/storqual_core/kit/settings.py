@@ -41,6 +41,7 @@ class Setting:
     """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only.
 
     `disturbs`: names of its section that a write of this one may change, so they are written after it and read back.
+    `refused`: why nothing here brings it about; a drop that declares it is refused with that sentence.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Setting:
     proof: str = ""
     field: ModeField | None = None
     disturbs: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def qualified(self) -> str:
@@ -329,6 +331,12 @@ _PROOFS = {
 }
 
 
+_NO_TOOL = (
+    "no tool that storqual drives is known to set it; set it with the vendor's own menu, the same for both arms"
+)
+_REFUSED = dict.fromkeys(("nvram.fifo_threshold", "nvram.data_rate", "nvram.login_timeout"), _NO_TOOL)
+
+
 def _other_settings() -> Iterator[Setting]:
     for line in _OTHERS.strip().splitlines():
         head, summary, *proof = line.split(" : ")
@@ -349,6 +357,7 @@ def _other_settings() -> Iterator[Setting]:
             cost=cost,
             proof=_PROOFS.get(proof[0], proof[0]) if proof else "",
             disturbs=_DISTURBS.get(qualified, ()),
+            refused=_REFUSED.get(qualified, ""),
         )
 
 

@@ -22,7 +22,6 @@ from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import boot_id
 from .batch_file import Block, Launch, SwitchStep
-from .batch_lines import BlockEnd, end_of, now, report_log, start_of
 from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
@@ -30,7 +29,7 @@ from .fio_result import is_unable
 from .launch import Launched, StopRequestedError, arrivals, empty_folder, read_again, run_fio, scratch_folder
 from .load import Curve, run_to_cap
 from .precondition import Preconditioner
-from .sample import lost_sample, make_sample
+from .sample import BlockEnd, end_of, lost_sample, make_sample, now, report_log, start_of
 from .spool import Spool
 from .switch import Switcher
 from .targets import BlockAim, HeldTargets, Place, Resolver, hold_targets, is_gone, place_of

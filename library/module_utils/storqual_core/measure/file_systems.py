@@ -22,8 +22,7 @@ from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock
 from ..kit.machine import Machine
 from ..kit.saved_state import remember
-from ..provision.drives import claim_record
-from ..provision.parts import MEMORY, drop_part, make_part
+from ..provision.drives import MEMORY, claim_record, drop_part, make_part
 from ..tools import mkfs, util_linux
 from .asks import FileSystemAsk, FillAsk, part_bytes
 from .batch_file import Block

@@ -20,8 +20,7 @@ from ..kit.results import Provisioned
 from .driver import adapters_of_module, lun_depth_parameter, parameter_of
 from .drives import Access, claims_for, usable_drives
 from .options import OptionsBench, OptionsRequest, provision_options
-from .proofs import judge_queue_depth, observe_in_flight
-from .queue import Queues
+from .queue import Queues, judge_queue_depth, observe_in_flight
 
 _PREFIX = "driver.options."
 

@@ -70,6 +70,19 @@ class Subsystem(Protocol[C_contra]):
         """Whether `value` is in effect (None: not shown), and how that is known."""
 
 
+class Separate:
+    """Names of a subsystem that leave each other alone and are written one by one."""
+
+    def disturbs(self, name: str) -> Collection[str]:
+        """Nothing."""
+        del name
+        return ()
+
+    def together(self, name: str) -> object:
+        """Each name for itself."""
+        return name
+
+
 @dataclass(frozen=True)
 class Change:
     """One setting that is not as declared."""

@@ -17,7 +17,7 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..tools.dc390 import Image
 from .driver import bind_unbound, forget_start, note_starts, pending_starts, rebind
-from .engine import Outcome, Plan, Values, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
+from .engine import Outcome, Plan, Separate, Values, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
 from .nvram_backend import THROTTLE, Backend, backend_of, beside, effect_of, log_lines
 
 IMAGE = "image"
@@ -52,7 +52,7 @@ class NvramRequest:
     start: Collection[str] = ()
 
 
-class Nvram:
+class Nvram(Separate):
     """How the words of adapters are read and written; `in_image` are names that a written image sets, too."""
 
     section = "nvram"
@@ -111,10 +111,6 @@ class Nvram:
     def disturbs(self, name: str) -> Collection[str]:
         """A written image is all words."""
         return self._in_image if name == IMAGE else ()
-
-    def together(self, name: str) -> object:
-        """Tools write word by word."""
-        return name
 
     def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
         """Write words, or the image; what was done. Raises ToolError."""

@@ -21,7 +21,7 @@ from ..kit.machine import Machine, write_attribute
 from ..kit.results import PartialError
 from ..kit.saved_state import read_saved
 from ..kit.setting_values import check_section
-from .engine import Outcome, Plan, Values, apply, lock_for, plan, refuse_problems, saver
+from .engine import Outcome, Plan, Separate, Values, apply, lock_for, plan, refuse_problems, saver
 
 _CPUS = "/sys/devices/system/cpu"
 _SERVICE = "irqbalance"
@@ -39,7 +39,7 @@ def parse_cpus(text: str) -> list[int]:
     return found
 
 
-class Processors:
+class Processors(Separate):
     """The bench's own settings: the governor of all CPUs (by CPU where they differ), and whether irqbalance runs."""
 
     section = "os"
@@ -93,15 +93,6 @@ class Processors:
         numbers = (name for name in self._machine.names("/proc") if name.isdigit())
         return any(self._machine.text(f"/proc/{number}/comm") == _SERVICE for number in numbers)
 
-    def disturbs(self, name: str) -> Collection[str]:
-        """Nothing of the others."""
-        del name
-        return ()
-
-    def together(self, name: str) -> object:
-        """Each for itself."""
-        return name
-
     def write(self, target: str, values: Mapping[str, Any]) -> list[str]:
         """Write; what was done. Raises ToolError."""
         steps = []
@@ -128,7 +119,7 @@ def _told(value: object) -> str:
     return value if isinstance(value, str) else "what each CPU had"
 
 
-class Interrupts:
+class Interrupts(Separate):
     """Which CPUs take the interrupts of an adapter: a list for all its vectors, or a list each where they differ."""
 
     section = "os"
@@ -166,15 +157,6 @@ class Interrupts:
 
     def _fixed(self, file: str) -> bool:
         return not Path(self._machine.path(file)).stat().st_mode & stat.S_IWUSR
-
-    def disturbs(self, name: str) -> Collection[str]:
-        """Nothing else."""
-        del name
-        return ()
-
-    def together(self, name: str) -> object:
-        """There is one name."""
-        return name
 
     def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
         """Write; what was done. Raises ToolError."""

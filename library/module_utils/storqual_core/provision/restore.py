@@ -22,17 +22,15 @@ from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import SavedState, read_saved, remove_after_proof, saved_path
 from .build_plan import builds_in_memory, is_former, restore_build, take_builds_off
-from .drives import Access, DriveSettings, is_page, usable_drives
+from .drives import MEMORY as FILE_SYSTEM
+from .drives import Access, DriveSettings, is_page, restore_part, usable_drives
 from .engine import LOCK_WAIT_S, Outcome, apply, lock_for, plan
 from .firmware.apply import Step, put_firmware_back
 from .kernel_boot import System, restore_boot, saved_boot
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
 from .os_tuning import restore_interrupts, restore_processors
-from .parts import MEMORY as FILE_SYSTEM
-from .parts import restore_part
-from .raid.backends import volumes_of
-from .raid.layout import Backends, restore_volume
+from .raid.layout import Backends, restore_volume, volumes_of
 
 _ASIDE = "accepted"
 _KNOWN = (

@@ -13,7 +13,7 @@ from storqual.report.figures import DASH, NONE, Figure, count, percent, seconds
 from storqual.report.material import ARMS, Material
 from storqual.report.view import ChartTable
 from storqual.run import planned_session
-from storqual_core.host.error_counters import WORDS
+from storqual_core.host.counters import ERROR_WORDS
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
             name,
             bench,
             role,
-            WORDS.get(counter, counter),
+            ERROR_WORDS.get(counter, counter),
             *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
         )
         for (bench, name, role, counter), found in sums.items()

@@ -10,8 +10,7 @@ import pytest
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.claims import claims_of_adapters
-from storqual_core.guard.stamps import Ledger
-from storqual_core.guard.volumes import own_volumes, volume_path, volume_uuid
+from storqual_core.guard.stamps import Ledger, own_volumes, volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError, GuardRefusalError
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.targets import hold_targets

@@ -16,7 +16,7 @@ from storqual_core.provision import adapter_queue
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
-from storqual_core.provision.proofs import InFlight
+from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL, AdapterBench
 

@@ -10,7 +10,7 @@ import pytest
 from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import Provisioned
-from storqual_core.provision.proofs import (
+from storqual_core.provision.queue import (
     InFlight,
     judge_queue_depth,
     judge_write_cache,
@@ -73,7 +73,7 @@ def test_only_declared_depths_are_proven(monkeypatch: pytest.MonkeyPatch) -> Non
         offers.append(offered)
         return InFlight(4, 100, offered)
 
-    monkeypatch.setattr("storqual_core.provision.proofs.observe_in_flight", look)
+    monkeypatch.setattr("storqual_core.provision.queue.observe_in_flight", look)
     entries = [
         Provisioned("drive.queue_depth", 4, 8, 4, drive="a"),
         Provisioned("drive.queue_depth", None, 8, 8, drive="a"),
