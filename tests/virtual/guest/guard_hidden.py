@@ -215,7 +215,7 @@ HIDDEN = [
     State(
         "below an NVMe namespace of the loop transport",
         "served to other machines by an NVMe target",
-        _nvme_over_fabric,
+        _fabric,
     ),
     State(
         "open for commands through its bsg node",
