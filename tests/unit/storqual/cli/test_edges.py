@@ -15,6 +15,9 @@ import pytest
 
 from storqual.cli import main, storqual
 from storqual.cli.unexpected import tell_unexpected
+from storqual.inputs.drop import load_drop
+from storqual.inputs.lab import inventory_from_hostvars
+from storqual.inputs.suite_file import read_suite
 from storqual.run import create_run, write_block
 from storqual.run.collect import read_block
 from storqual_core.kit.errors import BadInputError
@@ -203,3 +206,63 @@ def test_a_name_that_is_no_name_never_becomes_a_path(run: Path, name: str) -> No
     with pytest.raises(BadInputError, match="expected a name"):
         create_run(run.parent, "fine", {}, inputs={}, blocks=[{"block": name}])
     assert sorted(os.listdir(run.parent)) == [run.name]  # noqa: PTH208 - names only
+
+
+@pytest.mark.parametrize("host", ["../../evilbench", "/etc/evil", "a b", "-rf", ".x", "a\n"])
+def test_a_host_whose_name_would_lead_elsewhere_is_no_bench(host: str) -> None:
+    with pytest.raises(BadInputError, match=r"expected (a name of letters|text on one line)"):
+        inventory_from_hostvars({host: {"storqual_kind": "hardware", "storqual_adapters": {}}})
+
+
+def test_a_drop_and_a_suite_without_a_name_are_named_by_files_that_are_names(tmp_path: Path) -> None:
+    drop, suite = tmp_path / "a drop;.yml", tmp_path / "-rf.suite.yml"
+    drop.write_text("description: x\n")
+    with pytest.raises(BadInputError, match="expected a name of letters"):
+        load_drop(drop)
+    suite.write_bytes(next(iter(sorted(Path("suites").glob("adapter.suite.yml")))).read_bytes())
+    suite.write_text("\n".join(line for line in suite.read_text().splitlines() if not line.startswith("name:")))
+    assert any("expected a name of letters" in problem for problem in read_suite(suite)[1])
+
+
+INPUTS = {
+    "empty": b"",
+    "binary": bytes(range(256)),
+    "a list": b"[1, 2]",
+    "deep": b"[" * 50_000,
+    "a bomb of aliases": b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: [*c,*c]\n",
+    "a number": b"1e999",
+    "hosts that are numbers": b"benches: {hosts: {1: {storqual_kind: 7, storqual_adapters: 1e308}}}\n",
+}
+
+
+@pytest.mark.parametrize("given", INPUTS)
+def test_any_file_in_the_place_of_an_input_is_told_in_a_sentence(
+    run: Path, given: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "given.json"
+    file.write_bytes(INPUTS[given])
+    drop, suite = tmp_path / "given.yml", tmp_path / "given.suite.yml"
+    for other in (drop, suite):
+        other.write_bytes(INPUTS[given])
+    lab = tmp_path / "lab.json"
+    lab.write_text(json.dumps({"_meta": {"hostvars": {"b": {}}}, "benches": {"hosts": ["b"]}}))
+    monkeypatch.chdir(tmp_path)
+    arms = ["--baseline", str(drop), "--candidate", str(drop)]
+    for words in (
+        ["plan", "-i", str(file), *arms, "--suite", str(suite)],
+        ["plan", "-i", str(lab), *arms, "--suite", str(suite)],
+        ["inventory", "-i", str(file), "--json"],
+        ["sheet", "-i", str(file)],
+        ["resolve", "-i", str(file), "x"],
+        ["judge", str(run), "--suite", str(suite)],
+        ["judge", str(run), "--waivers", str(drop)],
+        ["verify", str(run), "--keys", str(drop)],
+        ["signoff", str(run), "--key", str(file), "--keys", str(drop)],
+    ):
+        code = ended(words)
+        said = capsys.readouterr()
+        # an empty file of waivers accepts nothing, which is no mistake
+        allowed = (0, 2, 3) if given == "empty" and "--waivers" in words else (2, 3)
+        assert code in allowed, (words, code, said.out[-200:], said.err)
+        assert "Traceback" not in said.err + said.out, words
+        assert "nothing was judged" not in said.err, (words, said.err)
