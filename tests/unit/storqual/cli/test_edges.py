@@ -18,6 +18,7 @@ from storqual.cli.unexpected import tell_unexpected
 from storqual.inputs.drop import load_drop
 from storqual.inputs.lab import inventory_from_hostvars
 from storqual.inputs.suite_file import read_suite
+from storqual.robot_library import publish_suites
 from storqual.run import create_run, write_block
 from storqual.run.collect import read_block
 from storqual_core.kit.errors import BadInputError
@@ -266,3 +267,19 @@ def test_any_file_in_the_place_of_an_input_is_told_in_a_sentence(
         assert code in allowed, (words, code, said.out[-200:], said.err)
         assert "Traceback" not in said.err + said.out, words
         assert "nothing was judged" not in said.err, (words, said.err)
+
+
+def test_a_run_whose_bench_has_a_name_that_leads_elsewhere_writes_nothing_there(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The suites of a run write a folder for each of its benches."""
+    document = json.loads((run / "run.json").read_text())
+    document["benches"] = {"../../../evilbench": next(iter(document["benches"].values()))}
+    (run / "run.json").write_text(json.dumps(document))
+    (run / "verdict.json").unlink()
+    assert ended(["robot", "sign_off", "--run", str(run)]) == 3
+    assert "bench '../../../evilbench': expected a name" in capsys.readouterr().err
+    with pytest.raises(BadInputError, match="expected a name"):
+        publish_suites(run)
+    assert not (run.parent.parent / "evilbench").exists()
+    assert not (run.parent.parent.parent / "evilbench").exists()
