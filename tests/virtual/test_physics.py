@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
 from storqual_core.measure.fio_job import FioTarget, build_argv, read_ask
 from storqual_core.measure.load import read_steps
@@ -79,7 +79,7 @@ class Measured:
         found = []
         for sample in self.samples:
             assert sample["status"] == "ok", sample
-            value = METRICS[metric].value(Launch(sample["primitives"], sample["series"]))
+            value = METRICS[metric].value(Primitives(sample["primitives"], sample["series"]))
             assert isinstance(value, Value), value
             found.append(value.value)
         return found
@@ -108,7 +108,7 @@ def measure(
 ) -> Measured:
     """Run them as one block on the bench."""
     names = {"run": "physics", "block": "s01-b01", "bench": "gatebench", "session": "s01"}
-    block = {"schema": "storqual.block/1", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
+    block = {"schema": "storqual.block/2", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
     block |= {"targets": {"d0": {"claim": {}}}, "launches": launches}
     asked = {"delay_ns": delay_ns, "queue": SERVED, "background": background, "block": block}
     said = ask("cd /root/trial && python3 physics.py", json.dumps(asked).encode())

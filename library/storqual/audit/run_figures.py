@@ -17,7 +17,7 @@ from storqual.inputs.printed import Printed
 from storqual.inputs.published import Assertion, Figure
 from storqual.judge.confirmation import confirming_sessions
 from storqual.metrics import METRICS, Value
-from storqual.run import Sample, iter_samples, read_run
+from storqual.run import Sample, read_run, read_samples
 
 
 class Notebook:
@@ -242,7 +242,11 @@ class _Counted:
 
 
 def sample_claims(book: Notebook, folder: Path, criteria: Sequence[Mapping[str, Any]]) -> None:
-    """For each criterion the samples, the sessions and the mean of each arm, counted and added up again."""
+    """For each criterion the samples, the sessions and the mean of each arm, counted and added up again.
+
+    The audit is the second opinion: it reads the samples again and keeps sums of its own, exact fractions, instead of
+    those that the judge and the report were made from.
+    """
     places = _by_place(folder, criteria)
     for number, criterion in enumerate(criteria):
         if criterion.get("against") == "check":
@@ -263,7 +267,7 @@ def _by_place(folder: Path, criteria: Sequence[Mapping[str, Any]]) -> Mapping[Pl
                 wanted[_place(criterion, arm)].add(str(criterion["metric"]))
     fresh = confirming_sessions(read_run(folder))
     places: defaultdict[Place, _Counted] = defaultdict(_Counted)
-    for sample in iter_samples(folder):
+    for sample in read_samples(folder):
         place = (sample.bench, sample.adapter, sample.point, sample.arm)
         if place in wanted and (sample.bench, sample.session) not in fresh:
             places[place].add(sample, wanted[place])

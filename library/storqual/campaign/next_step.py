@@ -10,7 +10,7 @@ from typing import Any
 from storqual.campaign.further import rest_of
 from storqual.campaign.progress import History, read_history
 from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.run import Run, read_block
+from storqual.run import Run, read_block, read_launches
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession
 from storqual_core.kit.errors import BadInputError
@@ -92,7 +92,7 @@ def _following(run: Run, history: History, session: PlannedSession, attempt: _At
         # planned before; a sample that came in since changes nothing about a block that a bench may be running
         blocks: Sequence[Mapping[str, Any]] = [read_block(run.path, block) for block in stored]
     else:
-        done = {sample.id for sample in run.samples}
+        done = {launch.id for launch in read_launches(run.path)}
         open_blocks = [block for block in attempt.session.blocks if history.ended.get(block) != "done"]
         known = {str(block["block"]): block for block in attempt.blocks}
         rests: list[Mapping[str, Any]] = []

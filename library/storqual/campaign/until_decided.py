@@ -242,10 +242,9 @@ class _Campaign:
     def _counts(self) -> Mapping[tuple[PointKey, str], int]:
         """The highest launch number of each arm at each point."""
         counts: dict[tuple[PointKey, str], int] = {}
-        for sample in self._run.samples:
-            if sample.bench == self._bench:
-                place = ((sample.adapter, sample.point), sample.arm)
-                counts[place] = max(counts.get(place, 0), sample.n)
+        for bench, adapter, point, arm, number in self._run.measured:
+            if bench == self._bench:
+                counts[(adapter, point), arm] = max(counts.get(((adapter, point), arm), 0), number)
         return counts
 
 

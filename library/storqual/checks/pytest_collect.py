@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.base.text import xml_text
-from storqual.report.words import waived_by
+from storqual.report.criterion import waived_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file per command, each imported only when it is called."""
+"""The command line: one file a command, each imported only when it is called."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
     "audit": "storqual.cli.audit",
-    "collect": "storqual.cli.bookkeeping",
+    "collect": "storqual.cli.playbook.collect",
     "compare": "storqual.cli.compare",
-    "events": "storqual.cli.bookkeeping",
+    "events": "storqual.cli.events",
     "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",
     "history": "storqual.cli.history",
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "keywords": "storqual.cli.robot",
-    "next": "storqual.cli.bookkeeping",
+    "new": "storqual.cli.new",
+    "next": "storqual.cli.playbook.next",
     "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
-    "publish": "storqual.cli.judge",
+    "publish": "storqual.cli.playbook.publish",
     "qualify": "storqual.cli.qualify",
-    "record": "storqual.cli.bookkeeping",
+    "record": "storqual.cli.playbook.record",
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
     "robot": "storqual.cli.robot",
@@ -95,7 +96,7 @@ def _one_line(problem: click.ClickException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with the exit code of design section 4; no traceback reaches a user."""
+    """Run the command line and leave with its exit code; no traceback reaches a user."""
     outlive_readers()
     try:
         code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)

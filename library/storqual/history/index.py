@@ -15,10 +15,10 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.history.chart import control_chart, limits_after
-from storqual.history.noise import Noise, noise_of, pooled
+from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
 from storqual.judge.earlier import SCHEMA, Reading, read_histories, readings_of
 from storqual.run import read_run, sha256_of
+from storqual.run.measurements import reference_launches
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 INDEX = ".history.sqlite"
@@ -118,7 +118,10 @@ class History:
             )
             self._connection.executemany(
                 "INSERT INTO reference VALUES (?,?,?,?,?)",
-                [(digest, one.bench, one.drive, one.moment, one.iops) for one in readings_of(run)],
+                [
+                    (digest, one.bench, one.drive, one.moment, one.iops)
+                    for one in readings_of(run, reference_launches(run))
+                ],
             )
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from storqual.judge.extract import Launch
 from storqual.judge.question import Judged, Question
 from storqual.run import Check
+from storqual.run.records import Launch
 
 _ARMS = ("candidate", "baseline")
 _MOST_DOUBTS = 5

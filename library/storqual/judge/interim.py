@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
 from storqual.judge.earlier import read_histories
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
-from storqual.judge.verdict import questions_of
 from storqual.run import PlannedPoint, Run
-from storqual.run.samples import stream
-from storqual_core.kit.errors import BadInputError
+from storqual.run.measurements import measurements_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,15 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
     cannot be judged (a refused job, a missing primitive) needs nothing: more of the same would not help.
     """
     rules = load_suite(run.input_file("suite"))
-    policy = _gate(run)
-    questions = [
-        question
-        for question in questions_of(run, rules, policy, stream(run.path))
-        if question.criterion.required
-        and question.criterion.against == "baseline"
-        and (bench is None or question.point.bench == bench)
+    gate, history = optional_input(run, "gate"), optional_input(run, "history")
+    asked = [
+        Asked(one.point, tuple(rule for rule in one.criteria if rule.required and rule.against == "baseline"))
+        for one in asked_of(run, rules, Gate() if gate is None else load_gate(gate))
+        if bench is None or one.point.bench == bench
     ]
-    histories = read_histories(_history(run))
+    wanted = {key: names for key, names in metrics_of(asked).items() if names}
+    questions = questions_of(run, asked, measurements_at(run, wanted).points)
+    histories = read_histories(history)
     answers = answer(questions, "every", histories)
     failed = [
         (question, first) for question, first in zip(questions, answers, strict=True) if first.outcome == "FAIL"
@@ -90,17 +88,3 @@ def _confirm(question: Question, first: Judged, again: tuple[Question, Judged] |
         return None
     wanted = max(second.wanted, 1)
     return Need(question.point, question.criterion.id, "confirm", second.unit, wanted, _used(fresh))
-
-
-def _gate(run: Run) -> Gate:
-    try:
-        return load_gate(run.input_file("gate"))
-    except BadInputError:
-        return Gate()
-
-
-def _history(run: Run) -> Path | None:
-    try:
-        return run.input_file("history")
-    except BadInputError:
-        return None

@@ -9,10 +9,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from storqual.inputs.suite import EffectiveCriterion
-from storqual.judge.extract import Key, Launch, Place
-from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
+from storqual.metrics import METRICS, Metric, Unavailable, Value
 from storqual.run import PlannedPoint
+from storqual.run.measurements import PointKey
+from storqual.run.records import Launch
 from storqual.statistics.scaling import SCALED
+
+_FEWEST_SECONDS = 3
+"""Seconds from which a launch is judged by its seconds; in fewer, a dip cannot be told from the level."""
+
+
+@dataclass(slots=True)
+class ArmLaunches:
+    """The launches of one point by arm, in the order they were measured; `fresh` are those that confirm a fail."""
+
+    arms: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+    fresh: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+
+    def of(self, arm: str) -> Sequence[Launch]:
+        """The launches of `arm`."""
+        return self.arms.get(arm, ())
+
+    def confirming(self) -> ArmLaunches | None:
+        """The fresh launches by themselves; None unless both arms have some."""
+        if all(self.fresh.get(arm) for arm in ("baseline", "candidate")):
+            return ArmLaunches(self.fresh)
+        return None
 
 
 @dataclass(frozen=True)
@@ -42,14 +64,16 @@ def curves_of(points: Iterable[PlannedPoint]) -> list[Curve]:
     ]
 
 
-def values_at(curve: Curve, places: Mapping[Key, Place], metric: Metric, arm: str) -> dict[float, Sequence[float]]:
+def values_at(
+    curve: Curve, places: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
+) -> dict[float, Sequence[float]]:
     """Values of an arm by level: one for each session where there are several, else one for each launch.
 
     A level whose launches cannot answer is left out: a curve is about what was measured.
     """
     found: dict[float, Sequence[float]] = {}
     for level, point in curve.points.items():
-        launches = places.get(point.key, Place()).of(arm)
+        launches = places.get(point.key, ArmLaunches()).of(arm)
         units = units_of(launches, metric) if all(one.status == "ok" for one in launches) else "not all ran"
         if isinstance(units, str) or not units or min(unit.value for unit in units) <= 0:
             continue
@@ -74,14 +98,14 @@ class Question:
 
     point: PlannedPoint
     criterion: EffectiveCriterion
-    place: Place
+    place: ArmLaunches
     by_session: bool
-    peers: tuple[tuple[str, Place], ...] = ()
+    peers: tuple[tuple[str, ArmLaunches], ...] = ()
     excused: str = ""
     """Why this bench cannot stand for what the criterion is about."""
     curve: Curve | None = None
     """For a criterion on scaling: the points that differ from this one in the factor alone, ..."""
-    places: Mapping[Key, Place] = field(default_factory=dict, repr=False)
+    places: Mapping[PointKey, ArmLaunches] = field(default_factory=dict, repr=False)
     """... and where their launches are."""
 
     @property
@@ -135,14 +159,15 @@ def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
     """The values of an arm, or why there are none: a metric that one launch lacks is lacking."""
     found = []
     for launch in launches:
-        value = launch.values.get(metric.name)
+        value = launch.values.get(metric.name) if launch.status == "ok" else None
         if not isinstance(value, Value):
             pooled = _pooled(launches, metric)
             if pooled:
                 return pooled
             why = value.reason if isinstance(value, Unavailable) else "it was not extracted"
             return f"{metric.label} is unavailable in launch {launch.id}: {why}"
-        seconds = launch.seconds if metric.series else ()
+        several = len(launch.seconds) >= _FEWEST_SECONDS and sum(launch.seconds) > 0
+        seconds = launch.seconds if metric.series and several else ()
         found.append(Unit(launch.session, value.value, value.source, seconds))
     return found
 
@@ -154,10 +179,10 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
         sessions.setdefault(launch.session, []).append(launch)
     units = []
     for session, members in sessions.items():
-        parts = [launch.pooled for launch in members]
-        if any(part is None for part in parts):
+        pool = members[0].pool
+        if pool is None or pool.launches != len(members) or any(one.pool is not pool for one in members):
             return []
-        value = metric.value(merged([part for part in parts if part is not None]))
+        value = metric.value(pool)
         if not isinstance(value, Value):
             return []
         units.append(Unit(session, value.value, "launches of a session merged"))

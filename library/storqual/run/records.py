@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from storqual.metrics import Unavailable, Value
+from storqual_core.kit.errors import StorqualError
 
 SAMPLE_SCHEMA = "storqual.sample/1"
 REFERENCE_POINT = "golden_reference"
@@ -67,6 +72,89 @@ class Sample:
             suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is kept of a launch: what it was, how it ended, and the metrics that were asked for.
+
+    `values` has a value or a reason for each of them, `seconds` the IOPS of each second. `pool` are the bins of its
+    session, for percentiles that one launch is too short for; None where all of them have a value.
+    """
+
+    id: str
+    bench: str
+    adapter: str
+    arm: str
+    configuration: str
+    session: str
+    block: str
+    point: str
+    n: int
+    start: str
+    runtime_s: float
+    status: str
+    suspect: tuple[str, ...] = ()
+    raw: tuple[RawFile, ...] = ()
+    values: Mapping[str, Value | Unavailable] = field(default_factory=dict)
+    seconds: tuple[float, ...] = ()
+    pool: SessionPool | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        values: Mapping[str, Value | Unavailable] | None = None,
+        pool: SessionPool | None = None,
+    ) -> Launch:
+        """What is kept of a sample; without `values` nothing of what it measured."""
+        return cls(
+            id=sample.id,
+            # a hundred thousand launches have a few names
+            bench=sys.intern(sample.bench),
+            adapter=sys.intern(sample.adapter),
+            arm=sys.intern(sample.arm),
+            configuration=sys.intern(sample.configuration),
+            session=sys.intern(sample.session),
+            block=sys.intern(sample.block),
+            point=sys.intern(sample.point),
+            n=sample.n,
+            start=sample.start,
+            runtime_s=sample.runtime_s,
+            status=sample.status,
+            suspect=sample.suspect,
+            raw=sample.raw,
+            values=values or {},
+            seconds=() if values is None else tuple(map(float, sample.series.get("iops") or ())),
+            pool=pool,
+        )
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The point that it was launched at: bench, adapter, point."""
+        return (self.bench, self.adapter, self.point)
+
+    @property
+    def began(self) -> float:
+        """When it was started, in seconds since 1970. Raises StorqualError for a start that is no time."""
+        try:
+            return datetime.fromisoformat(self.start).timestamp()
+        except ValueError:
+            raise StorqualError(f"sample {self.id}: found start {self.start!r}, expected an ISO time") from None
+
+    def number(self, metric: str) -> float | None:
+        """The value of `metric`; None where it has none, or was not asked for."""
+        value = self.values.get(metric)
+        return value.value if isinstance(value, Value) else None
+
+
+@dataclass(slots=True)
+class SessionPool:
+    """Bins of so many launches of one session at one point, added up."""
+
+    launches: int = 0
+    primitives: Mapping[str, Any] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: the only way to a drive that may be written. Each layer can only refuse; no flag switches it off.
 
-1 claim, 2 resolve, 3 in use, 4 signatures, 5 hold, 6 consent (docs: design, section 6); layer 7, what was written,
-is `disk_write_ledger`. `check` only decides; `hold` decides, takes the drives exclusively, decides again on what is
-there now that nobody can change it, and keeps them until its block ends.
+1 claim, 2 resolve, 3 in use, 4 signatures, 5 hold, 6 consent; layer 7, what was written, is
+`guard/writes.py`; `library/README.md` says what each asks. `check` only decides; `hold` decides, takes the drives
+exclusively, decides again on what is there now that nobody can change it, and keeps them until its `with` ends.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ Names here are kernel names (`sda1`, `dm-0`); path text decides nothing, because
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable, Iterable
 
 from ..kit.machine import Machine, Node, block_node, visible
@@ -174,3 +176,37 @@ def node_of(machine: Machine, name: str) -> str:
     path = block_node(name)
     node = machine.node(path)
     return path if node is not None and node.kind == "block" and machine.name_of(node) == name else ""
+
+
+_CONTROLLER = re.compile(r"^nvme\d+$")
+
+
+@dataclass(frozen=True)
+class DriveTarget:
+    """A drive that was found: its id in the inventory, its kernel name (`sda`), and the node its tool opens."""
+
+    id: str
+    node: str
+    device: str
+
+    @property
+    def nvme(self) -> bool:
+        """Whether nvme-cli is its tool, not sg3_utils."""
+        return self.node.startswith("nvme")
+
+
+def target_of(drive: str, node: str, sysfs: str = "/sys") -> DriveTarget:
+    """The drive `drive` found at the block device `node` (`sda` or `/dev/sda`), with the node its tool opens.
+
+    Commands of a SCSI drive go to its sg node: closing a block device that was open for writing makes udev look at
+    the drive, in the middle of what follows. An NVMe feature belongs to the controller.
+    """
+    name = Path(node).name
+    device = (Path(sysfs) / "block" / name / "device").resolve()
+    if name.startswith("nvme"):
+        # with multipath the namespace hangs on a subsystem, which lists its controllers
+        own = [device.name] if _CONTROLLER.match(device.name) else []
+        controllers = own or sorted(entry.name for entry in device.glob("nvme*") if _CONTROLLER.match(entry.name))
+        return DriveTarget(drive, name, f"/dev/{controllers[0] if controllers else name}")
+    generic = sorted((device / "scsi_generic").glob("sg*"))
+    return DriveTarget(drive, name, f"/dev/{generic[0].name if generic else name}")

@@ -13,6 +13,7 @@ from ..guard.writes import Reading, end_line
 from ..host.counters import adapter_vectors, ticks_are_measured
 from ..host.kernel_log import KernelLog, Record, texts
 from ..host.log_findings import Finding, find_all
+from ..host.log_rule import Rule
 from .batch_file import Block, Launch
 from .fio_job import FioTarget
 from .targets import Place
@@ -108,11 +109,14 @@ def end_of(
     return line
 
 
-def report_log(log: KernelLog, launch: Launch | None, time: str) -> LogReport:
-    """The kernel's log since the last call; `launch` is what ran meanwhile, if anything did."""
+def report_log(log: KernelLog, launch: Launch | None, time: str, rules: tuple[Rule, ...] = ()) -> LogReport:
+    """The kernel's log since the last call; `launch` is what ran meanwhile, if anything did.
+
+    `rules` are the bench's own.
+    """
     overflows = log.overflowed
     records = log.read()
-    findings = find_all(record.text for record in records if record.from_kernel)
+    findings = find_all((record.text for record in records if record.from_kernel), rules)
     doubts = [finding.sentence() for finding in findings]
     if log.overflowed != overflows:
         doubts.append("kernel log: it overflowed, some of its lines were never read")

@@ -14,7 +14,7 @@ from ..kit.results import PartialError, Provisioned, TrialFailedError
 from ..kit.saved_state import read_saved, remember
 from ..tools import dpkg
 from ..tools.kmod import Build
-from .drives import LOCK_WAIT_S
+from .engine import LOCK_WAIT_S
 from .initramfs import builds_in
 from .kernel_boot import (
     System,

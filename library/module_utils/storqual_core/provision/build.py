@@ -49,7 +49,7 @@ from .driver import (
     read_module_file,
     reload_module,
 )
-from .drives import LOCK_WAIT_S
+from .engine import LOCK_WAIT_S
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
 from .kernel_boot import System, image_name, own_images, remove_images, unchanged
 from .options import OptionsBench

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Iterable, Iterator, Mapping, Sequence
 
+from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.results import Provisioned
-from .mode_pages import DriveTarget
 
 READ_BYTES = 4096
 

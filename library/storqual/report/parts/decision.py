@@ -1,73 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first screen: what was qualified, the outcome and why, what is missing, who may sign."""
+"""The first screen: what was qualified, the outcome in a sentence and why, what is missing, who may sign."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from storqual.judge.outcome import required_roles
-from storqual.report.cells import AdapterIdentity, Decision, Extreme, KeyValue, Phrase
-from storqual.report.figures import DASH, NONE, Figure, count, percent
-from storqual.report.material import measure
-from storqual.report.parts.arms import environment_of
-from storqual.report.parts.problems import problems_of
-from storqual.report.rows import Row, place_name
-from storqual.report.sentence import sentence_for, signers_for
-from storqual.report.words import BENCH_KINDS, EXIT_CODES, minute, outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from storqual.report.material import Material
+from storqual.report.criterion import Criterion, Outcome, outcome, place_name
+from storqual.report.figures import DASH, NONE, Figure, count, minute
+from storqual.report.links import Links
+from storqual.report.material import Material, measure
+from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
+from storqual.report.parts.criteria import Problem, problems_of
+from storqual.report.parts.timeline import TimelineEvent
+from storqual.report.view import KeyValue, Phrase
 
 
-def identities(material: Material) -> tuple[AdapterIdentity, ...]:
-    """Each adapter under test with its driver in both arms, as it was read back from the bench."""
-    seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
-    found: list[AdapterIdentity] = []
-    tested = {(key[0], key[1]) for key in material.points}
-    for bench_name, bench in material.run.benches.items():
-        for alias, adapter in (bench.get("adapters") or {}).items():
-            if (bench_name, alias) not in tested:
-                continue
-            driver = str(adapter.get("driver") or DASH)
-            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
-            found.append(
-                AdapterIdentity(
-                    alias=alias,
-                    bench=bench_name,
-                    model=str(adapter.get("model") or DASH),
-                    place=str(adapter.get("pci") or ""),
-                    firmware=_firmware(bench, alias),
-                    driver=driver,
-                    baseline=builds[0][0],
-                    candidate=builds[1][0],
-                    same=builds[0][1] is not None and builds[0][1] == builds[1][1],
-                )
-            )
-    return tuple(found)
+@dataclass(frozen=True)
+class Extreme:
+    """The worst or the best shift and where it was found."""
+
+    shift: Figure
+    where: str
+    metric: str
+    href: str
 
 
-def _firmware(bench: Mapping[str, Any], alias: str) -> str:
-    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
-    environment = bench.get("environment") or {}
-    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
-    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
+@dataclass(frozen=True)
+class Decision:
+    """The first screen; `single` where there is no baseline."""
 
-
-def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
-    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
-    if entry is None:
-        return "not provisioned", None
-    details = (entry.get("drivers") or {}).get(driver) or {}
-    parts = [f"kernel {entry['kernel']}"] if entry.get("kernel") else []
-    if details.get("version"):
-        parts.append(f"version {details['version']}")
-    srcversion = details.get("srcversion")
-    if srcversion:
-        parts.append(f"srcversion {srcversion}")
-    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None
+    notices: tuple[str, ...]
+    single: bool
+    baseline: str
+    candidate: str
+    subject: tuple[str, ...]
+    changes: tuple[KeyValue, ...]
+    outcome: Outcome
+    sentence: Phrase
+    exit_code: Figure
+    exit_meaning: str
+    adapters: tuple[AdapterIdentity, ...]
+    facts: tuple[KeyValue, ...]
+    counts: tuple[tuple[Outcome, Figure], ...]
+    incidents: tuple[TimelineEvent, ...]
+    problems: tuple[Problem, ...]
+    more_problems: Figure | None
+    informative: Phrase
+    worst: Extreme | None
+    best: Extreme | None
+    planned: Figure
+    measured: Figure
+    skipped: Figure
+    holes: Figure
+    has_holes: bool
+    sectors: Figure
+    sectors_note: str
+    signers: tuple[str, ...]
+    may_sign: bool
+    roles: tuple[str, ...]
+    verdict_sha256: str
+    warnings: tuple[str, ...]
 
 
 def subject(material: Material) -> Iterable[str]:
@@ -96,20 +92,12 @@ def _kind(bench: Mapping[str, Any]) -> str:
     return BENCH_KINDS.get(kind, (kind, ""))[0]
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from storqual.report.cells import TimelineEvent
-    from storqual.report.links import Links
-    from storqual.report.material import Material
-
-
 _MOST_CHANGES = 5
 _MOST_PAIRS = 4
 
 
 def decision_for(
-    material: Material, rows: Sequence[Row], links: Links, incidents: Sequence[TimelineEvent]
+    material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
 ) -> Decision:
     """Everything of the first screen; `links` leads from a criterion to its row."""
     verdict, run = material.verdict, material.run
@@ -220,7 +208,7 @@ def _facts(material: Material) -> Iterable[KeyValue]:
     yield KeyValue("Run", (run.name,))
 
 
-def _informative(rows: Sequence[Row]) -> Phrase:
+def _informative(rows: Sequence[Criterion]) -> Phrase:
     """How many informative criteria did not pass; empty when all did or there are none."""
     bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
     total = [row for row in rows if not row.required]
@@ -244,9 +232,9 @@ def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) ->
     return tuple(text for text in listed if text != reason and not any(gist in text for gist in told))
 
 
-def _extreme(material: Material, row: Row, links: Links) -> Extreme:
+def _extreme(material: Material, row: Criterion, links: Links) -> Extreme:
     return Extreme(
-        shift=percent(row.number("shift_percent"), row.source("shift_percent")),
+        shift=row.shift,
         where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
         metric=measure(row.text("metric")).label,
         href=links.criterion(row),
@@ -271,3 +259,118 @@ def _sectors_note(material: Material) -> str:
     if value is None:
         return "was not read: the guard's last layer has no count"
     return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
+
+
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops.
+
+    Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
+    reason is the sentence.
+    """
+    required = [row for row in rows if row.required]
+    reason = str(verdict.get("reason") or "")
+    sectors = verdict.get("sectors_written_outside_claims")
+    if isinstance(sectors, int) and sectors > 0:
+        shown = count(sectors, "verdict:/sectors_written_outside_claims")
+        return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
+    if reason and reason in (verdict.get("warnings") or ()):
+        return (f"The run is not valid; {reason.rstrip('.')}.",)
+    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
+    if told:
+        return told
+    return (
+        f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
+    )
+
+
+def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+    """The sentence where the outcome follows from the criteria; empty where it does not."""
+    if not required:
+        return ()
+    if word in ("PASS", "MARGINAL"):
+        return _passed(required)
+    bad = [row for row in required if row.outcome == word and not row.waived]
+    if not bad:
+        return ()
+    shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
+    if word == "FAIL" and all(row.against == "baseline" for row in bad):
+        names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
+        return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
+    return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
+
+
+_ENDINGS = {
+    "FAIL": " required criteria failed.",
+    "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
+    "INCONCLUSIVE": " required criteria are undecided: what was measured neither shows a loss nor excludes one.",
+}
+
+
+def _passed(required: Sequence[Criterion]) -> Phrase:
+    total = count(len(required), "count:criteria:required")
+    alone = len(required) == 1
+    waived = sum(row.waived for row in required)
+    if waived:
+        held = count(len(required) - waived, "count:criteria:held")
+        accepted = count(waived, "count:criteria:WAIVED")
+        return (held, " of ", total, " required criteria hold; ", accepted, " failed and are waived.")
+    narrow = sum(row.outcome == "MARGINAL" for row in required)
+    if narrow:
+        close = count(narrow, "count:criteria:MARGINAL")
+        if alone:
+            return ("The ", total, " required criterion holds, only just.")
+        return ("All ", total, " required criteria hold, ", close, " of them only just.")
+    compared = sum(row.against == "baseline" for row in required)
+    if not compared:
+        return ("The ", total, " required criterion holds.") if alone else ("All ", total, " required criteria hold.")
+    noun = "criterion" if compared == 1 else "criteria"
+    shown = f" required {noun} the candidate was shown to be no worse than its margin allows"
+    if compared == len(required):
+        return ("At the " if alone else "At all ", total, shown, ".")
+    rest = len(required) - compared
+    told = (count(compared, "count:criteria:compared"), shown, "; ", count(rest, "count:criteria:others"))
+    return ("At ", *told, " other holds." if rest == 1 else " others hold.")
+
+
+def _holes(verdict: Mapping[str, Any]) -> Phrase:
+    """Planned points that were not measured and that nobody explained; empty when there are none."""
+    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
+    holes = sum(not entry.get("reason") for entry in skipped)
+    if not holes or verdict.get("exit_code") == 0:
+        return ()
+    noun = "point was" if holes == 1 else "points were"
+    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")
+
+
+def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
+    """Sentences for the first screen, and whether anybody may sign at all."""
+    roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
+    code = material.verdict.get("exit_code")
+    if code == 0:
+        waived = any(row.waived for row in rows)
+        lines = [f"May be signed by: {roles}" + (", with the waivers below." if waived else ".")]
+        kinds = {str(bench.get("kind")) for bench in material.run.benches.values()}
+        if "hardware" not in kinds:
+            lines.append("A signature under this run says that the method works; it releases no hardware.")
+        return tuple(lines), True
+    if code == 1:
+        return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
+    return ("Nobody: what was not judged cannot be signed or waived. Repeat or resume the run.",), False
+
+
+EXIT_CODES: dict[int, str] = {
+    0: "passed",
+    1: "failed",
+    2: "could not be judged",
+    3: "wrong use or bad input",
+    4: "refused by the guard",
+}
+
+BENCH_KINDS: dict[str, tuple[str, str]] = {
+    "virtual": (
+        "Virtual bench",
+        "the adapters and drives are emulated; the figures show the method at work and qualify no hardware.",
+    ),
+    "local": ("Files on this machine", "not a qualification of hardware."),
+    "hardware": ("Hardware bench", ""),
+}

@@ -93,7 +93,7 @@ def block(drives: list[str]) -> Any:
         "switch": [],
     }
     names = {"run": "r", "block": "b", "bench": "b1", "session": "s1", "state_dir": STATE, "idle_s": 0.0}
-    return parse_block(json.dumps({"schema": "storqual.block/1", **names, "targets": targets, "launches": [launch]}))
+    return parse_block(json.dumps({"schema": "storqual.block/2", **names, "targets": targets, "launches": [launch]}))
 
 
 def test_a_block_holds_the_volume_and_tells_its_members_beside_it(tree: BenchTree) -> None:

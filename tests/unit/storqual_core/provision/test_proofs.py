@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import Provisioned
-from storqual_core.provision.mode_pages import DriveTarget
 from storqual_core.provision.proofs import (
     InFlight,
     judge_queue_depth,

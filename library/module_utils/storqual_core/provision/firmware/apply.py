@@ -22,7 +22,7 @@ from ...kit.results import PartialError
 from ...kit.saved_state import read_saved
 from ...tools.capabilities import ACTIVATIONS
 from ..driver import rebind
-from ..drives import LOCK_WAIT_S
+from ..engine import LOCK_WAIT_S
 from ..proofs import random_reads
 from .access import Access, Adapters, Drives
 from .image import Image, read_image

@@ -13,13 +13,15 @@ from types import ModuleType
 from typing import Any, Iterator, Mapping
 
 from ...host.adapters import behind
+from ...host.block_stack import DriveTarget
 from ...kit.command import Runner
 from ...kit.errors import BadInputError, ToolError
 from ...kit.machine import Machine
 from ...kit.settings import section_of
 from ...tools import TOOLS
 from ...tools.capabilities import AdapterFacts, FirmwareImage, VolumeFacts, offers
-from ..mode_pages import DriveTarget, apply_plan, plan_drive, read_fields
+from ..drives import DriveSettings
+from ..engine import apply, plan
 
 _BUSY = re.compile(r"rebuild|rbld|copyback|cpybck|init|eras|sanit|expan|migrat|transform", re.IGNORECASE)
 _TASK = re.compile(r"patrol ?read|consistency check|learn", re.IGNORECASE)
@@ -99,10 +101,9 @@ class Subject:
     def put_back(self, wanted: Mapping[str, Any]) -> list[str]:
         """Set what can be set to `wanted`; what was done. What cannot be, the comparison shows. Raises ToolError."""
         if self.target is not None:
-            plan = plan_drive(self.runner, self.target, {name: int(value) for name, value in wanted.items()})
-            if plan.problems:
-                raise ToolError("\n".join(plan.problems))
-            return apply_plan(self.runner, plan, self.sysfs)
+            pages = DriveSettings(self.runner, sysfs=self.sysfs)
+            found = plan(pages, self.owner, self.target, wanted)
+            return list(apply(pages, [found], save=lambda _memory: None).steps)
         steps = []
         volumes: dict[str, VolumeFacts] = {}
         if any(name.startswith("volume.") for name in wanted):
@@ -150,6 +151,7 @@ class Subject:
 
     def _drive_settings(self, target: DriveTarget) -> dict[str, Any]:
         fields = {name: setting.field for name, setting in section_of("drive").items()}
+        pages = DriveSettings(self.runner, sysfs=self.sysfs)
         found: dict[str, Any] = {}
         # an NVMe drive has of all these only WCE, on the caching page
         for page in _PAGES if not target.nvme else (0x08,):
@@ -164,7 +166,7 @@ class Subject:
             )
             # a drive need not have every page
             with suppress(ToolError):
-                found.update(read_fields(self.runner, target, names))
+                found.update(pages.read(target, names))
         return found
 
 

@@ -13,7 +13,8 @@ from ...kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolE
 from ...kit.lock import BenchLock, hold_lock
 from ...kit.results import PartialError, Provisioned
 from ...kit.saved_state import SavedState, read_saved, remember
-from ..drives import LOCK_WAIT_S, claim_record, claims_for
+from ..drives import claim_record, claims_for
+from ..engine import LOCK_WAIT_S
 from .plan import Existing, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
 
 MEMORY = "raid.volume"

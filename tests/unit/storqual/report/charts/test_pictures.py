@@ -9,11 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from storqual.report.axes import clock_axis, latency_axis, percent_axis, share_axis, size_axis, value_axis
-from storqual.report.charts.frame import spread
-from storqual.report.charts.histogram import Bin, Distribution, histogram
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
 from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
-from storqual.report.charts.steps import Event, Span, Trace, time_chart
+from storqual.report.charts.steps import Bin, Distribution, Event, Span, Trace, histogram, time_chart
+from storqual.report.charts.svg import spread
 
 
 def parsed(picture: str) -> ET.Element:
