@@ -381,10 +381,8 @@ def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = _mapping(line, name)
     for key, value in found.items():
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
-        numbers = [each for each in inner if isinstance(each, (int, float))]
-        if numbers:
-            _in_range(max(numbers), f"{name}.{key}")
-            _in_range(min(numbers), f"{name}.{key}")
+        numbers = [each for each in inner if isinstance(each, (int, float))] or [0]
+        _in_range(max(numbers, key=abs), f"{name}.{key}")
     return found
 
 

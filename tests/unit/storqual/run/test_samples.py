@@ -71,7 +71,7 @@ def test_only_the_wanted_lines_are_parsed(tmp_path: Path, monkeypatch: pytest.Mo
             "point": st.text(min_size=1, max_size=8), "start": TEXT, "suspect": st.lists(TEXT, max_size=2),
             "n": st.integers(-5, 10**18), "runtime_s": st.floats(-1e18, 1e18),
             "status": st.sampled_from(["ok", "lost", "fine"]), "series": st.dictionaries(TEXT, st.just([1.0])),
-            "primitives": st.dictionaries(TEXT | st.just("suspect"), st.integers(-9, 2**62) | st.just([]), max_size=3),
+            "primitives": st.dictionaries(TEXT | st.just("suspect"), st.integers(0, 2**62) | st.just([]), max_size=3),
             "extra": TEXT,
         },
     ),
