@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -366,8 +367,7 @@ class SuiteRef:
     sha256: str
 
 
-_MOST = 1 << 63
-"""No counter, size or time of a launch reaches this: nanoseconds of three centuries, bytes of eight exbibytes."""
+_MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds
 
 
 def _in_range(value: Any, name: str) -> Any:  # noqa: ANN401 - the value as it stands there
@@ -377,12 +377,12 @@ def _in_range(value: Any, name: str) -> Any:  # noqa: ANN401 - the value as it s
 
 
 def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A mapping whose numbers, those in lists and mappings of it included, are in range."""
+    """A mapping whose numbers are in range, those in its lists and mappings too; text in them is left alone."""
     found = _mapping(line, name)
     for key, value in found.items():
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
-        numbers = [each for each in inner if isinstance(each, (int, float))] or [0]
-        _in_range(max(numbers, key=abs), f"{name}.{key}")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        with suppress(TypeError):
+            _in_range(abs(max(inner)) + abs(min(inner)) if inner else value, f"{name}.{key}")
     return found
 
 
