@@ -48,7 +48,7 @@ def gate_bench() -> Iterator[None]:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(REPOSITORY / "library" / "module_utils" / "storqual_core", arcname="storqual_core")
-        archive.add(REPOSITORY / "tests" / "bench" / "guest" / "physics.py", arcname="physics.py")
+        archive.add(REPOSITORY / "tests" / "virtual" / "guest" / "physics.py", arcname="physics.py")
     with powered():
         ask("rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -", packed.getvalue())
         yield

@@ -18,6 +18,7 @@ from robot.errors import DataError
 from storqual.base.resources import suites_folder
 from storqual.run import append_check, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.names import checked_name
 
 _BROKEN = re.compile(
     r"(?:[A-Za-z_]\w*(?:Error|Exception|Expired)|Several failures occurred:\n\n1\) \w+Error): "
@@ -193,7 +194,7 @@ def publish_suites(run: Path) -> int:
     added = 0
     for bench, entry in read_run(run).benches.items():
         target = Target(bench, str(entry.get("kind")), run)
-        folder = run / FOLDER / bench
+        folder = run / FOLDER / checked_name(bench, "bench")
         checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds"))
         for check in checks:
             append_check(run, check.to_json(bench))

@@ -178,7 +178,7 @@ class Bench(Shape):
 
     model_config = ConfigDict(alias_generator=_variable, populate_by_name=True)
 
-    name: Text
+    name: Name
     kind: Kind
     state_dir: Text = "/var/lib/storqual"
     adapters: dict[Name, Adapter]

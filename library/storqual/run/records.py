@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -63,12 +64,12 @@ class Sample:
             session=_text(line, "session"),
             block=_text(line, "block"),
             point=_text(line, "point"),
-            n=int(line["n"]),
+            n=int(_in_range(line["n"], "n")),
             start=str(line["start"]),
-            runtime_s=float(line["runtime_s"]),
+            runtime_s=float(_in_range(line["runtime_s"], "runtime_s")),
             status=status,
-            series=_mapping(line, "series"),
-            primitives=_mapping(line, "primitives"),
+            series=_numbers(line, "series"),
+            primitives=_numbers(line, "primitives"),
             suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
         )
@@ -375,6 +376,25 @@ class SuiteRef:
     profile: str
     file: Path
     sha256: str
+
+
+_MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds
+
+
+def _in_range(value: Any, name: str) -> Any:  # noqa: ANN401 - the value as it stands there
+    if isinstance(value, (int, float)) and not -_MOST < value < _MOST:
+        raise ValueError(f"{name} is {str(value)[:40]}, which no launch can have")
+    return value
+
+
+def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A mapping whose numbers are in range, those in its lists and mappings too; text in them is left alone."""
+    found = _mapping(line, name)
+    for key, value in found.items():
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        with suppress(TypeError):
+            _in_range(abs(max(inner)) + abs(min(inner)) if inner else value, f"{name}.{key}")
+    return found
 
 
 def _text(line: Mapping[str, Any], name: str) -> str:

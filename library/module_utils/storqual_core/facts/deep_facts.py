@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Callable, Mapping, TypeVar
 
 from ..host.identity import unit_serial, wwn_of_page
+from ..host.open_files import ways
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
@@ -56,6 +57,8 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
     _arrays(facts, machine, read)
     _nvram(facts, machine, runner, read)
     add_vendor_facts(facts, machine, runner)
+    # what the guard can ask this kernel about programs that write
+    facts["writers_told_by"] = dict(ways(machine))
     return facts
 
 

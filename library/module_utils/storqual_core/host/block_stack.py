@@ -119,8 +119,9 @@ def describe(machine: Machine, name: str) -> str:
         return f"md array {name} ({machine.text(f'{place}/md/level') or 'inactive'})"
     if machine.exists(f"{place}/loop"):
         return f"loop device {name}"
-    if name.startswith("bcache"):
-        return f"bcache device {name}"
+    for start, kind in (("bcache", "bcache"), ("drbd", "DRBD")):
+        if name.startswith(start):
+            return f"{kind} device {name}"
     return f"partition {name}" if is_partition(machine, name) else name
 
 

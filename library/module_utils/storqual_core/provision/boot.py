@@ -250,7 +250,7 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
     A package that is installed in another version than declared is a failure, for one kernel release in two builds
     cannot stay installed side by side, and the bench may be running it.
     """
-    found = dpkg.installed(system.runner, package)
+    found = dpkg.installed(system.runner, dpkg.named(package, version))
     has = found.version if found and found.complete else ""
     if has and version and has != version:
         raise ToolError(
