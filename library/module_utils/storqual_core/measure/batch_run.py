@@ -75,6 +75,7 @@ class BlockRunner:
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
         self._idle: dict[str, int] = {}
+        self._proofs: list[str] = []
         self._started = now()
         self._accounted_ns = time.monotonic_ns()
         self._excluded_ns = 0
@@ -143,7 +144,9 @@ class BlockRunner:
                         self._watched.at(self._targets)
                         self._before.run(spool, self._targets, self._places, folder)
                     self._watch_idle()
-                    self._switcher = Switcher(self._block, self._places, lock, self._runner, self._sysfs)
+                    self._switcher = Switcher(
+                        self._block, self._targets, self._places, lock, self._runner, self._sysfs
+                    )
                     with closing(self._file_systems(lock, folder)) as self._systems:
                         end = self._launches(spool, folder)
         except GuardRefusalError as problem:
@@ -253,7 +256,7 @@ class BlockRunner:
     def _switch(self, steps: list[SwitchStep]) -> None:
         """Set what the launch needs; the time it takes is not the launch's."""
         began = time.monotonic_ns()
-        self._switcher.apply(steps)
+        self._proofs = self._switcher.apply(steps)
         self._excluded_ns += time.monotonic_ns() - began
 
     def _aimed(self, launch: Launch) -> tuple[list[FioTarget], list[str]]:
@@ -306,7 +309,7 @@ class BlockRunner:
             status=status,
             reason=reason,
             suspect=[*said.doubts, *kept_back, *read_again(launch.fio, targets, launched.result)],
-            notes=[*made, *notes],
+            notes=[*self._proofs, *made, *notes],
             extra={"overhead_ns": overhead_ns, **self._idle, **arrived, **(curve.primitives() if curve else {})},
             beside=curve.texts() if curve else (),
         )

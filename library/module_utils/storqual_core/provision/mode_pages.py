@@ -2,12 +2,18 @@
 """Settings that live in a drive: mode-page fields of SCSI drives, the volatile write cache of NVMe drives.
 
 All fields of a page go in one MODE SELECT. A field that a drive does not let be changed is found before any write.
-`<name>.saved` is the field in the drive's saved page, which holds after the next power-on.
+`<name>.saved` is the field in the drive's saved page, which holds after the next power-on. A write cache is shown in
+effect by single writes, which take longer without it.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+import random
+import time
 from pathlib import Path
+from statistics import median
 from typing import Any, Iterable, Mapping, Sequence
 
 from ..host.block_stack import DriveTarget
@@ -133,3 +139,48 @@ def _by_page(names: Iterable[str]) -> dict[tuple[int, int, int], dict[str, ModeF
         control = sg3.SAVED if name.endswith(SAVED) else sg3.CURRENT
         pages.setdefault((field.page, field.subpage, control), {})[name] = field
     return pages
+
+
+_WRITES = 40
+_FEW = 20
+_BYTES = 4096
+
+
+def write_latencies(path: str, offset: int, size: int) -> list[int]:
+    """How long single direct writes of 4 KiB take (ns), at random places of the window that a block may write.
+
+    Raises ToolError.
+    """
+    found = []
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
+        try:
+            # direct I/O wants aligned memory; an anonymous mapping is
+            with mmap.mmap(-1, _BYTES) as memory:
+                for _ in range(_WRITES):
+                    place = offset + random.randrange(max(size // _BYTES, 1)) * _BYTES  # noqa: S311 - an offset
+                    began = time.perf_counter_ns()
+                    os.pwritev(handle, [memory], place)
+                    found.append(time.perf_counter_ns() - began)
+        finally:
+            os.close(handle)
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be written: {problem.strerror}") from problem
+    return found
+
+
+def judge_write_cache(
+    on_ns: Sequence[float], off_ns: Sequence[float], *, least: float = 1.2
+) -> tuple[bool | None, str]:
+    """Whether WCE is in effect: the median write latency without the cache is `least` times that with it.
+
+    Both are latencies of single writes in ns. None when there is too little, or no difference: an emulated drive, or
+    one with a protected cache, may be as fast without.
+    """
+    if min(len(on_ns), len(off_ns)) < _FEW:
+        return None, f"{len(on_ns)} and {len(off_ns)} writes are too few to compare"
+    on, off = median(on_ns), median(off_ns)
+    facts = f"median write latency {on / 1000:.0f} us with the cache, {off / 1000:.0f} us without"
+    if on > 0 and off >= least * on:
+        return True, facts
+    return None, f"{facts}: no difference that shows the setting"

@@ -16,7 +16,6 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from ..host.block_stack import DriveTarget
@@ -223,20 +222,3 @@ def prove_queue_depths(
         else:
             shown.append(entry)
     return shown
-
-
-def judge_write_cache(
-    on_ns: Sequence[float], off_ns: Sequence[float], *, least: float = 1.2
-) -> tuple[bool | None, str]:
-    """Whether WCE is in effect: the median write latency without the cache is `least` times that with it.
-
-    Both are latencies of single writes in ns. None when there is too little, or no difference: an emulated drive, or
-    one with a protected cache, may be as fast without.
-    """
-    if min(len(on_ns), len(off_ns)) < _FEW:
-        return None, f"{len(on_ns)} and {len(off_ns)} writes are too few to compare"
-    on, off = median(on_ns), median(off_ns)
-    facts = f"median write latency {on / 1000:.0f} us with the cache, {off / 1000:.0f} us without"
-    if on > 0 and off >= least * on:
-        return True, facts
-    return None, f"{facts}: no difference that shows the setting"

@@ -290,11 +290,12 @@ def switched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, A
     """What launches had switched, with the number of fios that ran before; `2` is what the drive does not take."""
     made: list[tuple[int, Any]] = []
 
-    def apply(_self: Switcher, steps: Sequence[SwitchStep]) -> None:
+    def apply(_self: Switcher, steps: Sequence[SwitchStep]) -> list[str]:
         for step in steps:
             made.append((len(bench.fio_calls), step.value))
             if step.setting == "nomerges" and step.value == 2:
                 raise PartialError("d0: drive.nomerges was set to 2 and reads back 0", steps=[], settings=[])
+        return [f"seen with {step.value}" for step in steps]
 
     monkeypatch.setattr(Switcher, "apply", apply)
     monkeypatch.setattr("storqual_core.measure.switch.read_claims", lambda _targets: ())
@@ -302,8 +303,10 @@ def switched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, A
 
 
 def test_a_switch_is_made_before_its_launch(bench: Bench, switched: list[tuple[int, Any]]) -> None:
-    assert bench.run(bench.block(launch(0), launch(1, switch=[SWITCH]))).outcome == "done"
+    block = bench.block(launch(0), launch(1, switch=[SWITCH]), launch(2))
+    assert bench.run(block).outcome == "done"
     assert switched == [(1, 0)]
+    assert [sample["notes"] for sample in spooled(block)] == [[], ["seen with 0"], []]
 
 
 def test_a_switch_that_does_not_hold_stops_the_block(bench: Bench, switched: list[tuple[int, Any]]) -> None:

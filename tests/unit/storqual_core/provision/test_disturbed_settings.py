@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from storqual_core.kit.lock import hold_lock
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.kit.settings import SETTINGS, disturbed_by
 from storqual_core.measure.batch_file import Block, SwitchStep
+from storqual_core.measure.fio_job import FioAsk, FioTarget
 from storqual_core.measure.switch import Switcher
 from storqual_core.measure.targets import Place
 from storqual_core.provision.drives import DriveRequest, provision_drives
@@ -84,9 +86,8 @@ class Rig:
             for drive, name in zip(self.ids, self.drives.names, strict=True)
         }
         with hold_lock(self.state, "r1", "measuring") as lock:
-            Switcher(self.block(), places, lock, self.drives, self.drives.sysfs).apply(
-                [SwitchStep(**step) for step in steps]
-            )
+            switcher = Switcher(self.block(), {}, places, lock, self.drives, self.drives.sysfs)
+            switcher.apply([SwitchStep(**step) for step in steps])
 
     def restore(self) -> dict[str, Any]:
         """One call of the restore module."""
@@ -239,7 +240,7 @@ def test_a_switch_that_the_kernel_refuses_stops_the_block(rig: Rig) -> None:
 def test_a_drive_that_the_block_does_not_hold_is_not_touched(rig: Rig) -> None:
     block = rig.block()
     with hold_lock(rig.state, "r1", "measuring") as lock:
-        switcher = Switcher(block, {rig.ids[0]: Place(None, ())}, lock, rig.drives, rig.drives.sysfs)
+        switcher = Switcher(block, {}, {rig.ids[0]: Place(None, ())}, lock, rig.drives, rig.drives.sysfs)
         for drive in (rig.ids[0], "0x5000c50099999999"):
             with pytest.raises(ToolError, match="is no drive that this block holds"):
                 switcher.apply([SwitchStep(drive, "WCE", 0)])
@@ -251,3 +252,30 @@ def test_what_disturbs_others_is_never_disturbed_by_them(name: str) -> None:
     """Else there would be no order of writing that holds."""
     section, _, own = name.partition(".")
     assert own not in disturbed_by(section, own)
+
+
+@pytest.mark.parametrize(("rw", "shown"), [("randwrite", True), ("randread", False)])
+def test_a_write_cache_is_shown_in_effect_once_where_the_block_writes_anyway(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, rw: str, shown: bool
+) -> None:
+    written: list[tuple[str, int, int]] = []
+
+    def latencies(path: str, offset: int, size: int) -> list[int]:
+        written.append((path, offset, size))
+        return [100_000 if rig.now()[rig.ids[0]]["WCE"] else 5_000_000] * 40
+
+    monkeypatch.setattr("storqual_core.measure.switch.write_latencies", latencies)
+    target = FioTarget(rig.ids[0], "/dev/storqual/disk0", 4096, 1 << 20)
+    block = replace(rig.block(), launches=(replace(rig.block().launches[0], fio=fio(rw)),))
+    places = {rig.ids[0]: Place(Path(rig.drives.sysfs) / "block" / "sda", ())}
+    with hold_lock(rig.state, "r1", "measuring") as lock:
+        switcher = Switcher(block, {rig.ids[0]: target}, places, lock, rig.drives, rig.drives.sysfs)
+        told = [switcher.apply([SwitchStep(rig.ids[0], "WCE", value)]) for value in (0, 1, 0)]
+    sentence = "WCE is shown to be in effect: median write latency 100 us with the cache, 5000 us without"
+    assert told == ([[f"{rig.ids[0]}: {sentence}"], [], []] if shown else [[], [], []])
+    assert written == ([("/dev/storqual/disk0", 4096, 1 << 20)] * 2 if shown else [])
+
+
+def fio(rw: str) -> FioAsk:
+    """What a launch asks of fio."""
+    return make_block(Path("/s"), [launch(0, fio={"rw": rw})]).launches[0].fio
