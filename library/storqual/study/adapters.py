@@ -13,7 +13,7 @@ from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate
 from storqual.study.cells import Cell, Levels, Line, first_axis, lines_of
 from storqual.study.compare import (
-    Comparison,
+    SubjectComparison,
     common_loads,
     compare,
     comparison_sentences,
@@ -37,7 +37,7 @@ class Contest:
     metric: str
     along: str
     lines: tuple[Line, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SubjectComparison, ...]
     leaders: dict[float, str | None]
     sentences: tuple[str, ...]
 

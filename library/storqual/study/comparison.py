@@ -11,7 +11,7 @@ from typing import Any
 from storqual.statistics.estimates import Estimate
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
 from storqual.study.cells import cells_of_runs
-from storqual.study.compare import Comparison, LevelShift
+from storqual.study.compare import LevelShift, SubjectComparison
 from storqual_core.kit.errors import BadInputError
 
 
@@ -54,7 +54,7 @@ def _contest(one: Contest) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Comparison) -> dict[str, Any]:
+def _pair(pair: SubjectComparison) -> dict[str, Any]:
     return {
         "first": pair.first,
         "second": pair.second,
