@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.inputs import find_drop, load_drop, load_inventory
 from storqual.inputs.shape import raise_all
@@ -13,9 +13,6 @@ from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.firmware.subject import REDFISH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def firmware_inputs(image: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,10 +52,6 @@ def _on_bench(image: Mapping[str, Any], copies: list[dict[str, str]]) -> dict[st
         if source:
             copies.append({"from": source, "to": found[name]})
     return found
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 OS_TUNING = ("governor", "irq_affinity")

@@ -15,7 +15,7 @@ from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from storqual.campaign.further import Pattern, PointKey, Turn, further_block, planned_pattern
-from storqual.campaign.progress import read_history
+from storqual.campaign.progress import read_progress
 from storqual.campaign.steps import Further, Stop
 from storqual.judge.confirmation import PURPOSE
 from storqual.judge.interim import Need, needs
@@ -120,7 +120,7 @@ class _Campaign:
         self._run = run
         self._bench = bench
         self._effort = effort
-        self._history = read_history(run.events, bench)
+        self._progress = read_progress(run.events, bench)
         designs = run.plan.fields.get("designs") or {}
         self._by_block = bool((designs.get(bench) or {}).get("by_block"))
         self._left_s = float("inf")
@@ -236,15 +236,15 @@ class _Campaign:
         """The session under way that launches of a purpose can be added to; empty when there is none."""
         found = ""
         own = {session.id for session in self._sessions_so_far() if session.purpose == purpose}
-        for name in self._history.boots:
-            if planned_session(name) in own and name not in self._history.lost:
+        for name in self._progress.boots:
+            if planned_session(name) in own and name not in self._progress.lost:
                 found = name
         return found
 
     def _stored(self, session: str) -> int:
         """How many blocks a session has; all of them were started, else there would be no question what is next."""
-        started = {block for block in self._history.started if block.rpartition("-b")[0] == session}
-        return len(started | set(self._history.more.get(session, ())))
+        started = {block for block in self._progress.started if block.rpartition("-b")[0] == session}
+        return len(started | set(self._progress.more.get(session, ())))
 
     def _counts(self) -> Mapping[tuple[PointKey, str], int]:
         """The highest launch number of each arm at each point."""
@@ -256,7 +256,7 @@ class _Campaign:
 
 
 def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
-    """The points that need more launches, or fresh ones: a point's dearest criterion says how many."""
+    """The points that need more launches, or fresh ones: a point's costliest criterion says how many."""
     points: dict[PointKey, tuple[int, int]] = {}
     for need in wanted:
         if need.what == what:

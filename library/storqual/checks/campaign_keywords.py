@@ -60,7 +60,7 @@ class CampaignKeywords(AboutSubject):
     def every_session_should_have_been_provisioned(self) -> None:
         """No session failed to be provisioned, none was lost, and no kernel panicked.
 
-        What a campaign got over when it was resumed is no trouble: a session that started later, or was lost and all
+        What a resumed campaign recovered from is no trouble: a session that started later, or was lost and all
         of it measured in another.
         """
         told = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}

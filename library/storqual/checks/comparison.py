@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from storqual.checks.seen import NotJudgedError
 from storqual.inputs.fields import limit_value
@@ -17,10 +16,8 @@ from storqual.judge.family import corrected
 from storqual.judge.point import answer
 from storqual.judge.question import Judged
 from storqual.metrics import METRICS
+from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
-
-if TYPE_CHECKING:
-    from storqual.run import PlannedPoint, Run
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,6 @@ def live_bench(sources: tuple[str, ...], name: str) -> dict[str, Any]:
     """
     answer = ask_benches("look.yml", sources, limit=name)[name]
     return {**_described(sources)[name], "name": name, "facts": answer["facts"], "kernel_log": answer["kernel_log"]}
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 _RUN = pytest.StashKey[Run]()

@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robot.api import ExecutionResult, ResultVisitor
 from robot.errors import DataError
@@ -95,10 +95,6 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
 
 def _tagged(test: Any, prefix: str) -> str | None:  # noqa: ANN401 - as above
     return next((str(tag)[len(prefix) :] for tag in test.tags if str(tag).lower().startswith(prefix)), None)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 _LIMIT_S = 3600

@@ -17,7 +17,7 @@ from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
 from storqual.judge.against_baseline import pair_levels_of
 from storqual.judge.asked import Asked, asked_of, metrics_of, questions_of
-from storqual.judge.earlier import Reading
+from storqual.judge.earlier import ReferenceReading
 from storqual.judge.question import Question, Unit, units_of
 from storqual.run import Run
 from storqual.run.measurements import measurements_at
@@ -136,9 +136,9 @@ class ChartPoint:
         )
 
 
-def control_chart(readings: Iterable[Reading]) -> list[ChartPoint]:
+def control_chart(readings: Iterable[ReferenceReading]) -> list[ChartPoint]:
     """The charts of all benches, oldest campaign first; a campaign that was suspect does not widen later limits."""
-    campaigns: dict[tuple[str, str], dict[str, list[Reading]]] = {}
+    campaigns: dict[tuple[str, str], dict[str, list[ReferenceReading]]] = {}
     for reading in readings:
         campaigns.setdefault((reading.bench, reading.drive), {}).setdefault(reading.run, []).append(reading)
     points = []
@@ -155,7 +155,7 @@ def control_chart(readings: Iterable[Reading]) -> list[ChartPoint]:
     return points
 
 
-def limits_after(readings: Iterable[Reading]) -> dict[tuple[str, str], tuple[float, float]]:
+def limits_after(readings: Iterable[ReferenceReading]) -> dict[tuple[str, str], tuple[float, float]]:
     """Limits for the next campaign, by bench and drive, where there were enough that were in control."""
     good: dict[tuple[str, str], list[float]] = {}
     for point in control_chart(readings):

@@ -44,7 +44,7 @@ def read_histories(path: Path | None) -> Histories:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReferenceReading:
     """One launch on a reference drive: I/Os per second at a moment (ISO time)."""
 
     run: str
@@ -54,13 +54,13 @@ class Reading:
     iops: float
 
 
-def readings_of(run: Run, reference: Iterable[Launch]) -> Iterator[Reading]:
+def readings_of(run: Run, reference: Iterable[Launch]) -> Iterator[ReferenceReading]:
     """The launches of a run on reference drives that ended well."""
     drives = {name: str(bench.get("reference") or "") for name, bench in run.benches.items()}
     for launch in reference:
         iops = launch.number("iops")
         if launch.status == "ok" and iops is not None:
-            yield Reading(run.name, launch.bench, drives.get(launch.bench, ""), launch.start, iops)
+            yield ReferenceReading(run.name, launch.bench, drives.get(launch.bench, ""), launch.start, iops)
 
 
 def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) -> list[str]:

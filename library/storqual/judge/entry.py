@@ -132,7 +132,7 @@ def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | Non
     return f"the baseline was measured on {oldest.date().isoformat()}, the gate takes one of at most {days} days"
 
 
-def said_of(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
+def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
     """What the kernel log says of a question's launches: by launch, or by block where none is named."""
     if not findings:
         return []

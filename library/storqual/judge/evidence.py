@@ -175,8 +175,8 @@ def rig_problems(run: Run) -> list[str]:
     return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
 
 
-def overcome_problems(run: Run) -> list[str]:
-    """What went wrong while the campaign was under way and was put right when it was resumed: worth a warning."""
+def recovered_problems(run: Run) -> list[str]:
+    """What went wrong while the campaign was under way and was put right when it was resumed: told as a warning."""
     return [f"{told}; {why}" for told, why in _spoiling(run) if why]
 
 
@@ -274,9 +274,9 @@ def unfinished_blocks(run: Run) -> list[str]:
     for event in run.events:
         if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
             why = _first_line(event.text("message"))
-            mended = recovered(run, event)
+            recovery = recovered(run, event)
             told = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
-            said.append(f"{told}; {mended}" if mended else told)
+            said.append(f"{told}; {recovery}" if recovery else told)
     return said
 
 

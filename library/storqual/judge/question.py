@@ -38,7 +38,7 @@ class ArmLaunches:
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScaledPoints:
     """The points of one adapter that differ in the factor `over`, by its level."""
 
     bench: str
@@ -48,7 +48,7 @@ class Curve:
     points: Mapping[float, PlannedPoint]
 
 
-def curves_of(points: Iterable[PlannedPoint]) -> list[Curve]:
+def curves_of(points: Iterable[PlannedPoint]) -> list[ScaledPoints]:
     """Every curve with two levels at least; its name is a point's with `*` for the level."""
     groups: defaultdict[tuple[str, str, str, str], dict[float, PlannedPoint]] = defaultdict(dict)
     for point in points:
@@ -58,14 +58,14 @@ def curves_of(points: Iterable[PlannedPoint]) -> list[Curve]:
                 name = _starred(point.point, factor)
                 groups[point.bench, point.adapter, name, factor][float(level)] = point
     return [
-        Curve(*key[:3], over=key[3], points=dict(sorted(found.items())))
+        ScaledPoints(*key[:3], over=key[3], points=dict(sorted(found.items())))
         for key, found in groups.items()
         if len(found) > 1
     ]
 
 
 def values_at(
-    curve: Curve, places: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
+    curve: ScaledPoints, places: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
 ) -> dict[float, Sequence[float]]:
     """Values of an arm by level: one for each session where there are several, else one for each launch.
 
@@ -103,7 +103,7 @@ class Question:
     peers: tuple[tuple[str, ArmLaunches], ...] = ()
     excused: str = ""
     """Why this bench cannot stand for what the criterion is about."""
-    curve: Curve | None = None
+    curve: ScaledPoints | None = None
     """For a criterion on scaling: the points that differ from this one in the factor alone, ..."""
     places: Mapping[PointKey, ArmLaunches] = field(default_factory=dict, repr=False)
     """... and where their launches are."""

@@ -16,14 +16,14 @@ from storqual.inputs.policy import Gate
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.confirmation import confirm
 from storqual.judge.earlier import out_of_control, read_histories
-from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
+from storqual.judge.entry import check_entry, entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
     counted_errors,
     errors_of,
     grown_errors,
     log_findings,
-    overcome_problems,
     recorded_errors_of,
+    recovered_problems,
     rig_problems,
     sectors_outside,
     short_ramps,
@@ -104,7 +104,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
     said = [
-        [*said_of(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
+        [*log_findings_about(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
         for question in questions
     ]
     days = policy.baseline_max_age_days
@@ -141,7 +141,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
             *out_of_control(run, measured.reference, files.get("history")),
             *short_ramps(questions),
             *rig,
-            *overcome_problems(run),
+            *recovered_problems(run),
             *unfinished_blocks(run),
             *warnings,
             *_same_build(run),

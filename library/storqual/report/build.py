@@ -17,10 +17,10 @@ from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import Environment, SettingRow, environment_of, settings_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
-from storqual.report.parts.decision import Decision, decision_for
 from storqual.report.parts.evidence import PointEvidence, point_evidence
+from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
-    Coverage,
+    CoverageLedger,
     ErrorCounters,
     Guard,
     WaiverRow,
@@ -49,7 +49,7 @@ class Rollup:
 
 @dataclass(frozen=True)
 class Page:
-    """report.html, or without a `decision` a detail page of it."""
+    """report.html, or without a `first_screen` a detail page of it."""
 
     title: str
     run: str
@@ -58,7 +58,7 @@ class Page:
     curves: tuple[CurveGroup, ...]
     arms: tuple[tuple[str, str], ...]
     points: tuple[PointEvidence, ...]
-    decision: Decision | None = None
+    first_screen: FirstScreen | None = None
     left_out: Figure | None = None
     rollups: tuple[Rollup, ...] = ()
     checks: tuple[Criterion, ...] = ()
@@ -68,7 +68,7 @@ class Page:
     findings: tuple[LogFinding, ...] = ()
     settings: tuple[SettingRow, ...] = ()
     environment: Environment | None = None
-    coverage: Coverage | None = None
+    coverage: CoverageLedger | None = None
     guard: Guard | None = None
     errors: ErrorCounters | None = None
     waivers: tuple[WaiverRow, ...] = ()
@@ -175,7 +175,7 @@ class _Pages:
         studies, advice = studies_of(material)
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
-            decision=decision_for(material, self._criteria, links, incidents),
+            first_screen=first_screen(material, self._criteria, links, incidents),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
             rollups=tuple(self._rollup(detail) for detail in details),
             checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),

@@ -100,7 +100,7 @@ _MEASURED = "its launches were measured later"
 
 
 def recovered(run: Run, event: Event) -> str:
-    """How the campaign got over a failure that `event` tells; empty when it did not, or when there is none.
+    """How the campaign recovered from a failure that `event` tells; empty when it did not, or when there is none.
 
     What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
     tried again: a resumed campaign repeats it, and what fails again is on record again. What a reset cut off is

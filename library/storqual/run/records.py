@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from storqual_core.kit.errors import StorqualError
 SAMPLE_SCHEMA = "storqual.sample/1"
 REFERENCE_POINT = "golden_reference"
 """The point of launches on a bench's golden reference drive; no suite has it, so no criterion is judged there."""
+NAMES = ("id", "bench", "adapter", "arm", "configuration", "session", "block", "point")
+"""What names a launch, in the order in which its line begins."""
 STATUSES = ("ok", "refused", "killed", "short", "io_error", "lost")
 
 
@@ -29,8 +31,8 @@ class RawFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """The finished record of one launch: counts, bytes, nanoseconds, ticks and bins; metrics are functions of it."""
+class LaunchRecord:
+    """Which launch it was, when, and how it ended; `raw` is its evidence."""
 
     id: str
     bench: str
@@ -44,10 +46,21 @@ class Sample:
     start: str
     runtime_s: float
     status: str
-    series: Mapping[str, Sequence[float]]
-    primitives: Mapping[str, Any]
     suspect: tuple[str, ...]
     raw: tuple[RawFile, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The point that it was launched at: bench, adapter, point."""
+        return (self.bench, self.adapter, self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(LaunchRecord):
+    """The finished record of one launch: counts, bytes, nanoseconds, ticks and bins; metrics are functions of it."""
+
+    series: Mapping[str, Sequence[float]]
+    primitives: Mapping[str, Any]
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Sample:
@@ -55,23 +68,18 @@ class Sample:
         status = line["status"]
         if status not in STATUSES:
             raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        # a hundred thousand samples have a few names
+        names: dict[str, Any] = {name: sys.intern(_text(line, name)) for name in NAMES}
         return cls(
-            id=_text(line, "id"),
-            bench=_text(line, "bench"),
-            adapter=_text(line, "adapter"),
-            arm=_text(line, "arm"),
-            configuration=_text(line, "configuration"),
-            session=_text(line, "session"),
-            block=_text(line, "block"),
-            point=_text(line, "point"),
+            **names,
             n=int(_in_range(line["n"], "n")),
             start=str(line["start"]),
             runtime_s=float(_in_range(line["runtime_s"], "runtime_s")),
             status=status,
-            series=_numbers(line, "series"),
-            primitives=_numbers(line, "primitives"),
             suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
+            series=_numbers(line, "series"),
+            primitives=_numbers(line, "primitives"),
         )
 
 
@@ -79,28 +87,14 @@ _LONGEST = ("read_lat_max_ns", "write_lat_max_ns")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """What is kept of a launch: what it was, how it ended, and the metrics that were asked for.
+class Launch(LaunchRecord):
+    """What is kept of a launch, with the metrics that were asked for.
 
     `values` has a value or a reason for each of them, `seconds` the IOPS of each second. `pool` are the bins of its
     session, for percentiles that one launch is too short for; None where all of them have a value. `longest_us` is
     the longest I/O, where it is known.
     """
 
-    id: str
-    bench: str
-    adapter: str
-    arm: str
-    configuration: str
-    session: str
-    block: str
-    point: str
-    n: int
-    start: str
-    runtime_s: float
-    status: str
-    suspect: tuple[str, ...] = ()
-    raw: tuple[RawFile, ...] = ()
     values: Mapping[str, Value | Unavailable] = field(default_factory=dict)
     seconds: tuple[float, ...] = ()
     pool: SessionPool | None = None
@@ -114,32 +108,10 @@ class Launch:
         pool: SessionPool | None = None,
     ) -> Launch:
         """What is kept of a sample; without `values` nothing of what it measured."""
-        return cls(
-            id=sample.id,
-            # a hundred thousand launches have a few names
-            bench=sys.intern(sample.bench),
-            adapter=sys.intern(sample.adapter),
-            arm=sys.intern(sample.arm),
-            configuration=sys.intern(sample.configuration),
-            session=sys.intern(sample.session),
-            block=sys.intern(sample.block),
-            point=sys.intern(sample.point),
-            n=sample.n,
-            start=sample.start,
-            runtime_s=sample.runtime_s,
-            status=sample.status,
-            suspect=sample.suspect,
-            raw=sample.raw,
-            values=values or {},
-            seconds=() if values is None else tuple(map(float, sample.series.get("iops") or ())),
-            pool=pool,
-            longest_us=None if values is None else _longest_us(sample),
-        )
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """The point that it was launched at: bench, adapter, point."""
-        return (self.bench, self.adapter, self.point)
+        seconds = () if values is None else tuple(map(float, sample.series.get("iops") or ()))
+        record: dict[str, Any] = {name: getattr(sample, name) for name in _RECORD}
+        longest = None if values is None else _longest_us(sample)
+        return cls(**record, values=values or {}, seconds=seconds, pool=pool, longest_us=longest)
 
     @property
     def began(self) -> float:
@@ -153,6 +125,9 @@ class Launch:
         """The value of `metric`; None where it has none, or was not asked for."""
         value = self.values.get(metric)
         return value.value if isinstance(value, Value) else None
+
+
+_RECORD = tuple(one.name for one in fields(LaunchRecord))
 
 
 def _longest_us(sample: Sample) -> float | None:

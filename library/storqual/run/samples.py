@@ -8,17 +8,17 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json
 
 from storqual.run.layout import SAMPLES, complete_lines
-from storqual.run.records import STATUSES, Launch, RawFile, Sample
+from storqual.run.records import NAMES, STATUSES, Launch, RawFile, Sample
 from storqual_core.kit.errors import StorqualError
 
-_NAMES = ("id", "bench", "adapter", "arm", "configuration", "session", "block", "point")
 _HEAD = re.compile(
     rb'\{"schema":"[^"\\]*",'
-    + b"".join(rb'"%b":"(?P<%b>[^"\\]+)",' % (name.encode(), name.encode()) for name in _NAMES)
+    + b"".join(rb'"%b":"(?P<%b>[^"\\]+)",' % (name.encode(), name.encode()) for name in NAMES)
     + rb'"n":(?P<n>[0-9]+),"start":"(?P<start>[^"\\]*)","runtime_s":(?P<runtime_s>[0-9.eE+-]+),'
     + rb'"status":"(?P<status>[a-z_]+)","series":\{'
 )
@@ -108,19 +108,12 @@ def _launch(where: str, line: bytes) -> Launch:
         # a key inside of primitives would leave a brace too many: that is no JSON, and the whole line is parsed
         tail = from_json(b"{" + line[at + 1 :])
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
-        own = {name: sys.intern(head[name].decode()) for name in _NAMES}
+        names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()
         if status not in STATUSES or tail.keys() - {"suspect", "raw"}:
             return Launch.of(_sample(where, line))
         return Launch(
-            own["id"],
-            own["bench"],
-            own["adapter"],
-            own["arm"],
-            own["configuration"],
-            own["session"],
-            own["block"],
-            own["point"],
+            **names,
             n=int(head["n"]),
             start=head["start"].decode(),
             runtime_s=float(head["runtime_s"]),

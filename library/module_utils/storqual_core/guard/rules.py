@@ -292,7 +292,7 @@ def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
 def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot) -> Iterator[Refusal]:
     """Partitions that the kernel still knows tell of data, also where the table on the drive is gone.
 
-    storqual's own part is one in the window of a stamped drive (provision/parts.py): a killed block leaves it.
+    storqual's own part is one in the window of a stamped drive (provision/drives.py): a killed block leaves it.
     """
     content = snapshot.contents.get(claim.id)
     known = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """File systems on drives that the guard holds: made when a launch needs one, gone before its drive is used otherwise.
 
-A file system lies on a part that only the kernel knows of (`provision/parts.py`), in the window that fio has of the
+A file system lies on a part that only the kernel knows of (`provision/drives.py`), in the window that fio has of the
 drive. mkfs and mount must open it themselves, so the guard lets go of the drive for each, and in between and
 afterwards takes it again and repeats its layers 2 to 4. Mounts are this process' own: they end when it is killed.
 """

@@ -41,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlottedCurve:
     """Marks in the order of x that belong to one arm; the label stands at the right end."""
 
     arm: str
@@ -53,7 +53,7 @@ def curve_panel(
     ident: str,
     title: str,
     description: str,
-    curves: Sequence[Curve],
+    curves: Sequence[PlottedCurve],
     across: Axis,
     up: Axis,
     *,
@@ -89,7 +89,7 @@ def _inset(across: Axis, box: Box) -> Axis:
     return Axis(across.name, across.low - span * left, across.high + span * right, across.ticks)
 
 
-def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
+def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
     """A band between the interval ends of several marks, or whiskers at a single one."""
     ends = [
         (place[0], y(mark.low), y(mark.high))
@@ -108,7 +108,7 @@ def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | L
     return element("path", {"class": f"w-{curve.arm}", "stroke": colour, "fill": "none", "d": path(*whiskers)})
 
 
-def _ends(curves: Sequence[Curve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
+def _ends(curves: Sequence[PlottedCurve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
     """Labels at the right ends of the curves, moved apart where they would cover each other."""
     named = [curve for curve in curves if curve.label and curve.marks]
     wanted = [y(curve.marks[-1].y) + 4 for curve in named]

@@ -49,7 +49,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventMark:
     """Something at one moment; `badge` is the number or letter that the table below the chart explains."""
 
     at: float
@@ -66,7 +66,7 @@ def time_chart(
     up: Axis,
     *,
     spans: Sequence[Span] = (),
-    events: Sequence[Event] = (),
+    events: Sequence[EventMark] = (),
     zero: float | None = None,
     size: tuple[float, float] = (960, 190),
 ) -> Markup:
@@ -125,7 +125,7 @@ def _spans(spans: Sequence[Span], x: Linear | Log, box: Box) -> Markup:
     )
 
 
-def _rows(events: Sequence[Event], places: Sequence[float]) -> tuple[int, ...]:
+def _rows(events: Sequence[EventMark], places: Sequence[float]) -> tuple[int, ...]:
     """The row of each event's badge: the first where it does not cover its neighbour, at most three."""
     ends = [-_BADGE] * 3
     rows: list[int] = []
@@ -137,12 +137,12 @@ def _rows(events: Sequence[Event], places: Sequence[float]) -> tuple[int, ...]:
     return tuple(rows)
 
 
-def _badge_rows(events: Sequence[Event], across: Axis, width: float) -> int:
+def _badge_rows(events: Sequence[EventMark], across: Axis, width: float) -> int:
     x = across.scale(40, width - 12)
     return max(_rows(events, [x(event.at) for event in events]), default=-1) + 1
 
 
-def _events(events: Sequence[Event], x: Linear | Log, box: Box) -> Markup:
+def _events(events: Sequence[EventMark], x: Linear | Log, box: Box) -> Markup:
     places = [x(event.at) for event in events]
     parts: list[str] = []
     count = max(_rows(events, places), default=-1) + 1

@@ -42,7 +42,7 @@ class SettingRow:
 
 
 @dataclass(frozen=True)
-class Drift:
+class BenchChanges:
     """A bench before and after: what differs, and what is the same or has nothing to be compared with."""
 
     bench: str
@@ -58,7 +58,7 @@ class Environment:
 
     arms: tuple[KeyValue, ...]
     drops: tuple[KeyValue, ...]
-    benches: tuple[Drift, ...]
+    benches: tuple[BenchChanges, ...]
 
 
 _NOTHING = (DASH, DASH, DASH, DASH)
@@ -188,7 +188,7 @@ def environment_of(material: Material) -> Environment:
     return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
 
 
-def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
+def _drift(bench: str, environment: Mapping[str, Any]) -> BenchChanges:
     """What a bench said of itself before and after, parted into what moved and what stayed."""
     looks = [flatten(environment.get(when) or {}) for when in ("before", "after")]
     rows = _compare(looks)
@@ -199,7 +199,7 @@ def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
         if not row.differs
     )
     differing = tuple(row for row in rows if row.differs)
-    return Drift(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
+    return BenchChanges(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
 
 
 _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")

@@ -13,8 +13,8 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from storqual.report.axes import latency_axis, latency_text, share_axis, short, size_axis, value_axis
-from storqual.report.charts.line import Curve, Mark, curve_panel
-from storqual.report.charts.steps import Bin, Distribution, Event, Span, Trace, histogram, time_chart
+from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
+from storqual.report.charts.steps import Bin, Distribution, EventMark, Span, Trace, histogram, time_chart
 from storqual.report.charts.svg import Axis, nice_ticks
 from storqual.report.criterion import Criterion, Outcome, place_name
 from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, quantity, scale_for
@@ -153,7 +153,7 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
         return None
     steps: dict[str, list[tuple[float, float, float]]] = {arm: [] for arm in ARMS}
     spans: list[Span] = []
-    events: list[Event] = []
+    events: list[EventMark] = []
     at = 0.0
     for launch in shown:
         gap = max(_GAP, len(launch.seconds) * 0.08)
@@ -165,7 +165,7 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
         spans.append(Span(begin, at, launch.session, launch.arm))
         end = _end(launch)
         events += [
-            Event(
+            EventMark(
                 begin + (moment.at - launch.began) / (end - launch.began) * len(launch.seconds),
                 moment.badge,
                 moment.serious,
@@ -342,7 +342,7 @@ def _panel(
 ) -> Markup:
     axis = across([x for marks in curves.values() for x, _ in marks])
     highest = max(y for marks in curves.values() for _, y in marks)
-    drawn = [Curve(arm, arm, tuple(Mark(x, y) for x, y in marks)) for arm, marks in curves.items()]
+    drawn = [PlottedCurve(arm, arm, tuple(Mark(x, y) for x, y in marks)) for arm, marks in curves.items()]
     described = f"{title}, one mark for each load that was tried; the numbers are in the table."
     return curve_panel(ident, title, described, drawn, axis, value_axis(up, highest))
 

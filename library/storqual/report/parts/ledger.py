@@ -26,7 +26,7 @@ class SkippedRow:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class CoverageLedger:
     """The ledger: planned x measured x skipped, in total, per adapter, and what is missing."""
 
     table: ChartTable
@@ -62,7 +62,7 @@ class WaiverRow:
     expiry: str
 
 
-def coverage_of(material: Material) -> Coverage:
+def coverage_of(material: Material) -> CoverageLedger:
     """Planned, measured, skipped and unexplained points per adapter and workload, and every point that is missing."""
     benches = list(material.run.benches)
     covered = material.verdict.get("coverage") or {}
@@ -98,7 +98,7 @@ def coverage_of(material: Material) -> Coverage:
         )
         for key, reason in missing.items()
     )
-    return Coverage(
+    return CoverageLedger(
         ChartTable("Coverage ledger", heads, tuple(rows)), tuple(sorted(listed, key=lambda row: not row.hole))
     )
 

@@ -11,7 +11,7 @@ from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
 from storqual.report.axes import size_axis, value_axis
-from storqual.report.charts.line import Curve, Mark, curve_panel
+from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
 from storqual.report.charts.svg import Axis
 from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
 from storqual.report.material import Material
@@ -303,7 +303,7 @@ def contest_chart(contest: Contest, ident: str) -> Chart:
                     count(levels.count[number], f"{where}:launches"),
                 )
             )
-        curves.append(Curve(f"subject{at % _LOOKS}", subject, tuple(marks)))
+        curves.append(PlottedCurve(f"subject{at % _LOOKS}", subject, tuple(marks)))
     over = AXIS_NAMES.get(contest.along, contest.along)
     title = f"{metric.label}, {contest.title}"
     across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=contest.along == "bs")
@@ -329,7 +329,7 @@ def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
     for at, line in enumerate(contest.lines):
         marks = sorted(_loads(line))
         if marks:
-            curves.append(Curve(f"subject{at % _LOOKS}", line.subject, tuple(Mark(x, y) for x, y, _ in marks)))
+            curves.append(PlottedCurve(f"subject{at % _LOOKS}", line.subject, tuple(Mark(x, y) for x, y, _ in marks)))
             for x, y, level in marks:
                 where = f"study:{contest.title}:iops-cpu:{line.subject}:{level}"
                 rows.append((level, line.subject, Scale("%").figure(x, where), Scale("IOPS").figure(y, where)))
@@ -362,11 +362,11 @@ def shape_charts(found: Sequence[Beside], ident: str) -> Iterator[Chart]:
         theirs = {int(one.theirs.label or 0): one.theirs.value for one in members}
         if len(theirs) < 2:
             continue
-        curves = [Curve("published", "published", _relative(theirs))]
+        curves = [PlottedCurve("published", "published", _relative(theirs))]
         for at, subject in enumerate(subjects):
             ours = {int(one.theirs.label or 0): one.ours for one in members if one.cell.subject == subject}
             if len(ours) > 1:
-                curves.append(Curve(f"subject{at % _LOOKS}", subject, _relative(ours)))
+                curves.append(PlottedCurve(f"subject{at % _LOOKS}", subject, _relative(ours)))
         if len(curves) < 2:
             continue
         across = size_axis("ports", list(theirs), sizes=False)

@@ -19,7 +19,7 @@ from storqual.base.text import OUTCOME_COLOURS, terminal_text
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.material import measure
-from storqual.report.parts.decision import BENCH_KINDS, EXIT_CODES, sentence_for
+from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
 _REASON = 44

@@ -17,7 +17,7 @@ from typing import Any
 from storqual import run as store
 from storqual.base.text import telling_line
 from storqual.report.axes import clock_axis, percent_axis
-from storqual.report.charts.steps import Event, Span, Trace, time_chart
+from storqual.report.charts.steps import EventMark, Span, Trace, time_chart
 from storqual.report.figures import Figure, count, percent, second
 from storqual.report.material import Material, clock
 from storqual.report.parts.ledger import preconditioning_of
@@ -51,19 +51,19 @@ class LogFinding:
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """Something that happened; `badge` names it in charts, `gist` is the line of `text` that says most.
+    """Something that happened; `badge` names it in charts, `headline` is the line of `text` that says most.
 
-    `mended` says how the campaign got over it; empty where it did not, or where there was nothing to get over.
+    `recovery` says how the campaign recovered from it; empty where it did not, or where nothing was lost.
     """
 
     badge: str
     time: str
     bench: str
     kind: str
-    gist: str
+    headline: str
     text: str
     serious: bool
-    mended: str
+    recovery: str
 
 
 _METRIC = "iops"
@@ -171,7 +171,7 @@ def _chart(
         return None
     across = clock_axis(*times)
     events = [
-        Event(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
+        EventMark(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
     ]
     whose = "the baseline's" if len(arms) > 1 else "their"
     title = f"{adapter}: IOPS of each launch against {whose} mean at the same point"
@@ -244,15 +244,15 @@ class Moment:
     text: str
     serious: bool
     finding: bool = False
-    mended: str = ""
-    """How the campaign got over it."""
+    recovery: str = ""
+    """How the campaign recovered from it."""
     badge: str = ""
 
     def event(self) -> TimelineEvent:
         """The row of the table of events."""
-        gist = telling_line(self.text)
+        headline = telling_line(self.text)
         return TimelineEvent(
-            self.badge, second(self.time), self.bench, self.kind, gist, self.text, self.serious, self.mended
+            self.badge, second(self.time), self.bench, self.kind, headline, self.text, self.serious, self.recovery
         )
 
 
@@ -277,7 +277,7 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
             yield _finding(finding, event, at)
     if event.kind in _ROUTINE or (ended and event.text("outcome") in ("", "done")):
         return
-    mended = recovered(run, event)
+    recovery = recovered(run, event)
     yield Moment(
         at,
         event.bench or "",
@@ -286,8 +286,8 @@ def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
         event.text("session"),
         _text(event),
         # what was put right is told where it happened, and is no trouble of the outcome
-        serious=(ended or event.kind in SERIOUS_EVENTS) and not mended,
-        mended=mended,
+        serious=(ended or event.kind in SERIOUS_EVENTS) and not recovery,
+        recovery=recovery,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from storqual.campaign.role_inputs import resolve_drop
-from storqual.cli import bookkeeping
+from storqual.cli.playbook import next as next_command
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS, Setting, section_of
 from storqual_core.provision.driver import PARAMETERS
@@ -122,5 +122,5 @@ def test_what_is_to_happen_while_a_block_runs_is_told_with_the_block(
     session = SimpleNamespace(id="s01", bench="b1", configuration="candidate")
     spec = {"virtual": {"unplug": VALUES[WHILE_MEASURING]}}
     run = SimpleNamespace(sessions=[session], document={"provision": {"b1": {"candidate": spec}}})
-    monkeypatch.setattr(bookkeeping, "read_run", lambda _path: run)
-    assert bookkeeping._disturbance(tmp_path, "b1", "s01") == VALUES[WHILE_MEASURING]
+    monkeypatch.setattr(next_command, "read_run", lambda _path: run)
+    assert next_command._disturbance(tmp_path, "b1", "s01") == VALUES[WHILE_MEASURING]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from storqual.cli import storqual
 from storqual.history.index import INDEX, extract_of, history_of
 from storqual.history.noise import Noise, control_chart, noise_of, pooled
-from storqual.judge.earlier import Reading, read_histories
+from storqual.judge.earlier import ReferenceReading, read_histories
 from storqual.judge.verdict import judge_run
 from storqual.run import read_run
 from storqual.statistics.control import FEWEST
@@ -115,10 +115,12 @@ def test_the_command_tells_runs_and_noise_and_writes_the_extract(tmp_path: Path,
     assert read_histories(extract)
 
 
-def readings(values: list[float]) -> list[Reading]:
+def readings(values: list[float]) -> list[ReferenceReading]:
     """Two readings for each campaign."""
     return [
-        Reading(f"r{number:02d}", "b1", "0x5", f"2026-01-{number + 1:02d}T0{at}:00:00Z", value * (1 + 0.001 * at))
+        ReferenceReading(
+            f"r{number:02d}", "b1", "0x5", f"2026-01-{number + 1:02d}T0{at}:00:00Z", value * (1 + 0.001 * at)
+        )
         for number, value in enumerate(values)
         for at in range(2)
     ]

@@ -23,7 +23,7 @@ def questions(transient: tuple[float, ...], *, launches: int = 24, seconds: int 
         name = f"s01-b01/{number}"
         launch = Launch(
             name, "b", "sym", "baseline", "baseline", "s01", "s01-b01", "rand_read[bs=4k]", 1, str(number), 8.0, "ok",
-            seconds=rate,
+            (), (), seconds=rate,
         )  # fmt: skip
         place.arms["baseline"].append(launch)
     point = PlannedPoint("b", "sym", "rand_read[bs=4k]", "rand_read", {"bs": 4096}, (), {}, "")

@@ -18,7 +18,7 @@ from storqual.run.measurements import PointData
 def launch(value: float, session: str = "s01", status: str = "ok", arm: str = "baseline") -> Launch:
     """A launch with one value."""
     return Launch(
-        "x", "b", "a", arm, arm, session, f"{session}-b01", "p", 1, "2026-11-21T10:00:00.000Z", 1.0, status,
+        "x", "b", "a", arm, arm, session, f"{session}-b01", "p", 1, "2026-11-21T10:00:00.000Z", 1.0, status, (), (),
         values={"iops": Value(value)},
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Decision:
+class FirstScreen:
     """The first screen; `single` where there is no baseline."""
 
     notices: tuple[str, ...]
@@ -96,9 +96,9 @@ _MOST_CHANGES = 5
 _MOST_PAIRS = 4
 
 
-def decision_for(
+def first_screen(
     material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
-) -> Decision:
+) -> FirstScreen:
     """Everything of the first screen; `links` leads from a criterion to its row."""
     verdict, run = material.verdict, material.run
     required = [row for row in rows if row.required]
@@ -113,7 +113,7 @@ def decision_for(
     code = verdict.get("exit_code")
     signers, may_sign = signers_for(material, rows)
     counted = Counter("WAIVED" if row.waived else row.outcome for row in required)
-    return Decision(
+    return FirstScreen(
         notices=tuple(_notices(material)),
         single="baseline" not in material.arms,
         baseline=arms.get("baseline", DASH),
@@ -226,10 +226,10 @@ def _informative(rows: Sequence[Criterion]) -> Phrase:
 
 def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
     """The verdict's warnings, without those that the sentence or the incidents above them say word by word."""
-    told = [event.gist for event in incidents if " " in event.gist]
+    told = [event.headline for event in incidents if " " in event.headline]
     reason = str(verdict.get("reason") or "")
     listed = (str(text) for text in verdict.get("warnings") or ())
-    return tuple(text for text in listed if text != reason and not any(gist in text for gist in told))
+    return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
 
 
 def _extreme(material: Material, row: Criterion, links: Links) -> Extreme:
