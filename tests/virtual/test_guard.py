@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-INVENTORY = REPOSITORY / "tests" / "bench" / "guard"
+INVENTORY = REPOSITORY / "tests" / "virtual" / "guard"
 STATE = REPOSITORY / ".cache" / "bench" / "guardbench"
 BIN = Path(sys.executable).parent
 LOG = STATE.parent / "guard-playbook.log"
@@ -98,7 +98,7 @@ def bench() -> Iterator[None]:
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in (
             REPOSITORY / "library" / "module_utils" / "storqual_core",
-            REPOSITORY / "tests" / "bench" / "guest",
+            REPOSITORY / "tests" / "virtual" / "guest",
         ):
             for path in sorted(folder.rglob("*.py")):
                 place = path.relative_to(folder.parent if folder.name == "storqual_core" else folder)
