@@ -105,7 +105,7 @@ def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _
     if not blocks:
         return None
     names = tuple(str(block["block"]) for block in blocks)
-    # the bench was booted just now, or by nobody's wish: one more boot proves nothing
+    # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
     again = replace(session, id=name, blocks=names, boot=boot)
     return _Attempt(number, again, tuple(blocks))
