@@ -111,7 +111,7 @@ def measure(
     background: float = 0.0,
     bare: Mapping[int, list[list[str]]] | None = None,
 ) -> Measured:
-    """Run them as one block on the bench; `bare` are commands to be run before a launch, `DRIVE` in them is its node."""
+    """Run them as one block on the bench; `bare` are commands before a launch, `DRIVE` in them is its node."""
     names = {"run": "physics", "block": "s01-b01", "bench": "gatebench", "session": "s01"}
     block = {"schema": "storqual.block/2", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
     block |= {"targets": {"d0": {"claim": {}}}, "launches": launches}

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run inside a bench: one block by the bench program itself, on a scsi_debug drive whose service time is known.
 
-Reads `{"delay_ns", "queue", "background", "block", "bare"}` from standard input: service time of each command, how many
-the drive takes at once, the share of the processor that something else uses, the block file, and commands by launch
-that are run before it. Prints one JSON line per
-sample, then the results that fio itself left in /root/trial/bare, then how the block ended.
-"""
+Reads `{"delay_ns", "queue", "background", "block", "bare"}` from standard input: service time of each command,
+how many the drive takes at once, the share of the processor that something else uses, the block file, and
+commands by launch that are run before it. Prints one JSON line per sample, then the results that fio itself
+left in /root/trial/bare, then how the block ended."""
 
 from __future__ import annotations
 
