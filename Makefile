@@ -45,7 +45,7 @@ lint: setup ## all linters
 	@ci/lint
 
 docs: setup ## the documentation site, in .cache/site; a dead link is an error
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "docs: .cache/site/index.html"
 
 benchmark: setup ## error rates and bench seconds of the gate, from its own simulator

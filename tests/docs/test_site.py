@@ -28,7 +28,7 @@ OTHERS = frozenset({"apt-get", "cat", "cp", "eval", "export", "git", "ls", "pipx
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
     """The site into a folder, as `make docs` builds it."""
-    words = [str(Path(sys.executable).parent / "mkdocs"), "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    words = [str(Path(sys.executable).parent / "mkdocs"), "build", "--strict", "--site-dir", str(folder)]
     return subprocess.run(
         words, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300
     )
@@ -136,7 +136,7 @@ def check(words: list[str]) -> None:
         command = storqual.get_command(context, rest[0]) if rest and not rest[0].startswith("-") else storqual
         assert command is not None, words
         arguments = rest[1:] if command is not storqual else rest
-        values, _, _ = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(list(arguments))
+        values, _, _ = command.make_parser(click.Context(command)).parse_args(list(arguments))
         missing = [option.name for option in command.params if option.required and values.get(option.name or "") is None]
         assert not missing or "--help" in arguments, (words, missing)
     elif program == "ansible-playbook":

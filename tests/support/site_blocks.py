@@ -155,7 +155,7 @@ def words_of(command: Command) -> list[list[str]]:
     lexer.commenters = "#"
     parts: list[list[str]] = [[]]
     for word in lexer:
-        if set(word) <= set("|&;"):
+        if word and set(word) <= set("|&;"):
             parts.append([])
         else:
             parts[-1].append(word)
