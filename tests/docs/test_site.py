@@ -193,6 +193,7 @@ def do(block: Block, folder: Path) -> None:
         ("one\ntwo\nthree\n", ("one", "three"), "three"),
         ("a run of 12 s\n", ("a run of ... s",), ""),
         ("a run of 12 s, more\n", ("a run of ... s",), "a run of ... s"),
+        ("valid  SHA256:x  today\n", ("valid ... today",), ""),
         ("", ("one",), "one"),
     ],
 )

@@ -109,7 +109,7 @@ def shows(printed: str, shown: tuple[str, ...]) -> str:
             continue
         if not line.strip():
             continue
-        pattern = re.compile(".*".join(re.escape(part) for part in _single(line).split("...")))
+        pattern = re.compile(".*".join(re.escape(part.strip()) for part in _single(line).split("...")))
         while rest and not rest[0].strip() and not anywhere:
             rest.pop(0)
         place = next((n for n, told in enumerate(rest if anywhere else rest[:1]) if pattern.fullmatch(told)), None)
