@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 Plain = int | Fraction
+
+Better = Literal["higher", "lower"]
+"""Which way a metric gets better."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from storqual.judge.decision import as_fraction, limits_for
 from storqual.judge.numbers import amount, percent, plural
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
 from storqual.metrics import Metric
+from storqual.statistics.comparison import as_fraction, limits_for
 from storqual.statistics.counts import compare_counts
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING

@@ -16,7 +16,7 @@ from storqual.judge.question import ArmLaunches, Question, curves_of
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run, planned_session
 from storqual.run.measurements import PointData, PointKey
-from storqual.statistics.analysis import Looks
+from storqual.statistics.comparison import Looks
 from storqual_core.kit.errors import BadInputError
 
 

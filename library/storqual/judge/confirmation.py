@@ -12,7 +12,7 @@ from storqual.judge.numbers import percent
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
 from storqual.run import Run
-from storqual.statistics.analysis import Looks
+from storqual.statistics.comparison import Looks
 
 PURPOSE = "confirm"
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from storqual.judge.decision import as_fraction
 from storqual.judge.numbers import plural
 from storqual.judge.question import Judged, Question
+from storqual.statistics.comparison import as_fraction
 from storqual.statistics.multiplicity import benjamini_hochberg, holm
 from storqual.statistics.overall import overall_shift
 

@@ -14,7 +14,7 @@ from storqual.judge.against_others import (
 )
 from storqual.judge.question import Judged, Question
 from storqual.run.records import Launch
-from storqual.statistics.analysis import Looks
+from storqual.statistics.comparison import Looks
 
 
 def answer(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:

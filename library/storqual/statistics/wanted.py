@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from storqual.statistics.analysis import FAIL_SHARE, Limits, Unit
+from storqual.statistics.comparison import FAIL_SHARE, Limits, Unit
 from storqual.statistics.levels import Rule, nominal_levels
 
 POWER = 0.8

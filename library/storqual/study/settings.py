@@ -14,10 +14,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
 from storqual.study.cells import Cell
-from storqual.study.compare import MARGIN, Better, reaches_tenfold
+from storqual.study.compare import MARGIN, reaches_tenfold
 
 Influence = Literal["better", "worse", "neutral", "open"]
 Combination = tuple[tuple[str, Any], ...]
