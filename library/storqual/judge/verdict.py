@@ -16,7 +16,7 @@ from storqual.inputs.policy import Gate
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.confirmation import confirm
 from storqual.judge.earlier import out_of_control, read_histories
-from storqual.judge.entry import check_entry, entry, log_findings_about, stale_baseline, with_evidence
+from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
     counted_errors,
     errors_of,
@@ -111,7 +111,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
     for index, question in enumerate(questions):
         stale = stale_baseline(question.place.of("baseline"), moment, days) if days is not None else ""
         judged[index] = with_evidence(judged[index], said[index], stale)
-    criteria = [entry(*parts) for parts in zip(questions, judged, said, strict=True)]
+    criteria = [judged_entry(*parts) for parts in zip(questions, judged, said, strict=True)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in _latest(run.checks)]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
@@ -119,7 +119,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
     covered = ledger(run.plan.points, measured.finished, run.arms)
     rig = rig_problems(run)
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
-    if outcome in ("PASS", "MARGINAL") and any(one["waiver"] for one in criteria):
+    if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
         warnings.append("this run passes because failures are waived")
     return {
         "schema": SCHEMA,
@@ -132,7 +132,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
             **{name: sha256_of(file.read_bytes()) for name, file in files.items()},
             **{name: sha256_of((run.path / name).read_bytes()) for name in _DATA if (run.path / name).is_file()},
         },
-        "criteria": criteria,
+        "criteria": [one.to_json() for one in criteria],
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
         "sectors_written_outside_claims": sectors_outside(run),
