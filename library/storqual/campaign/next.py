@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from storqual.campaign import Further, Provision, RunBlock, Step, Stop, next_step, session_boot
+from storqual.campaign import Further, Provision, RunBatch, Step, Stop, next_step, session_boot
 from storqual.run import Run, append_event, read_run, write_block
 
 BeyondPlan = Callable[[Run, str], Further | Stop]
 """Called with a run and a bench whose sessions are all measured; a pure function of the run's files.
 
-What it asks for is recorded (`session_planned`, `block_planned`) with its block files beside those of the plan, so
+What it asks for is recorded (`session_planned`, `block_planned`) with its batch files beside those of the plan, so
 that the state of a campaign stays in its files alone.
 """
 
@@ -32,7 +32,7 @@ def as_planned(run: Run, bench: str) -> Further | Stop:
 
 
 def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: BeyondPlan = as_planned) -> Step:
-    """The next step of `bench`; block files that it needs are written before it is told.
+    """The next step of `bench`; batch files that it needs are written before it is told.
 
     `boot_id` is what the bench says of itself now: when a session's bench was booted since, the session is recorded
     as lost and goes on as a new one. Where everything planned is measured, `beyond` says what else is.
@@ -47,15 +47,15 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: 
         _plan_further(path, bench, found)
         run = read_run(path)
         step = next_step(run, bench)
-    if boot_id and isinstance(step, RunBlock) and not step.resume:
+    if boot_id and isinstance(step, RunBatch) and not step.resume:
         expected = session_boot(run, bench, step.session)
         if expected and expected != boot_id:
             reason = f"the bench was booted in between (boot {expected}, now {boot_id})"
             append_event(path, "session_lost", {"bench": bench, "session": step.session, "reason": reason})
             step = next_step(read_run(path), bench)
     if isinstance(step, Provision):
-        for block in step.blocks:
-            write_block(path, block)
+        for batch in step.batches:
+            write_block(path, batch)
     return step
 
 
@@ -67,14 +67,14 @@ def _tell_why(path: Path, run: Run, bench: str, stop: Stop) -> None:
 
 
 def _plan_further(path: Path, bench: str, further: Further) -> None:
-    """Write the blocks, then record them: a control node that is killed in between finds the same again."""
-    for block in further.blocks:
-        write_block(path, block)
+    """Write the batches, then record them: a control node that is killed in between finds the same again."""
+    for batch in further.batches:
+        write_block(path, batch)
     new = {session.id for session in further.sessions}
     for session in further.sessions:
         fields = {"bench": bench, "session": session.id, "plan": session.to_json(), "reason": further.reason}
         append_event(path, "session_planned", fields)
-    for block in further.blocks:
-        if block["session"] not in new:
-            fields = {"bench": bench, "session": block["session"], "block": block["block"], "reason": further.reason}
+    for batch in further.batches:
+        if batch["session"] not in new:
+            fields = {"bench": bench, "session": batch["session"], "block": batch["block"], "reason": further.reason}
             append_event(path, "block_planned", fields)

@@ -9,7 +9,7 @@ from typing import Any
 
 from storqual.campaign.further import rest_of
 from storqual.campaign.progress import Progress, read_progress
-from storqual.campaign.steps import Provision, RunBlock, Step, Stop
+from storqual.campaign.steps import Provision, RunBatch, Step, Stop
 from storqual.run import Run, read_block, read_launches
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession
@@ -22,7 +22,7 @@ MOST_ATTEMPTS = 3
 def next_step(run: Run, bench: str) -> Step:
     """What is next of what is planned for `bench`. Raises BadInputError when the run has no such bench.
 
-    A block that was started and has no end is given again, as the same block: it runs on without us, or its spool
+    A batch that was started and has no end is given again, as the same batch: it runs on without us, or its spool
     waits to be collected. A session that lost its boot goes on under a new id with the launches that have no sample.
     """
     if bench not in run.benches:
@@ -46,11 +46,11 @@ def session_boot(run: Run, bench: str, session: str) -> str:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One try at a session: its own id from the second on, and the blocks it has."""
+    """One try at a session: its own id from the second on, and the batches it has."""
 
     number: int
     session: PlannedSession
-    blocks: tuple[Mapping[str, Any], ...] = ()
+    batches: tuple[Mapping[str, Any], ...] = ()
 
 
 def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int, of: int) -> Step | None:
@@ -58,20 +58,20 @@ def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int,
     attempt = _Attempt(1, session)
     while True:
         name = attempt.session.id
-        open_blocks = [block for block in attempt.session.blocks if block not in progress.ended]
-        running = [block for block in open_blocks if block in progress.started]
+        open_batches = [batch for batch in attempt.session.blocks if batch not in progress.ended]
+        running = [batch for batch in open_batches if batch in progress.started]
         if running:
             # also when the bench was booted meanwhile: what it spooled is collected first
             boot_id = progress.boots.get(name, "")
-            return RunBlock(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
+            return RunBatch(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
         if name not in progress.lost:
-            if not open_blocks:
+            if not open_batches:
                 return None
             if name not in progress.boots:
                 boot = attempt.session.boot
-                return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.blocks)
+                return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.batches)
             boot_id = progress.boots[name]
-            return RunBlock(name, open_blocks[0], resume=False, boot_id=boot_id, number=number, of=of)
+            return RunBatch(name, open_batches[0], resume=False, boot_id=boot_id, number=number, of=of)
         following = _following(run, progress, session, attempt)
         if following is None:
             return None
@@ -89,26 +89,26 @@ def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _
     name = f"{session.id}.{number}"
     stored = sorted(path.stem for path in (run.path / BLOCKS).glob(f"{name}-b*.json"))
     if stored:
-        # planned before; a sample that came in since changes nothing about a block that a bench may be running
-        blocks: Sequence[Mapping[str, Any]] = [read_block(run.path, block) for block in stored]
+        # planned before; a sample that came in since changes nothing about a batch that a bench may be running
+        batches: Sequence[Mapping[str, Any]] = [read_block(run.path, batch) for batch in stored]
     else:
         done = {launch.id for launch in read_launches(run.path)}
-        open_blocks = [block for block in attempt.session.blocks if progress.ended.get(block) != "done"]
-        known = {str(block["block"]): block for block in attempt.blocks}
+        open_batches = [batch for batch in attempt.session.blocks if progress.ended.get(batch) != "done"]
+        known = {str(batch["block"]): batch for batch in attempt.batches}
         rests: list[Mapping[str, Any]] = []
-        for block in open_blocks:
-            content = known.get(block) or read_block(run.path, block)
+        for batch in open_batches:
+            content = known.get(batch) or read_block(run.path, batch)
             rest = rest_of(content, done, name=f"{name}-b{len(rests) + 1:02d}", session=name)
             if rest is not None:
                 rests.append(rest)
-        blocks = rests
-    if not blocks:
+        batches = rests
+    if not batches:
         return None
-    names = tuple(str(block["block"]) for block in blocks)
+    names = tuple(str(batch["block"]) for batch in batches)
     # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
     again = replace(session, id=name, blocks=names, boot=boot)
-    return _Attempt(number, again, tuple(blocks))
+    return _Attempt(number, again, tuple(batches))
 
 
 def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's events say about one bench: sessions that started or were lost, blocks that ended, and how."""
+"""What a run's events say about one bench: sessions that started or were lost, batches that ended, and how."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Progress:
     added: list[PlannedSession] = field(default_factory=list)
     """Sessions that were planned since the plan."""
     more: dict[str, list[str]] = field(default_factory=dict)
-    """Session -> blocks that were planned for it since it was."""
+    """Session -> batches that were planned for it since it was."""
     halt: str = ""
 
 
@@ -52,23 +52,23 @@ def _session_planned(progress: Progress, event: Event) -> None:
     progress.added.append(PlannedSession.from_json(event.fields["plan"]))
 
 
-def _block_planned(progress: Progress, event: Event) -> None:
+def _batch_planned(progress: Progress, event: Event) -> None:
     progress.more.setdefault(event.text("session"), []).append(event.text("block"))
 
 
-def _block_started(progress: Progress, event: Event) -> None:
+def _batch_started(progress: Progress, event: Event) -> None:
     progress.started.add(event.text("block"))
 
 
-def _block_finished(progress: Progress, event: Event) -> None:
-    outcome, block = event.text("outcome"), event.text("block")
-    progress.ended[block] = outcome
-    said = event.text("message") or f"block {block} ended {outcome}"
+def _batch_finished(progress: Progress, event: Event) -> None:
+    outcome, batch = event.text("outcome"), event.text("block")
+    progress.ended[batch] = outcome
+    said = event.text("message") or f"block {batch} ended {outcome}"
     if outcome != "done":
         # the launches that have no sample are tried in a session of their own, if the campaign goes on
         progress.lost.setdefault(event.text("session"), said)
     if outcome not in ("done", "lost"):
-        progress.halt = f"block {block} {outcome}: {said}"
+        progress.halt = f"block {batch} {outcome}: {said}"
 
 
 def _provision_failed(progress: Progress, event: Event) -> None:
@@ -83,9 +83,9 @@ _FOLLOW = {
     "session_started": _session_started,
     "session_lost": _session_lost,
     "session_planned": _session_planned,
-    "block_planned": _block_planned,
-    "block_started": _block_started,
-    "block_finished": _block_finished,
+    "block_planned": _batch_planned,
+    "block_started": _batch_started,
+    "block_finished": _batch_finished,
     "provision_failed": _provision_failed,
     "resumed": _resumed,
 }

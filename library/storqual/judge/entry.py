@@ -152,7 +152,7 @@ def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | Non
 
 
 def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
-    """What the kernel log says of a question's launches: by launch, or by block where none is named."""
+    """What the kernel log says of a question's launches: by launch, or by batch where none is named."""
     if not findings:
         return []
     places = {

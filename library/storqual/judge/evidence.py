@@ -18,11 +18,11 @@ from storqual_core.host.counters import ERROR_WORDS
 from storqual_core.measure.precondition import settled_from
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
-"""Sentences by bench and block, and by drive: `("vbench", "s01-b01/0x5000...")`."""
+"""Sentences by bench and batch, and by drive: `("vbench", "s01-b01/0x5000...")`."""
 
 
 def counted_errors(run: Run) -> Counted:
-    """What the bench read from its drives' error counters before and after each block.
+    """What the bench read from its drives' error counters before and after each batch.
 
     Healthy commands, retries that nobody saw included, move none of them.
     """
@@ -30,27 +30,27 @@ def counted_errors(run: Run) -> Counted:
     for event in run.events:
         if event.kind != "block_finished":
             continue
-        block = event.text("block")
+        batch = event.text("block")
         for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
             drive = str(disk.get("id") or disk.get("wwn") or node)
             for counter, number in (disk.get("errors") or {}).items():
                 if number:
                     what = ERROR_WORDS.get(counter, counter)
-                    told = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {block}"
-                    found[str(event.bench), f"{block}/{drive}"].append(told)
+                    told = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {batch}"
+                    found[str(event.bench), f"{batch}/{drive}"].append(told)
     return found
 
 
 def errors_of(question: Question, counted: Counted) -> list[str]:
-    """The sentences about a question's drives in the blocks of its launches."""
+    """The sentences about a question's drives in the batches of its launches."""
     if not counted:
         return []
-    blocks = {launch.block for arm in ("baseline", "candidate") for launch in question.place.of(arm)}
+    batches = {launch.block for arm in ("baseline", "candidate") for launch in question.place.of(arm)}
     return sorted(
         sentence
-        for block in blocks
+        for batch in batches
         for drive in question.point.drives
-        for sentence in counted.get((question.point.bench, f"{block}/{drive}"), ())
+        for sentence in counted.get((question.point.bench, f"{batch}/{drive}"), ())
     )
 
 
@@ -248,7 +248,7 @@ def _shared_boots(run: Run) -> list[str]:
 
 
 def log_findings(run: Run) -> Mapping[str, list[str]]:
-    """What the kernel log says, by what it speaks of: a sample's id, or a block where no launch is named.
+    """What the kernel log says, by what it speaks of: a sample's id, or a batch where no launch is named.
 
     A perfect number with a reset in the middle is no pass.
     """
@@ -256,19 +256,19 @@ def log_findings(run: Run) -> Mapping[str, list[str]]:
     for event in run.events:
         if event.kind != "block_finished":
             continue
-        block = event.text("block")
+        batch = event.text("block")
         for finding in event.fields.get("findings") or ():
             line = (finding.get("lines") or [finding.get("line") or "no line was kept"])[0]
             more = int(finding.get("count") or 1) - 1
             launch = finding.get("launch")
-            where = block if launch is None else f"{block}/{launch}"
+            where = batch if launch is None else f"{batch}/{launch}"
             found[where].append(
                 f"kernel log, {finding.get('kind')}: {line}" + (f" (and {more} more)" if more > 0 else "")
             )
     return found
 
 
-def unfinished_blocks(run: Run) -> list[str]:
+def unfinished_batches(run: Run) -> list[str]:
     """Blocks that did not end as planned, and why."""
     said = []
     for event in run.events:

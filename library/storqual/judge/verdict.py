@@ -27,7 +27,7 @@ from storqual.judge.evidence import (
     rig_problems,
     sectors_outside,
     short_ramps,
-    unfinished_blocks,
+    unfinished_batches,
     unsteady_benches,
     with_steadiness,
 )
@@ -142,7 +142,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
             *short_ramps(questions),
             *rig,
             *recovered_problems(run),
-            *unfinished_blocks(run),
+            *unfinished_batches(run),
             *warnings,
             *_same_build(run),
         ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of one bench: its adapters under test, its points, its sessions and their blocks."""
+"""The plan of one bench: its adapters under test, its points, its sessions and their batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
-from storqual.plan.blocks import block_file, cut, order_launches, seconds_of
+from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
     NOTHING_KNOWN,
     Costs,
@@ -64,7 +64,7 @@ class BenchPlan:
     design: Design
     points: tuple[PlannedPoint, ...]
     sessions: tuple[PlannedSession, ...]
-    blocks: tuple[dict[str, Any], ...]
+    batches: tuple[dict[str, Any], ...]
     specs: Mapping[str, dict[str, Any]]
     configurations: Mapping[str, dict[str, Any]]
     seconds: float
@@ -155,7 +155,7 @@ def plan_bench(
     known: KnownNoise = NOTHING_KNOWN,
     consent: tuple[str, ...] = (),
 ) -> BenchPlan:
-    """Sessions and blocks of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
+    """Sessions and batches of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
 
     A profile that measures until decided has only its first part planned here; the rest follows from what is seen.
     `known` is the spread of a launch and of a session's mean, as far as history knows them.
@@ -181,22 +181,22 @@ def plan_bench(
     part = profile if design.kind == "single" else first_part(profile)
     interleaved = design.kind == "interleaved"
     sessions: list[PlannedSession] = []
-    blocks: list[dict[str, Any]] = []
+    batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
     seconds = measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
         launches = order_launches(
-            session, choice.placed, part, seed=seed, done=done, quick=instant, by_block=design.by_block
+            session, choice.placed, part, seed=seed, done=done, quick=instant, by_batch=design.by_batch
         )
         peers = list(dict.fromkeys(launch.configuration for launch in launches))
         for arm in session.arms:
             launched[f"{arm}/{session.slow}"] += part.pairs if len(session.arms) > 1 else part.launches
-        parts = list(cut(launches, profile, costs.launch, by_block=design.by_block))
+        parts = list(cut(launches, profile, costs.launch, by_batch=design.by_batch))
         names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
         made = [
-            block_file(
+            batch_file(
                 run,
                 name,
                 session.id,
@@ -211,7 +211,7 @@ def plan_bench(
         ]
         if profile.precondition is not None and not sessions and made:
             made = with_precondition(bench, made, profile.precondition, consent)
-        blocks += with_reference(bench, made, len(sessions) + 1)
+        batches += with_reference(bench, made, len(sessions) + 1)
         sessions.append(
             PlannedSession(
                 id=session.id,
@@ -233,7 +233,7 @@ def plan_bench(
             file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
             for launched_here in parts
         )
-        if design.by_block:
+        if design.by_batch:
             took += len(parts) * costs.change["instant"]
         seconds += took
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
@@ -250,12 +250,12 @@ def plan_bench(
         design=design,
         points=_points(bench, choice, next(iter(first.values())), layouts),
         sessions=tuple(sessions),
-        blocks=tuple(blocks),
+        batches=tuple(batches),
         specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
         seconds=factor * seconds + precondition_seconds(bench, under_test, profile.precondition),
         measuring_seconds=factor * measuring,
-        launches=sum(len(block["launches"]) for block in blocks),
+        launches=sum(len(batch["launches"]) for batch in batches),
         expected_units=expected,
         detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
         effort=_effort(design, choice.placed, profile, costs),

@@ -75,7 +75,7 @@ def run_document(
             "designs": {
                 plan.bench.name: {
                     "kind": plan.design.kind,
-                    "by_block": plan.design.by_block,
+                    "by_block": plan.design.by_batch,
                     "change": plan.design.change,
                     "identical": plan.design.identical,
                     "differences": [

@@ -30,12 +30,12 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class Campaign:
-    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, blocks."""
+    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches."""
 
     run: str
     document: dict[str, Any]
     inputs: dict[str, InputFile]
-    blocks: tuple[dict[str, Any], ...]
+    batches: tuple[dict[str, Any], ...]
     benches: tuple[BenchPlan, ...]
     warnings: tuple[str, ...]
 
@@ -112,7 +112,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         run=run,
         document=run_document(request, read, plans, inputs, named=named, seed=seed, warnings=warnings),
         inputs=inputs,
-        blocks=tuple(block for plan in plans for block in plan.blocks),
+        batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,
         warnings=warnings,
     )
@@ -194,7 +194,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     campaign = make_plan(request)
     path = None
     if write:
-        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.blocks)
+        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.batches)
     plan = campaign.document["plan"]
     return Planned(
         run=campaign.run,

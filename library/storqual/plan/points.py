@@ -57,7 +57,7 @@ class Pattern:
         """Expected seconds of a launch: one fio process, or as many as a search for a cap usually takes."""
         runtime, steps = profile.runtime, 1
         if self.load is not None:
-            asked = LoadAsk(**self.load.to_block(1))
+            asked = LoadAsk(**self.load.to_batch(1))
             steps = LOAD_STEPS
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long

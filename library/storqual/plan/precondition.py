@@ -8,18 +8,18 @@ from typing import Any
 
 from storqual.inputs.inventory import Bench
 from storqual.inputs.workload import Precondition
-from storqual.plan.blocks import LOCAL_FALLBACK
+from storqual.plan.batches import LOCAL_FALLBACK
 from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual_core.measure.precondition import FEWEST_SECONDS
 
 
 def with_precondition(
-    bench: Bench, blocks: Sequence[dict[str, Any]], ask: Precondition, consent: tuple[str, ...]
+    bench: Bench, batches: Sequence[dict[str, Any]], ask: Precondition, consent: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """The blocks of a bench's first session; the first one brings every target of the session to a known state."""
-    targets = {name: target for block in blocks for name, target in block["targets"].items()}
-    wanted = ask.to_block(consent, LOCAL_FALLBACK if bench.kind == "local" else ())
-    return [{**blocks[0], "targets": dict(sorted(targets.items())), "precondition": wanted}, *blocks[1:]]
+    """The batches of a bench's first session; the first one brings every target of the session to a known state."""
+    targets = {name: target for batch in batches for name, target in batch["targets"].items()}
+    wanted = ask.to_batch(consent, LOCAL_FALLBACK if bench.kind == "local" else ())
+    return [{**batches[0], "targets": dict(sorted(targets.items())), "precondition": wanted}, *batches[1:]]
 
 
 def precondition_seconds(bench: Bench, under_test: Sequence[str], ask: Precondition | None) -> float:

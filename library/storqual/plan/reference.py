@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from storqual.inputs.inventory import Bench
-from storqual.plan.blocks import LOCAL_FALLBACK, claim
+from storqual.plan.batches import LOCAL_FALLBACK, claim
 from storqual.plan.resolve import find_drive
 from storqual.run.records import REFERENCE_POINT
 
@@ -36,13 +36,13 @@ def reference_problems(bench: Bench) -> list[str]:
     return [f"{bench.name}: found {what}, expected a claimed drive as golden reference"]
 
 
-def with_reference(bench: Bench, blocks: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
-    """The blocks of a session (numbered from 1) with the reference before the first launch and after the last."""
+def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
+    """The batches of a session (numbered from 1) with the reference before the first launch and after the last."""
     drive = None if bench.reference is None else find_drive(bench, bench.reference)
-    if drive is None or not blocks:
-        return list(blocks)
+    if drive is None or not batches:
+        return list(batches)
     alias = next(alias for alias, adapter in bench.adapters.items() if drive in adapter.drives)
-    made = list(blocks)
+    made = list(batches)
     for place, at_end in ((0, False), (-1, True)):
         launches = list(made[place]["launches"])
         beside = launches[-1 if at_end else 0]

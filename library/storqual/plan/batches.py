@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of a session in their order, cut into block files that a bench runs without the control node."""
+"""Launches of a session in their order, cut into batch files that a bench runs without the control node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from storqual.inputs.inventory import Bench, Drive
 from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
-from storqual.plan.file_systems import ask_of, to_block
+from storqual.plan.file_systems import ask_of, to_batch
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
@@ -29,7 +29,7 @@ class Launch:
     configuration: str
     n: int
     group: int
-    """Launches of one group (a pair) stay in one block."""
+    """Launches of one group (a pair) stay in one batch."""
 
     @property
     def point(self) -> str:
@@ -49,13 +49,13 @@ def order_launches(
     seed: int,
     done: Mapping[str, int],
     quick: Sequence[Varied],
-    by_block: bool = False,
+    by_batch: bool = False,
 ) -> list[Launch]:
     """All launches of a session. The order of the points is drawn from `seed` and the session's id.
 
     One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
     the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. Points on one file system
-    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `by_block`:
+    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `by_batch`:
     a round has all of A, then all of B, in the same order. `done` counts earlier launches of an arm, per arm.
     """
     source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
@@ -79,7 +79,7 @@ def order_launches(
                     Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
                     for arm in arms
                 ]
-        if by_block:
+        if by_batch:
             launches[first:] = sorted(launches[first:], key=lambda launch: arms.index(launch.arm))
     return launches
 
@@ -91,35 +91,35 @@ def _file_system(placed: Placed) -> str:
 
 
 def cut(
-    launches: Sequence[Launch], profile: Profile, launch_cost: float, *, by_block: bool = False
+    launches: Sequence[Launch], profile: Profile, launch_cost: float, *, by_batch: bool = False
 ) -> Iterator[list[Launch]]:
     """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each.
 
-    `by_block`: each block has one arm, and there a pair is always two blocks' matter.
+    `by_batch`: each batch has one arm, and there a pair is always two batches' matter.
     """
-    block: list[Launch] = []
+    batch: list[Launch] = []
     for launch in launches:
-        full = seconds_of([*block, launch], profile, launch_cost) > profile.block
-        if by_block:
-            ends = block and (full or launch.arm != block[-1].arm)
+        full = seconds_of([*batch, launch], profile, launch_cost) > profile.block
+        if by_batch:
+            ends = batch and (full or launch.arm != batch[-1].arm)
         else:
-            ends = block and full and launch.group != block[-1].group
+            ends = batch and full and launch.group != batch[-1].group
         if ends:
-            yield block
-            block = []
-        block.append(launch)
-    if block:
-        yield block
+            yield batch
+            batch = []
+        batch.append(launch)
+    if batch:
+        yield batch
 
 
-def seconds_of(block: Iterable[Launch], profile: Profile, launch_cost: float) -> float:
-    """Expected seconds of a block, its idle windows and start included."""
-    return sum(launch.seconds(profile, launch_cost) for launch in block) + 2 * profile.idle + 1.0
+def seconds_of(batch: Iterable[Launch], profile: Profile, launch_cost: float) -> float:
+    """Expected seconds of a batch, its idle windows and start included."""
+    return sum(launch.seconds(profile, launch_cost) for launch in batch) + 2 * profile.idle + 1.0
 
 
-def block_file(
+def batch_file(
     run: str,
-    block: str,
+    batch: str,
     session: str,
     bench: Bench,
     launches: Sequence[Launch],
@@ -129,9 +129,9 @@ def block_file(
     configurations: Mapping[str, Configuration],
     layouts: Mapping[str, Layout],
 ) -> dict[str, Any]:
-    """The block file: claims of every target, every launch, and the switches between configurations.
+    """The batch file: claims of every target, every launch, and the switches between configurations.
 
-    A block takes nothing for granted of the block before: the first launch on a drive sets everything in which the
+    A batch takes nothing for granted of the batch before: the first launch on a drive sets everything in which the
     configurations of its session, `peers`, differ, later ones what the drive's last launch left otherwise.
     """
     state: dict[str, str] = {}
@@ -161,14 +161,14 @@ def block_file(
                 "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
                 **_load(launch),
-                **to_block(ask_of(launch.placed.cell.pattern, profile)),
+                **to_batch(ask_of(launch.placed.cell.pattern, profile)),
                 "switch": list(steps.values()),
             }
         )
     return {
         "schema": SCHEMA,
         "run": run,
-        "block": block,
+        "block": batch,
         "bench": bench.name,
         "session": session,
         "state_dir": bench.state_dir,
@@ -213,7 +213,7 @@ def _load(launch: Launch) -> dict[str, Any]:
     pattern = launch.placed.cell.pattern
     if pattern.load is None:
         return {}
-    return {"load": pattern.load.to_block(int(pattern.values[pattern.load.parameter]))}
+    return {"load": pattern.load.to_batch(int(pattern.values[pattern.load.parameter]))}
 
 
 def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
