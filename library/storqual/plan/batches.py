@@ -21,8 +21,8 @@ from storqual_core.measure.batch_file import SCHEMA
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One fio process to be: a cell on an adapter under a configuration; `n` counts its arm's launches there."""
+class PlannedLaunch:
+    """One fio process to be: a point on an adapter under a configuration; `n` counts its arm's launches there."""
 
     placed: Placed
     arm: str
@@ -34,11 +34,11 @@ class Launch:
     @property
     def point(self) -> str:
         """The point's name."""
-        return self.placed.cell.name
+        return self.placed.point.name
 
     def seconds(self, profile: Profile, launch_cost: float = 0.0) -> float:
         """Expected seconds of it."""
-        return self.placed.cell.pattern.launch_seconds(profile, launch_cost)
+        return self.placed.point.pattern.launch_seconds(profile, launch_cost)
 
 
 def order_launches(
@@ -50,7 +50,7 @@ def order_launches(
     done: Mapping[str, int],
     quick: Sequence[Varied],
     by_batch: bool = False,
-) -> list[Launch]:
+) -> list[PlannedLaunch]:
     """All launches of a session. The order of the points is drawn from `seed` and the session's id.
 
     One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
@@ -61,7 +61,7 @@ def order_launches(
     source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
     both = len(session.arms) > 1
     rounds = profile.pairs if both else profile.launches
-    launches: list[Launch] = []
+    launches: list[PlannedLaunch] = []
     for number in range(rounds):
         first = len(launches)
         arms = session.arms if number % 2 == 0 else tuple(reversed(session.arms))
@@ -69,14 +69,14 @@ def order_launches(
         source.shuffle(combinations)
         for combination in combinations:
             wanted = dict(combination) | dict(session.slow)
-            here = [cell for cell in placed if dict(cell.cell.varied) == wanted]
+            here = [point for point in placed if dict(point.point.varied) == wanted]
             source.shuffle(here)
             # drawn by the shuffle above; what is no file system is one kind
-            kinds = list(dict.fromkeys(_file_system(cell) for cell in here))
-            for cell in sorted(here, key=lambda cell: kinds.index(_file_system(cell))):
+            kinds = list(dict.fromkeys(_file_system(point) for point in here))
+            for point in sorted(here, key=lambda point: kinds.index(_file_system(point))):
                 group = len(launches)
                 launches += [
-                    Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
+                    PlannedLaunch(point, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
                     for arm in arms
                 ]
         if by_batch:
@@ -86,18 +86,18 @@ def order_launches(
 
 def _file_system(placed: Placed) -> str:
     """The file system that a point needs on its drives; empty for none."""
-    target = str(placed.cell.pattern.values.get("target"))
+    target = str(placed.point.pattern.values.get("target"))
     return target if target in KINDS else ""
 
 
 def cut(
-    launches: Sequence[Launch], profile: Profile, launch_cost: float, *, by_batch: bool = False
-) -> Iterator[list[Launch]]:
+    launches: Sequence[PlannedLaunch], profile: Profile, launch_cost: float, *, by_batch: bool = False
+) -> Iterator[list[PlannedLaunch]]:
     """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each.
 
     `by_batch`: each batch has one arm, and there a pair is always two batches' matter.
     """
-    batch: list[Launch] = []
+    batch: list[PlannedLaunch] = []
     for launch in launches:
         full = seconds_of([*batch, launch], profile, launch_cost) > profile.block
         if by_batch:
@@ -112,7 +112,7 @@ def cut(
         yield batch
 
 
-def seconds_of(batch: Iterable[Launch], profile: Profile, launch_cost: float) -> float:
+def seconds_of(batch: Iterable[PlannedLaunch], profile: Profile, launch_cost: float) -> float:
     """Expected seconds of a batch, its idle windows and start included."""
     return sum(launch.seconds(profile, launch_cost) for launch in batch) + 2 * profile.idle + 1.0
 
@@ -122,7 +122,7 @@ def batch_file(
     batch: str,
     session: str,
     bench: Bench,
-    launches: Sequence[Launch],
+    launches: Sequence[PlannedLaunch],
     profile: Profile,
     *,
     peers: Sequence[str],
@@ -161,7 +161,7 @@ def batch_file(
                 "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
                 **_load(launch),
-                **to_batch(ask_of(launch.placed.cell.pattern, profile)),
+                **to_batch(ask_of(launch.placed.point.pattern, profile)),
                 "switch": list(steps.values()),
             }
         )
@@ -179,22 +179,22 @@ def batch_file(
     }
 
 
-def _volumes(launch: Launch, configurations: Mapping[str, Configuration]) -> tuple[TargetVolume, ...]:
+def _volumes(launch: PlannedLaunch, configurations: Mapping[str, Configuration]) -> tuple[TargetVolume, ...]:
     """The volumes that a launch is pointed at; none when it is pointed at drives."""
-    pattern = launch.placed.cell.pattern
+    pattern = launch.placed.point.pattern
     if not pattern.on_volumes:
         return ()
     return volumes_of(configurations[launch.configuration].resolved, launch.placed.adapter)[: pattern.drives]
 
 
 def _drives(
-    launch: Launch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
+    launch: PlannedLaunch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
 ) -> tuple[Drive, ...]:
     """The drives that a launch works on, as targets or behind its volumes."""
     if volumes:
         behind = {drive for volume in volumes for drive in volume.drives}
         return tuple(d for adapter in bench.adapters.values() for d in adapter.claimed if d.id in behind)
-    alias, pattern = launch.placed.adapter, launch.placed.cell.pattern
+    alias, pattern = launch.placed.adapter, launch.placed.point.pattern
     return drives_for(team(bench, alias, pattern), pattern, layouts[alias])
 
 
@@ -208,17 +208,17 @@ LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "di
 """Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
 
 
-def _load(launch: Launch) -> dict[str, Any]:
+def _load(launch: PlannedLaunch) -> dict[str, Any]:
     """The search of a launch that goes to a latency cap, from its pattern's own load on."""
-    pattern = launch.placed.cell.pattern
+    pattern = launch.placed.point.pattern
     if pattern.load is None:
         return {}
     return {"load": pattern.load.to_batch(int(pattern.values[pattern.load.parameter]))}
 
 
-def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
-    values = launch.placed.cell.pattern.values
-    options = dict(launch.placed.cell.pattern.options)
+def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
+    values = launch.placed.point.pattern.values
+    options = dict(launch.placed.point.pattern.options)
     rates = [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
     if values["rate_iops"] is not None:
         rates.append(values["rate_iops"])

@@ -26,7 +26,7 @@ from storqual.plan.budget import (
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, cells, drives_for, shortage, team
+from storqual.plan.points import TOGETHER, drives_for, points_of, shortage, team
 from storqual.plan.precondition import precondition_seconds, with_precondition
 from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
@@ -48,7 +48,7 @@ from storqual_core.kit.settings import SETTINGS
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cells are measured on which adapter, which are left out and why, and levels that nobody will see."""
+    """Which points are measured on which adapter, which are left out and why, and levels that nobody will see."""
 
     placed: tuple[Placed, ...]
     skipped: tuple[tuple[Placed, str], ...]
@@ -90,7 +90,7 @@ def adapters_under_test(
     claimed = [alias for alias, adapter in bench.adapters.items() if adapter.claimed]
     if profile.adapters is None:
         return claimed
-    matrix = cells(suite)
+    matrix = points_of(suite)
     layouts = layouts_of(bench, claimed, drops)
     lacks = {
         alias: sum(bool(reason) and not reason.startswith(TOGETHER) for reason in reasons)
@@ -106,7 +106,7 @@ def adapters_under_test(
     return [alias for alias in claimed if alias in best]
 
 
-def choose_cells(
+def choose_points(
     bench: Bench,
     under_test: Sequence[str],
     suite: Suite,
@@ -118,20 +118,20 @@ def choose_cells(
     every = [
         Placed(
             alias,
-            cell,
+            point,
             tuple(
                 number
                 for number, criterion in enumerate(suite.criteria)
-                if applies(criterion, cell.workload, dict(cell.factors), alias)
+                if applies(criterion, point.workload, dict(point.factors), alias)
             ),
         )
         for alias in under_test
-        for cell in cells(suite, _varied(suite))
+        for point in points_of(suite, _varied(suite))
     ]
     unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
     reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
-    count = _cell_count(profile, len(under_test), len(suite.workloads))
+    count = _point_count(profile, len(under_test), len(suite.workloads))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
@@ -230,7 +230,7 @@ def plan_bench(
             costs,
         )
         took += sum(
-            file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
+            file_system_seconds(bench, [ask_of(launch.placed.point.pattern, profile) for launch in launched_here])
             for launched_here in parts
         )
         if design.by_batch:
@@ -264,23 +264,23 @@ def plan_bench(
 
 
 def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
-    """Why a cell's adapter (or its team) cannot serve it; empty when it can."""
-    return shortage(team(bench, placed.adapter, placed.cell.pattern), placed.cell.pattern, layout)
+    """Why a point's adapter (or its team) cannot serve it; empty when it can."""
+    return shortage(team(bench, placed.adapter, placed.point.pattern), placed.point.pattern, layout)
 
 
 def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> str:
     """Why a bench cannot stand for what a workload is about: an emulation, or drives without room; empty: it can."""
-    cell = placed.cell
-    if cell.hardware_only and bench.kind != "hardware":
-        return f"needs hardware: {cell.hardware_only}"
-    ask = ask_of(cell.pattern, profile)
-    return no_room(bench, drives_for(team(bench, placed.adapter, cell.pattern), cell.pattern, layout), ask)
+    point = placed.point
+    if point.hardware_only and bench.kind != "hardware":
+        return f"needs hardware: {point.hardware_only}"
+    ask = ask_of(point.pattern, profile)
+    return no_room(bench, drives_for(team(bench, placed.adapter, point.pattern), point.pattern, layout), ask)
 
 
 def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:
     """What more of it costs, for the campaign that goes on from the plan."""
     by_session = design.kind == "sessions"
-    each = [one.cell.pattern.launch_seconds(profile, costs.launch) for one in placed]
+    each = [one.point.pattern.launch_seconds(profile, costs.launch) for one in placed]
     return Effort(
         by_session=by_session,
         launch_s=sum(each) / max(len(each), 1),
@@ -308,10 +308,10 @@ def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str
     return found
 
 
-def _cell_count(profile: Profile, adapters: int, workloads: int) -> int | None:
-    """How many cells a bench gets: the number is for as many adapters as the profile names; fewer get a share.
+def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
+    """How many points a bench gets: the number is for as many adapters as the profile names; fewer get a share.
 
-    No share is too small for one cell of each workload.
+    No share is too small for one point of each workload.
     """
     if profile.cells is None or profile.adapters is None or adapters >= profile.adapters:
         return profile.cells
@@ -338,7 +338,7 @@ def _points(
     bench: Bench, choice: Choice, first: Configuration, layouts: Mapping[str, Layout]
 ) -> tuple[PlannedPoint, ...]:
     def drives(placed: Placed) -> tuple[str, ...]:
-        pattern = placed.cell.pattern
+        pattern = placed.point.pattern
         if pattern.on_volumes:
             volumes = volumes_of(first.resolved, placed.adapter)[: pattern.drives]
             return tuple(drive for volume in volumes for drive in volume.members)
@@ -350,11 +350,11 @@ def _points(
         PlannedPoint(
             bench=bench.name,
             adapter=placed.adapter,
-            point=placed.cell.name,
-            workload=placed.cell.workload,
-            factors=dict(placed.cell.factors),
+            point=placed.point.name,
+            workload=placed.point.workload,
+            factors=dict(placed.point.factors),
             drives=drives(placed),
-            varied=dict(placed.cell.varied),
+            varied=dict(placed.point.varied),
             skipped=reason,
         )
         for placed, reason in listed

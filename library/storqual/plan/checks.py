@@ -15,7 +15,7 @@ from storqual.inputs.shape import did_you_mean, one_of
 from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Document, Place, read_yaml
 from storqual.plan.fraction import Placed
-from storqual.plan.points import Cell, cells, shortage, team
+from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
@@ -109,33 +109,33 @@ def level_problems(
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
     told: set[tuple[str, str]] = set()
-    for cell in cells(suite):
+    for point in points_of(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
             for alias in aliases
-            if (reason := shortage(team(bench, alias, cell.pattern), cell.pattern, layouts[bench.name][alias]))
+            if (reason := shortage(team(bench, alias, point.pattern), point.pattern, layouts[bench.name][alias]))
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
-        key = (cell.workload, reasons[0])
+        key = (point.workload, reasons[0])
         if key not in told:
             told.add(key)
             factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
-            place = ("workloads", cell.workload, "factors", factor)
-            found = f"{factor}={cell.pattern.values[factor]} in workload {cell.workload}"
+            place = ("workloads", point.workload, "factors", factor)
+            found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"
             yield document.problem(place, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
 
 
 def criterion_problems(
-    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Cell] = ()
+    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Point] = ()
 ) -> Iterator[str]:
     """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
     document = read_yaml(path)
-    planned = [(p.cell, p.adapter) for p in placed]
-    planned += [(cell, alias) for cell in left_out for alias in {p.adapter for p in placed}]
+    planned = [(p.point, p.adapter) for p in placed]
+    planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
     for number, criterion in enumerate(suite.criteria):
-        if not any(applies(criterion, cell.workload, dict(cell.factors), alias) for cell, alias in planned):
+        if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
             expected = "a criterion that a planned point answers"
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
@@ -211,7 +211,7 @@ def think_time_problems(suite: Suite, path: Path, profile: str, ramp_s: float) -
     """Workloads that think between their I/Os after a ramp: fio (seen with 3.33) then counts the ramp's I/Os, too."""
     if not ramp_s:
         return []
-    named = dict.fromkeys(cell.workload for cell in cells(suite) if "thinktime" in cell.pattern.options)
+    named = dict.fromkeys(point.workload for point in points_of(suite) if "thinktime" in point.pattern.options)
     why = "with a think time fio counts the I/Os of the ramp as measured"
     return [
         f"{path}: workload {name}: found thinktime and a ramp of {ramp_s:g} s, "

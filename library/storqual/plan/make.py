@@ -14,12 +14,12 @@ from typing import Any
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import raise_all
 from storqual.inputs.suite import Profile
-from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
+from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
-from storqual.plan.points import cells
+from storqual.plan.points import points_of
 from storqual.plan.volumes import layouts_of
 from storqual.plan.within import plan_within
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
@@ -61,14 +61,14 @@ def make_plan(request: PlanRequest) -> Campaign:
     ]
     raise_all(cross_problems(read, chosen))
     choices = [
-        choose_cells(
+        choose_points(
             bench, aliases, suite, profile, f"{suite.name}/{profile_name}", layouts_of(bench, aliases, drops)
         )
         for bench, aliases in chosen
     ]
-    placed = [cell for choice in choices for cell in choice.placed]
-    measured = set(cells(suite))
-    left_out = [cell for cell in cells(whole) if cell not in measured]
+    placed = [point for choice in choices for point in choice.placed]
+    measured = set(points_of(suite))
+    left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
     for choice in choices:

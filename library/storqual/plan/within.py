@@ -16,7 +16,7 @@ from storqual_core.kit.quantities import format_duration
 def plan_within(
     budget_s: float, choice: Choice, suite: Suite, seed: str, plan: Callable[[Choice], BenchPlan]
 ) -> BenchPlan:
-    """The plan of as many cells of `choice` as are expected to be decided in `budget_s` seconds.
+    """The plan of as many points of `choice` as are expected to be decided in `budget_s` seconds.
 
     Cells with a required criterion come first, then the others; of each as many as fit, in balance. Raises
     BadInputError when the time is not enough for a single one.
@@ -41,16 +41,16 @@ def plan_within(
 
 
 def _fewer(choice: Choice, count: int, suite: Suite, seed: str, budget_s: float) -> Choice:
-    """So many cells of a choice; the others are skipped, with the budget as the reason."""
-    required = [cell for cell in choice.placed if any(suite.criteria[number].required for number in cell.answers)]
-    others = [cell for cell in choice.placed if cell not in required]
+    """So many points of a choice; the others are skipped, with the budget as the reason."""
+    required = [point for point in choice.placed if any(suite.criteria[number].required for number in point.answers)]
+    others = [point for point in choice.placed if point not in required]
     chosen = balanced_fraction(required, count, seed)
     if count > len(chosen):
         chosen = [*chosen, *balanced_fraction(others, count - len(chosen), seed)]
-    order: dict[Placed, int] = {cell: number for number, cell in enumerate(choice.placed)}
+    order: dict[Placed, int] = {point: number for number, point in enumerate(choice.placed)}
     kept = tuple(sorted(chosen, key=order.__getitem__))
     reason = f"outside the budget of {format_duration(budget_s)}"
-    left_out = tuple((cell, reason) for cell in choice.placed if cell not in kept)
+    left_out = tuple((point, reason) for point in choice.placed if point not in kept)
     return replace(
         choice, placed=kept, skipped=(*choice.skipped, *left_out), unseen=tuple(unseen_levels(choice.placed, kept))
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All studies that a suite asks for, over the cells of a run, and the advice that follows from them."""
+"""All studies that a suite asks for, over the points of a run, and the advice that follows from them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
-from storqual.study.cells import Cell
 from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.features import Feature, features, placement_advice
+from storqual.study.points import Point
 from storqual.study.published import Beside, beside
 from storqual.study.scale import Growth, growths, saturation_advice
 from storqual.study.settings import SettingStudy, setting_studies
@@ -42,14 +42,14 @@ class Findings:
 
 
 def findings(
-    cells: Sequence[Cell],
+    points: Sequence[Point],
     studies: Collection[str],
     *,
     benches: Mapping[str, Mapping[str, Any]],
     reports: Sequence[str] = (),
     margin: float = 0.03,
 ) -> Findings:
-    """`cells` of one arm, `benches` as run.json has them, `reports` the published reports to set beside.
+    """`points` of one arm, `benches` as run.json has them, `reports` the published reports to set beside.
 
     Raises BadInputError for a published report that there is none of.
     """
@@ -59,32 +59,32 @@ def findings(
         for alias, adapter in (entry.get("adapters") or {}).items()
     }
     compared = bool({"adapters", "arms"} & set(studies))
-    scaled = growths(cells) if "scaling" in studies else []
-    ranked = setting_studies(cells, margin=margin) if "settings" in studies else []
-    shares = reached(cells, ceilings) if "ceiling" in studies else []
+    scaled = growths(points) if "scaling" in studies else []
+    ranked = setting_studies(points, margin=margin) if "settings" in studies else []
+    shares = reached(points, ceilings) if "ceiling" in studies else []
     return Findings(
-        contests=tuple(contests(cells) if compared else ()),
-        equal_loads=tuple(equal_loads(cells) if compared else ()),
+        contests=tuple(contests(points) if compared else ()),
+        equal_loads=tuple(equal_loads(points) if compared else ()),
         growths=tuple(scaled),
-        demands=tuple(demands(cells) if "service_demand" in studies else ()),
+        demands=tuple(demands(points) if "service_demand" in studies else ()),
         reached=tuple(shares),
         settings=tuple(ranked),
-        features=tuple(_features(cells, benches) if "features" in studies else ()),
-        published=tuple(beside(cells, reports) if "published" in studies else ()),
+        features=tuple(_features(points, benches) if "features" in studies else ()),
+        published=tuple(beside(points, reports) if "published" in studies else ()),
         advice=(
             *(Advice(text, "study-scaling") for text in saturation_advice(scaled)),
             *_from_settings(ranked, margin),
             *_from_ceiling(shares),
-            *(_placement(cells, benches) if "ceiling" in studies else ()),
+            *(_placement(points, benches) if "ceiling" in studies else ()),
         ),
     )
 
 
 def _features(
-    cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]
+    points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[Feature, ...]]]:
     for bench, entry in benches.items():
-        adapters = tuple(dict.fromkeys(cell.adapter for cell in cells if cell.bench == bench))
+        adapters = tuple(dict.fromkeys(point.adapter for point in points if point.bench == bench))
         if adapters:
             yield bench, adapters, tuple(features(entry, adapters))
 
@@ -130,18 +130,18 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
     """Where the rig was the limit: more of the tested part would show nothing there."""
-    for name in dict.fromkeys(one.cell.subject for one in found):
+    for name in dict.fromkeys(one.point.subject for one in found):
         limits: dict[str, list[str]] = {}
         for one in found:
-            if one.cell.subject == name and one.share.limited_by is not None:
-                limits.setdefault(one.share.limited_by.name, []).append(one.cell.point)
-        for part, points in limits.items():
-            many = f"{points[0]} and {len(points) - 1} more" if len(points) > 1 else points[0]
+            if one.point.subject == name and one.share.limited_by is not None:
+                limits.setdefault(one.share.limited_by.name, []).append(one.point.point)
+        for part, names in limits.items():
+            many = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
             yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
 
 
-def _placement(cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
-    for bench, alias in dict.fromkeys((cell.bench, cell.adapter) for cell in cells):
+def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+    for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
         entry = benches.get(bench) or {}
         declared = (entry.get("adapters") or {}).get(alias) or {}
         before = (entry.get("environment") or {}).get("before") or {}

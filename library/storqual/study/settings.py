@@ -17,8 +17,8 @@ from typing import Any, Literal
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
-from storqual.study.cells import Cell
 from storqual.study.compare import MARGIN, reaches_tenfold
+from storqual.study.points import Point
 
 Influence = Literal["better", "worse", "neutral", "open"]
 Combination = tuple[tuple[str, Any], ...]
@@ -141,12 +141,12 @@ class SettingStudy:
     sentences: tuple[str, ...]
 
 
-def setting_studies(cells: Sequence[Cell], *, margin: float = 0.03) -> list[SettingStudy]:
+def setting_studies(points: Sequence[Point], *, margin: float = 0.03) -> list[SettingStudy]:
     """A ranking per subject, workload and metric, where any setting was varied; intervals hold for all together."""
-    groups: defaultdict[tuple[str, str], list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if cell.varied:
-            groups[(cell.subject, cell.workload)].append(cell)
+    groups: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        if point.varied:
+            groups[(point.subject, point.workload)].append(point)
     measured = {(*key, metric): _launches(members, metric) for key, members in groups.items() for metric in RANKED}
     ranked = {key: launches for key, launches in measured.items() if len(launches) > 1}
     found = []
@@ -158,14 +158,14 @@ def setting_studies(cells: Sequence[Cell], *, margin: float = 0.03) -> list[Sett
 
 
 def _launches(
-    cells: Sequence[Cell], metric: str
+    points: Sequence[Point], metric: str
 ) -> dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]]:
     """(factors, settings) -> values above zero."""
     found: dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]] = {}
-    for cell in cells:
-        factors = tuple(sorted((name, level) for name, level in cell.levels.items() if name not in cell.varied))
-        settings = tuple(sorted((name, cell.levels[name]) for name in cell.varied))
-        values = cell.values(metric)
+    for point in points:
+        factors = tuple(sorted((name, level) for name, level in point.levels.items() if name not in point.varied))
+        settings = tuple(sorted((name, point.levels[name]) for name in point.varied))
+        values = point.values(metric)
         if values and min(values) > 0:
             found[(factors, settings)] = values
     return found
