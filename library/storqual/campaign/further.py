@@ -123,5 +123,5 @@ def _plain(step: Mapping[str, Any]) -> Mapping[str, Any]:
     """A switch by drive, setting and value, also where the plan is of a former version. Raises BadInputError."""
     plain = plain_switch(step)
     if "drive" not in plain:
-        raise BadInputError([f"found a switch that this version does not carry out: {dict(step)}: plan the run anew"])
+        raise BadInputError([f"found a switch that this version does not apply: {dict(step)}: plan the run anew"])
     return plain

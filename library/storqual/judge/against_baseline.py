@@ -75,7 +75,7 @@ def _arms(question: Question) -> Arms | Judged:
     metric = _metric(question)
     both: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
-        found = units_of(question.place.of(arm), metric)
+        found = units_of(question.launches.of(arm), metric)
         if isinstance(found, str):
             return missing(question, f"{arm}: {found}")
         both.append(found)
@@ -185,18 +185,18 @@ def _sessions_of(units: Sequence[Unit]) -> tuple[str, ...]:
 
 def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Floats:
     """Units of several points as an array (point, session, launch, second), filled up with NaN."""
-    place = {session: number for number, session in enumerate(sessions)}
-    rows: list[tuple[int, int, int, list[float]]] = []
+    number_of = {session: number for number, session in enumerate(sessions)}
+    listed: list[tuple[int, int, int, list[float]]] = []
     for number, units in enumerate(points):
         inside = [0] * len(sessions)
         for unit, seconds in zip(units, _seconds(units), strict=True):
-            session = place[unit.session]
-            rows.append((number, session, inside[session], seconds))
+            session = number_of[unit.session]
+            listed.append((number, session, inside[session], seconds))
             inside[session] += 1
-    filled = pad([seconds for _, _, _, seconds in rows])
-    launches = 1 + max(launch for _, _, launch, _ in rows)
+    filled = pad([seconds for _, _, _, seconds in listed])
+    launches = 1 + max(launch for _, _, launch, _ in listed)
     array = np.full((len(points), len(sessions), launches, filled.shape[1]), np.nan)
-    where = tuple(np.array([row[axis] for row in rows]) for axis in range(3))
+    where = tuple(np.array([one[axis] for one in listed]) for axis in range(3))
     array[where] = filled
     return array
 

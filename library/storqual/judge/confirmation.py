@@ -45,10 +45,10 @@ def measured_afresh(
     fresh: dict[int, Question] = {}
     known = dict(histories)
     for index, (question, first) in enumerate(zip(questions, answers, strict=True)):
-        place = question.place.confirming()
-        if first.outcome != "FAIL" or place is None:
+        launches = question.launches.confirming()
+        if first.outcome != "FAIL" or launches is None:
             continue
-        fresh[index] = replace(question, place=place)
+        fresh[index] = replace(question, launches=launches)
         if first.unit == "pair" and first.sd is not None:
             # what history and the other points know of it is part of the noise of the first launches
             known[*question.point.key, question.criterion.metric] = History(sd_pair=first.sd, df_pair=first.df)

@@ -58,7 +58,7 @@ class Entry:
 def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> Entry:
     """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
-    arms = {arm: question.place.of(arm) for arm in _ARMS}
+    arms = {arm: question.launches.of(arm) for arm in _ARMS}
     doubts = sorted({doubt for launches in arms.values() for launch in launches for doubt in launch.suspect})
     return Entry(
         id=rule.id,
@@ -129,7 +129,7 @@ def _confirmation(question: Question, again: Judged | None) -> dict[str, Any] | 
         "reason": again.reason,
         "shift_percent": _percent(again.shift),
         "ci95_percent": [_percent(end) for end in again.ci95] if again.ci95 else None,
-        "samples": {arm: len(question.place.fresh.get(arm, ())) for arm in _ARMS},
+        "samples": {arm: len(question.launches.fresh.get(arm, ())) for arm in _ARMS},
     }
 
 
@@ -155,14 +155,14 @@ def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]
     """What the kernel log says of a question's launches: by launch, or by batch where none is named."""
     if not findings:
         return []
-    places = {
-        place
+    names = {
+        name
         for arm in _ARMS
-        for launch in question.place.of(arm)
-        for place in (launch.id, launch.block)
-        if place in findings
+        for launch in question.launches.of(arm)
+        for name in (launch.id, launch.block)
+        if name in findings
     }
-    return sorted({line for place in places for line in findings[place]})
+    return sorted({line for name in names for line in findings[name]})
 
 
 def _percent(fraction: float | None) -> float | None:

@@ -67,7 +67,7 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
 
 def _used(question: Question) -> int:
     """Complete pairs at a point, or sessions that both arms have."""
-    return _units(question, [question.place.of(arm) for arm in ("baseline", "candidate")])
+    return _units(question, [question.launches.of(arm) for arm in ("baseline", "candidate")])
 
 
 def _units(question: Question, arms: Sequence[Sequence[Launch]]) -> int:
@@ -92,5 +92,5 @@ def _confirm(question: Question, first: Judged, second: Judged | None) -> Need |
         return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), 0)
     if second.outcome != "INCONCLUSIVE":
         return None
-    used = _units(question, [question.place.fresh[arm] for arm in ("baseline", "candidate")])
+    used = _units(question, [question.launches.fresh[arm] for arm in ("baseline", "candidate")])
     return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), used)

@@ -26,11 +26,11 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
         if metric is None:
             answers[index] = Judged("ERROR", f"there is no metric called {question.criterion.metric!r}")
             continue
-        spoilt = _spoilt(question)
+        unusable = _unusable(question)
         if question.excused:
             answers[index] = Judged("SKIPPED", question.excused)
-        elif spoilt:
-            answers[index] = Judged("ERROR", spoilt)
+        elif unusable:
+            answers[index] = Judged("ERROR", unusable)
         elif question.criterion.against in ("absolute", "published"):
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
@@ -48,11 +48,11 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
     return [answers[index] for index in range(len(questions))]
 
 
-def _spoilt(question: Question) -> str:
+def _unusable(question: Question) -> str:
     """Why the launches of a point cannot be judged; empty when they can."""
-    needed: Mapping[str, Sequence[Launch]] = {"candidate": question.place.of("candidate")}
+    needed: Mapping[str, Sequence[Launch]] = {"candidate": question.launches.of("candidate")}
     if question.criterion.against == "baseline":
-        needed = {**needed, "baseline": question.place.of("baseline")}
+        needed = {**needed, "baseline": question.launches.of("baseline")}
     for arm, launches in needed.items():
         if not launches:
             return f"the {arm} has no sample at this point"

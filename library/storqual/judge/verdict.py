@@ -103,15 +103,15 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
     judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
-    said = [
+    sentences = [
         [*log_findings_about(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
         for question in questions
     ]
     days = policy.baseline_max_age_days
     for index, question in enumerate(questions):
-        stale = stale_baseline(question.place.of("baseline"), moment, days) if days is not None else ""
-        judged[index] = with_evidence(judged[index], said[index], stale)
-    criteria = [judged_entry(*parts) for parts in zip(questions, judged, said, strict=True)]
+        stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
+        judged[index] = with_evidence(judged[index], sentences[index], stale)
+    criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in _latest(run.checks)]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
@@ -137,7 +137,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
         "coverage": covered.to_json(),
         "sectors_written_outside_claims": sectors_outside(run),
         "warnings": [
-            *(f"{bench}: {told}" for bench, told in unsteady.items()),
+            *(f"{bench}: {text}" for bench, text in unsteady.items()),
             *out_of_control(run, measured.reference, files.get("history")),
             *short_ramps(questions),
             *rig,
@@ -230,8 +230,8 @@ def _lines(verdict: Mapping[str, Any]) -> Iterator[bytes]:
         end = b",\n" if number < len(verdict) - 1 else b"\n"
         if isinstance(value, list) and value:
             yield f" {encode(name)}: [\n".encode()
-            for place, item in enumerate(value):
-                yield f"  {encode(item)}{',' if place < len(value) - 1 else ''}\n".encode()
+            for index, item in enumerate(value):
+                yield f"  {encode(item)}{',' if index < len(value) - 1 else ''}\n".encode()
             yield b" ]" + end
         else:
             yield f" {encode(name)}: {encode(value)}".encode() + end

@@ -54,7 +54,7 @@ def differences(first: Resolved, second: Resolved) -> list[Difference]:
 
 
 def change_cost(found: Iterable[Difference]) -> str:
-    """The dearest change; `none` when nothing differs."""
+    """The costliest change; `none` when nothing differs."""
     return max((difference.cost for difference in found), key=COSTS.index, default="none")
 
 

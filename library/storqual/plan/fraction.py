@@ -63,7 +63,7 @@ def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]
     chosen: list[int] = []
     left = set(range(len(pool)))
 
-    def worth(index: int) -> tuple[int, ...]:
+    def gain(index: int) -> tuple[int, ...]:
         singles, own, pairs = features[index]
         return (
             sum(item not in seen for item in singles),
@@ -74,7 +74,7 @@ def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]
         )
 
     while left and len(chosen) < count:
-        best = max(left, key=worth)
+        best = max(left, key=gain)
         left.discard(best)
         chosen.append(best)
         for items in features[best]:

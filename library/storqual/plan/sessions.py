@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of one bench: A B B A by the cost of the change, the dearest varied setting outermost."""
+"""Sessions of one bench: A B B A by the cost of the change, the costliest varied setting outermost."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def design_of(first: Resolved | None, second: Resolved, *, by_sessions: bool = F
 
 
 def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]]:
-    """Combinations of varied settings that cost more than a write, dearest outermost, and of those that do not."""
+    """Combinations of varied settings that cost more than a write, costliest outermost, and of those that do not."""
 
     def cost(name: str) -> int:
         return COSTS.index(SETTINGS[name].cost)

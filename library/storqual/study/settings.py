@@ -67,7 +67,7 @@ def ranking(
     return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
 
 
-_Place = tuple[Hashable, Combination]
+_Measured = tuple[Hashable, Combination]
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class _Pair:
     setting: str
     base: Any
     level: Any
-    matched: Sequence[tuple[_Place, _Place]]
+    matched: Sequence[tuple[_Measured, _Measured]]
 
 
-def _pairs(places: Sequence[_Place]) -> Iterator[_Pair]:
+def _pairs(places: Sequence[_Measured]) -> Iterator[_Pair]:
     """Each level above a setting's first."""
-    groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Place]]] = defaultdict(lambda: defaultdict(dict))
+    groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Measured]]] = defaultdict(lambda: defaultdict(dict))
     levels: defaultdict[str, dict[Any, None]] = defaultdict(dict)
     for context, combination in places:
         for name, level in combination:
@@ -98,7 +98,7 @@ def _pairs(places: Sequence[_Place]) -> Iterator[_Pair]:
 
 
 def _effect(
-    pair: _Pair, data: LogLevels, at: Mapping[_Place, int], better: Better, margin: float, tests: int
+    pair: _Pair, data: LogLevels, at: Mapping[_Measured, int], better: Better, margin: float, tests: int
 ) -> Effect:
     matched, sign = pair.matched, 1.0 if better == "higher" else -1.0
     shifts = [sign * (data.mean[at[there]] - data.mean[at[here]]) for here, there in matched]
