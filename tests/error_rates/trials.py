@@ -15,10 +15,9 @@ from scipy import special
 
 from storqual.judge.against_baseline import LIKELY
 from storqual.judge.decision import History, decide
-from storqual.statistics.comparison import limits_for
+from storqual.statistics.comparison import further_units, limits_for
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import Estimates, PairLevels, crossings, estimate, pair_levels
-from storqual.statistics.wanted import further_units
 from tests.error_rates.before import first_look
 from tests.error_rates.simulator import LAUNCH_COST, Bench
 

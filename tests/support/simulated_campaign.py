@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.campaign import Provision, Stop
-from storqual.campaign.next import next_command
+from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
 from storqual.run import collect, read_block

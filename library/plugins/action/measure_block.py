@@ -16,7 +16,7 @@ from ansible.utils.display import Display
 from storqual.bench.follow import BatchPaths, Collector, LiveLine, Progress, UnreachableError, describe, follow
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
-from storqual.campaign.next import next_command
+from storqual.campaign.next_step import next_command
 from storqual.run import read_block
 from storqual_core.kit.errors import StorqualError
 

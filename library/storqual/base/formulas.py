@@ -90,12 +90,6 @@ MIB = 1024 * 1024
 MB = 1_000_000
 """Bytes in a decimal MB, and in the MB of the HP A6826A paper."""
 
-WRITE_COST = {0: 1, 1: 2, 10: 2, 5: 4, 50: 4, 6: 6, 60: 6}
-"""Physical I/Os of one small logical write, by RAID level: data and copies, or data and parity read and written back.
-
-Source: Dell PERC 3/QC article, "Test environment", for RAID 5 (two reads and two writes); RAID 6 has one parity more.
-"""
-
 
 def service_demand_us_per_kb(cpu_percent: N, throughput_mb: N, mb: int = MB, kb: int = KIB) -> N:
     """CPU microseconds per KB, from utilisation in percent and throughput in MB/s.

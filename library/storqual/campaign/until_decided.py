@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
 from storqual.campaign.progress import read_progress
 from storqual.campaign.steps import Further, Stop
-from storqual.judge.confirmation import PURPOSE
+from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
 from storqual.judge.numbers import plural
 from storqual.run.effort import Effort, bench_seconds, effort_of

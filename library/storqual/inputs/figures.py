@@ -14,7 +14,7 @@ from storqual.inputs.expression import Reference
 from storqual.inputs.printed import Printed, Rounding
 from storqual.inputs.published import Assertion, Figure, Page, Published
 from storqual.inputs.shape import did_you_mean, raise_all, shaped
-from storqual.inputs.yaml_file import Document, Keys, parse_yaml, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 
 
@@ -96,15 +96,7 @@ _WAYS = ("computed", "same", "falling", "ranking", "linear", "course", "not_chec
 
 def load_published(path: Path) -> Published:
     """Read and check one file. Raises BadInputError with every problem, as `file:line: found ..., expected ...`."""
-    return _checked(read_yaml(path))
-
-
-def read_published(text: str, *, name: str) -> Published:
-    """The same from text; `name` is how messages call it."""
-    return _checked(parse_yaml(text, name=name))
-
-
-def _checked(document: Document) -> Published:
+    document = read_yaml(path)
     published, problems = shaped(Published, document)
     if published is not None:
         problems += list(_problems(published, document))

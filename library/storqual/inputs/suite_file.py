@@ -199,7 +199,7 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
 
 def _reference_problems(criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:
     """A published figure as the limit: it exists, it is of that metric, the limits are percentages of it."""
-    from storqual.inputs.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+    from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
 
     if criterion.against != "published":
         yield document.problem(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from storqual.inputs.policy import Gate
 from storqual.inputs.suite import EffectiveCriterion, Suite
-from storqual.judge.confirmation import confirming_sessions
+from storqual.judge.answers import confirming_sessions
 from storqual.judge.question import ArmLaunches, Question, curves_of
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run, planned_session

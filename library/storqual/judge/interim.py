@@ -9,10 +9,9 @@ from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
-from storqual.judge.confirmation import measured_afresh
 from storqual.judge.earlier import read_histories
-from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at

@@ -13,8 +13,8 @@ from typing import Any
 
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
+from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
-from storqual.judge.confirmation import confirm
 from storqual.judge.earlier import out_of_control, read_histories
 from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
@@ -34,7 +34,6 @@ from storqual.judge.evidence import (
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
-from storqual.judge.point import answer
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.measurements import Measurements, measurements
 

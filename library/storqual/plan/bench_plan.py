@@ -13,6 +13,7 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
+from storqual.plan.around_launches import precondition_seconds, with_precondition, with_reference
 from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
     NOTHING_KNOWN,
@@ -27,8 +28,6 @@ from storqual.plan.budget import (
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.points import TOGETHER, drives_for, points_of, shortage, team
-from storqual.plan.precondition import precondition_seconds, with_precondition
-from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
     Configuration,

@@ -12,12 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.comparison import Comparison, Limits, Looks, Outcome, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Looks,
+    Outcome,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import SessionLevels, session_levels
 from storqual.statistics.noise import LAUNCH_FLOOR
 from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESSION
 from storqual.statistics.shared_noise import session_mean_noise
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 

@@ -20,12 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.comparison import Comparison, Limits, Looks, Outcome, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Looks,
+    Outcome,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import launch_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, pair_variance, with_priors
 from storqual.statistics.odd import Odd, odd_pair, odd_pairs
 from storqual.statistics.shared_noise import common_spread
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -22,10 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.comparison import Comparison, Limits, Outcome, Spent, Unit, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Outcome,
+    Spent,
+    Unit,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import session_levels, stack_sessions
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import click
 
 from storqual.base.text import terminal_text
 from storqual.campaign import Provision, RunBatch
-from storqual.campaign.next import next_command as next_step
+from storqual.campaign.next_step import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run

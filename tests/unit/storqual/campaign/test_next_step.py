@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.campaign import Further, Provision, RunBatch, Stop
-from storqual.campaign.next import next_command
+from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
 from storqual.run import collect, coverage, finish_run, read_block, read_run

@@ -9,8 +9,7 @@ import pytest
 
 from storqual.study.adapters import contests, equal_loads
 from storqual.study.demand import demands, reached
-from storqual.study.features import placement_advice
-from storqual.study.findings import findings
+from storqual.study.findings import findings, placement_advice
 from storqual.study.points import Point, lines_of
 from storqual.study.published import beside
 from storqual.study.scale import growths, saturation_advice
