@@ -45,6 +45,10 @@ def test_a_slower_latency_is_negative_too() -> None:
     assert decide(quiet(12), quiet(12, level=930.0, seed=2), better="lower").outcome == "pass"
 
 
+def test_an_unchanged_latency_passes() -> None:
+    assert decide(quiet(12), quiet(12, seed=2), better="lower").outcome == "pass"
+
+
 def test_a_faster_candidate_passes_with_a_positive_shift() -> None:
     found = decide(quiet(12), quiet(12, level=1200.0, seed=2))
     assert found.outcome == "pass"
