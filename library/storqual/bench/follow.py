@@ -135,7 +135,7 @@ def follow(
             wait(poll_s)
             continue
         head, _, tail = out.partition(_MARK + "\n")
-        held, _, said = head.partition("\n")
+        held, _, answer = head.partition("\n")
         offset += len(tail.encode())
         lines, newline, rest_now = (rest + tail).rpartition("\n")
         rest = rest_now
@@ -144,7 +144,7 @@ def follow(
             end = _end_of(lines)
             if end is not None:
                 return BatchEnd(end[0], end[1], samples)
-        show(_parse_progress(said), "")
+        show(_parse_progress(answer), "")
         tick()
         if held == "free":
             return BatchEnd("died", why, samples)

@@ -173,8 +173,8 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: 
 
 def _tell_why(path: Path, run: Run, bench: str, stop: Stop) -> None:
     """Record once why a campaign that could have gone on ended; the plan's own end needs no words."""
-    said = any(event.kind == "note" and event.text("text") == stop.reason for event in run.events)
-    if run.plan.fields.get("looks") == "every" and not said:
+    recorded = any(event.kind == "note" and event.text("text") == stop.reason for event in run.events)
+    if run.plan.fields.get("looks") == "every" and not recorded:
         append_event(path, "note", {"bench": bench, "text": stop.reason})
 
 

@@ -147,13 +147,13 @@ class _Campaign:
         """The end of a campaign with criteria undecided, and what they would need."""
         nearest = wanted[0]
         unit = "session of each arm" if self._effort.by_session else "pair"
-        told = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
+        more = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
         seconds = format_duration(nearest.units * self._effort.unit_seconds())
         count = f"{len(wanted)} required {'criterion is' if len(wanted) == 1 else 'criteria are'} undecided"
         limit = f"the most of the profile is measured ({self._effort.most})"
         if any(need.used < self._effort.most for need in wanted):
             limit = f"the budget of {format_duration(self._effort.budget_s or 0.0)} is used up"
-        return f"{limit}; {count}, the nearest needs about {told} more ({seconds})"
+        return f"{limit}; {count}, the nearest needs about {more} more ({seconds})"
 
     def _batch(self, lane: _Lane, pattern: Pattern) -> Further | None:
         """Pairs for the points of a lane, in the session that is under way or in a new one."""

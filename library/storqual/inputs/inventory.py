@@ -374,10 +374,10 @@ def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document
         first_bench, first = uses[0]
         for bench_name, at in uses[1:]:
             before = f"{documents[first_bench].name}:{documents[first_bench].line(first)}"
-            told = f"{what} {shown(rest[-1])} a second time"
+            sentence = f"{what} {shown(rest[-1])} a second time"
             problems.append(
                 documents[bench_name].problem(
-                    at, told, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
+                    at, sentence, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
                 )
             )
     return problems

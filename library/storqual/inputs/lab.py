@@ -118,10 +118,12 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise StorqualError(f"{argv[0]}: {problem}; is the environment complete (`make setup`)?") from None
     if done.returncode != 0:
-        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line]
-        if limit is not None and any("pattern" in line.lower() for line in said):
+        complaints = [
+            line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line
+        ]
+        if limit is not None and any("pattern" in line.lower() for line in complaints):
             return "{}"
-        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
+        text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
     return done.stdout
 

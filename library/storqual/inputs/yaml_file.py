@@ -168,11 +168,11 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}" if mark is not None else name
-        said = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        raise BadInputError([f"{where}: found {said}, expected YAML 1.2"]) from None
+        reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
+        raise BadInputError([f"{where}: found {reason}, expected YAML 1.2"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
-        said = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise BadInputError([f"{name}: found {said}, expected YAML 1.2"]) from None
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise BadInputError([f"{name}: found {reason}, expected YAML 1.2"]) from None
     if len(nodes) > 1:
         raise BadInputError([f"{name}:{_line(nodes[1])}: found a second document, expected one"])
     if not nodes or nodes[0] is None:

@@ -29,8 +29,8 @@ def image_problems(drop: Drop, path: Path) -> Iterator[str]:
     for number, image in enumerate(drop.firmware):
         keys: Keys = ("firmware", number) if listed else ("firmware",)
         if image.version is None:
-            told = "firmware without `version`"
-            yield document.problem(keys, told, "what the adapter or drive tells when it runs the image")
+            sentence = "firmware without `version`"
+            yield document.problem(keys, sentence, "what the adapter or drive tells when it runs the image")
         yield from _file_problems(document, keys, image, drop.folder)
         entry = document.data["firmware"][number] if listed else document.data["firmware"]
         several = isinstance(entry.get("rollback"), list)
@@ -60,8 +60,8 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
     for drop, path in with_images if len(with_images) < len(drops) else ():
         document = read_yaml(path)
         others = ", ".join(other.name for other, _ in drops if other is not drop)
-        told = f"firmware, which drop {others} does not declare"
-        yield document.problem(("firmware",), told, "both arms with theirs, so that a bench can go to and fro")
+        sentence = f"firmware, which drop {others} does not declare"
+        yield document.problem(("firmware",), sentence, "both arms with theirs, so that a bench can go to and fro")
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
             if section == "virtual":
                 for bench in benches:
                     if bench.kind != "virtual":
-                        told = f"section virtual, for bench {bench.name}, which is {bench.kind}"
-                        yield document.problem(keys, told, "it on virtual benches only")
+                        sentence = f"section virtual, for bench {bench.name}, which is {bench.kind}"
+                        yield document.problem(keys, sentence, "it on virtual benches only")
             if section == "driver" and "dkms" in entry.settings:
                 yield from _module_problems(document, (*keys, "dkms"), entry.settings["dkms"], benches)
     for number, image in enumerate(file.drop.firmware):
@@ -108,7 +108,7 @@ def level_problems(
     """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere."""
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
-    told: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for point in points_of(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
@@ -119,8 +119,8 @@ def level_problems(
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
         key = (point.workload, reasons[0])
-        if key not in told:
-            told.add(key)
+        if key not in seen:
+            seen.add(key)
             factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
             keys = ("workloads", point.workload, "factors", factor)
             found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"

@@ -75,8 +75,8 @@ def make_plan(request: PlanRequest) -> Campaign:
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
-            told = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
-            problems.append(f"{read.suite_path}: {told}, expected more cells")
+            sentence = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
+            problems.append(f"{read.suite_path}: {sentence}, expected more cells")
     raise_all(problems)
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
@@ -142,8 +142,8 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
             of = sum(not point.skipped for point in plan.points) + len(left_out)
             warnings.append(f"{plan.bench.name}: {len(left_out)} of {of} points are outside the budget")
         if profile.budget is not None and plan.seconds > profile.budget:
-            told = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
-            warnings.append(f"{plan.bench.name}: found {told}")
+            sentence = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
+            warnings.append(f"{plan.bench.name}: found {sentence}")
     return tuple(warnings)
 
 

@@ -99,12 +99,14 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
         return level_text(along, int(level) if level.is_integer() else level)
 
     # at one block size throughput says what IOPS say
-    said = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
-    if said and all(level.shift.low is None for one in found for level in one.levels):
+    sentences = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
+    if sentences and all(level.shift.low is None for one in found for level in one.levels):
         # one sentence for all pairs and levels
-        said = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
+        sentences = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
     else:
-        said += [told for one in found if said for told in comparison_sentences(one, facts.label, at=at)]
+        sentences += [
+            sentence for one in found if sentences for sentence in comparison_sentences(one, facts.label, at=at)
+        ]
     yield Contest(
         title=title,
         metric=metric,
@@ -112,7 +114,7 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
         lines=tuple(lines),
         comparisons=found,
         leaders=leaders(found),
-        sentences=tuple(said),
+        sentences=tuple(sentences),
     )
 
 

@@ -112,8 +112,8 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
-        for told in _neutral(study, f"no difference of {100 * margin:g} % or more"):
-            yield Advice(f"{where}: {told}.", "study-settings")
+        for sentence in _neutral(study, f"no difference of {100 * margin:g} % or more"):
+            yield Advice(f"{where}: {sentence}.", "study-settings")
 
 
 def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
