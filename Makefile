@@ -1,10 +1,12 @@
 # Every target sets up what it needs first; any of them works on a fresh machine, in any order.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help qualify methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
+.PHONY: help qualify robustness methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
 
 BASELINE ?= stable
 CANDIDATE ?= backport
+# `make robustness` compares the stable kernel with itself unless another drop is named
+ROBUST_CANDIDATE ?= stable
 SUITE ?= adapter
 PROFILE ?= quick
 BIN := .venv/bin
@@ -23,6 +25,9 @@ setup-pages:
 
 qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; zero when the gate passes
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
+
+robustness: setup-bench ## faults, recovery and data integrity of a candidate on the virtual bench
+	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(ROBUST_CANDIDATE) --suite robustness --profile $(PROFILE)
 
 methods: setup-bench ## the five published methods on the virtual bench, each with its report
 	@PROFILE=$(PROFILE) ci/methods
