@@ -194,13 +194,15 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
     inventories = [str(source) for source in run.document["inventories"]]
     if run.benches[bench]["kind"] == "virtual":
         _play("bench_up.yml", path, inventories, bench, {})
+    files = read_trials(run)
     try:
-        for session, arm in read_trials(run).sessions:
+        for session, arm in files.sessions:
             for _ in range(_ATTEMPTS):
                 if not _left(path, session):
                     break
                 say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
-                drop = {"drop": str(path / run.arms[arm].file)}
+                tested = sorted({trial.adapter for trial in files.planned})
+                drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
                 _play("provision.yml", path, inventories, bench, drop)
                 _play("trials.yml", path, inventories, bench, {"run": str(path), "session": session})
     finally:
