@@ -22,6 +22,7 @@ from storqual.report.parts.evidence import point_evidence
 from storqual.report.parts.ledger import coverage_of, guard_of, waivers_of
 from storqual.report.parts.studies import studies_of
 from storqual.report.parts.timeline import findings_of, timeline_of
+from storqual.report.parts.trials import trials_of
 from storqual.report.render import render, style_sheet
 from storqual.report.rows import Row, place_name, read_rows
 from storqual.report.view import CurveGroup, Page, PointEvidence, Rollup
@@ -114,6 +115,7 @@ def _main_page(
         waivers=waivers_of(rows),
         points=_evidence(material, keys, by_point, links, moments),
         appendix=appendix_of(material),
+        trials=trials_of(material.run),
     )
 
 

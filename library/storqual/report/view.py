@@ -243,6 +243,26 @@ class Appendix:
 
 
 @dataclass(frozen=True)
+class FailedTrial:
+    """A trial that did not pass: why, what happened when (seconds of its load), and how to make it again."""
+
+    ident: str
+    outcome: str
+    reasons: tuple[str, ...]
+    timeline: ChartTable
+    command: str
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A campaign of trials: fault by adapter by arm, and each trial that failed or proved nothing."""
+
+    matrix: ChartTable
+    failed: tuple[FailedTrial, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """report.html, or with `decision` of None a detail page of it."""
 
@@ -269,3 +289,4 @@ class Page:
     waivers: tuple[WaiverRow, ...]
     points: tuple[PointEvidence, ...]
     appendix: Appendix | None
+    trials: Trials | None = None

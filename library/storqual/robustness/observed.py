@@ -38,6 +38,8 @@ class Observed:
     found: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
     end: tuple[int, str] | None = None
+    disks: Mapping[str, Any] = field(default_factory=dict)
+    boot_id: str = ""
 
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of the stream. Raises KeyError, TypeError or ValueError for one that is none."""
@@ -89,6 +91,8 @@ class Observed:
             self.states[line["when"]] = line["state"]
         elif kind == "drive":
             self.drive.append((at, line["text"]))
+        elif kind == "disks":
+            self.disks, self.boot_id = line["disks"], line["boot_id"]
 
     def _fault(self, phase: str, at: int, text: str) -> None:
         if phase == "begin":
@@ -135,6 +139,6 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "found": Observed.take_found,
     "fault": Observed.take_fault,
     **dict.fromkeys(("begin", "loading", "hung", "lost", "cannot", "end", "note"), Observed.take_mark),
-    **dict.fromkeys(("kernel", "seen", "state", "drive"), Observed.take_story),
+    **dict.fromkeys(("kernel", "seen", "state", "drive", "disks"), Observed.take_story),
 }
 """Who reads which line."""

@@ -110,7 +110,7 @@ def plan_trials(
     for session, _ in sessions:
         here = [trial for trial in trials if trial.session == session]
         order.shuffle(here)
-        # what comes back after a removal, or a bench that went down, has lost what its session had set: those are last
+        # what comes back after a removal, or after a bench went down, has lost its session's settings: those are last
         listed += sorted(here, key=lambda trial: (_way(trial).downs_bench, not FAULTS[trial.fault].settings_stay))
     return TrialPlan(tuple(listed), tuple(sessions), tuple(left_out))
 

@@ -143,6 +143,8 @@ def record_of(seen: Observed, verdict: Verdict, trial: Mapping[str, Any], *, sta
         "errors": len(seen.errors),
         "stall_s": round((seen.longest[1] - seen.longest[0]) / 1e9, 3),
         "recovery_s": None if seen.recovery_s is None else round(seen.recovery_s, 3),
+        "disks": seen.disks,
+        "boot_id": seen.boot_id,
         "slab_bytes": {when: state["slab_bytes"] for when, state in seen.states.items()},
         "timeline": [[round((at - began) / 1e9, 3), what, text] for at, what, text in sorted(clock)],
     }

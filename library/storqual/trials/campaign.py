@@ -17,7 +17,7 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
-from storqual.robustness.plan import PlannedTrial, Seat, TrialPlan, plan_trials
+from storqual.robustness.plan import Seat, TrialPlan, plan_trials
 from storqual.robustness.store import read_trials
 from storqual.robustness.suite import load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
@@ -235,16 +235,3 @@ def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variabl
     if status:
         where = "" if told else f"; {log} says why"
         raise StorqualError(f"playbook {name} ended with {status}{where}")
-
-
-def repeat_command(run_document: Mapping[str, Any], trial: PlannedTrial | Mapping[str, Any], times: int = 20) -> str:
-    """The command that makes one trial of a run again until it fails."""
-    ident = trial.id if isinstance(trial, PlannedTrial) else str(trial["id"])
-    words = ["storqual", "qualify"]
-    for source in run_document["inventories"]:
-        words += ["-i", str(source)]
-    words += [word for arm, entry in run_document["arms"].items() for word in (f"--{arm}", str(entry["drop"]))]
-    suite = run_document["suite"]
-    words += ["--suite", str(suite["name"]), "--profile", str(suite["profile"])]
-    words += ["--seed", str(run_document["plan"]["seed"]), "--trial", ident, "--repeat", str(times)]
-    return " ".join(words)

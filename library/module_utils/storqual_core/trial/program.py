@@ -18,6 +18,7 @@ from typing import Any, Iterator, Mapping
 
 from ..guard.claims import Claim, read_claims
 from ..guard.hold import Hold, hold
+from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import read_drives
 from ..kit import command
@@ -129,6 +130,7 @@ class TrialRun:
             if lacking:
                 self._stream.line("cannot", reason=f"{trial.way}: {lacking}")
                 return
+        before = read_disks(self._machine, state_dir=trial.state_dir)
         device = HeldDevice(trial.drive, self._holder, lambda text: self._stream.line("drive", text=text))
         self._stream.line("begin", node=device.node, touched=touched, wall=time.time())
         try:
@@ -137,6 +139,9 @@ class TrialRun:
         finally:
             if not device.close(_END_S):
                 self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
+        after = read_disks(self._machine, state_dir=trial.state_dir)
+        counted = end_line(before, after, [claim.id for claim in trial.claims])
+        self._stream.line("disks", disks=counted, boot_id=after.boot_id)
 
     @contextmanager
     def _holder(self) -> Iterator[Hold]:
