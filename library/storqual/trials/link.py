@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import select
 import shlex
 import subprocess
@@ -52,8 +53,8 @@ class Link:
 
     def put(self, data: bytes, path: str) -> None:
         """Write a file on the bench."""
-        quoted = shlex.quote(path)
-        self.run(f"mkdir -p $(dirname {quoted}) && cat > {quoted}.part && mv {quoted}.part {quoted}", data=data)
+        quoted, folder = shlex.quote(path), shlex.quote(posixpath.dirname(path))
+        self.run(f"mkdir -p {folder} && cat > {quoted}.part && mv {quoted}.part {quoted}", data=data)
 
     def cut(self) -> None:
         """End the connection as a lost one ends: without a word to what runs on the bench."""
