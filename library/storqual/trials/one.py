@@ -95,6 +95,7 @@ class LiveTrial:
             "drive": planned.drive,
             "adapter": self._bench.adapters[planned.adapter],
             "claims": {name: {"claim": claim} for name, claim in self._bench.claims[planned.adapter].items()},
+            "claimed": [name for claims in self._bench.claims.values() for name in claims],
             "tag": self._tag,
             "load": {
                 "first": _FIRST_BYTE // SECTOR,

@@ -42,7 +42,8 @@ class TrialFile:
     """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
 
     `way` is one of BENCH_WAYS, or empty when the control node brings the fault about or there is none; `scope` is how
-    far the fault reaches. Times in seconds from the start of the load.
+    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all claimed drives of the bench.
+    Times in seconds from the start of the load.
     """
 
     run: str
@@ -50,6 +51,7 @@ class TrialFile:
     drive: str
     adapter: str
     claims: tuple[Claim, ...]
+    claimed: tuple[str, ...]
     tag: bytes
     load: LoadAsk
     way: str
@@ -73,6 +75,7 @@ def read_trial(path: Path) -> TrialFile:
             drive=str(body["drive"]),
             adapter=str(body["adapter"]),
             claims=read_claims(body["claims"]),
+            claimed=tuple(map(str, body["claimed"])),
             tag=tag,
             load=read_load(body["load"]),
             way=str(body["way"]),
@@ -140,7 +143,7 @@ class TrialRun:
             if not device.close(_END_S):
                 self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
         after = read_disks(self._machine, state_dir=trial.state_dir)
-        counted = end_line(before, after, [claim.id for claim in trial.claims])
+        counted = end_line(before, after, trial.claimed)
         self._stream.line("disks", disks=counted, boot_id=after.boot_id)
 
     @contextmanager
