@@ -42,7 +42,7 @@ class TrialFile:
     """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
 
     `way` is one of BENCH_WAYS, or empty when the control node brings the fault about or there is none; `scope` is how
-    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all claimed drives of the bench.
+    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all that the bench has.
     Times in seconds from the start of the load.
     """
 
