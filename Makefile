@@ -7,6 +7,7 @@ BASELINE ?= stable
 CANDIDATE ?= backport
 # `make robustness` compares the stable kernel with itself unless another drop is named
 ROBUST_CANDIDATE ?= stable
+ROBUST_ADAPTERS ?= fusion,mraid,vscsi
 SUITE ?= adapter
 PROFILE ?= quick
 BIN := .venv/bin
@@ -27,7 +28,7 @@ qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; ze
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
 
 robustness: setup-bench ## faults, recovery and data integrity of a candidate on the virtual bench
-	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(ROBUST_CANDIDATE) --suite robustness --profile $(PROFILE)
+	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(ROBUST_CANDIDATE) --suite robustness --profile $(PROFILE) --adapters $(ROBUST_ADAPTERS)
 
 methods: setup-bench ## the five published methods on the virtual bench, each with its report
 	@PROFILE=$(PROFILE) ci/methods

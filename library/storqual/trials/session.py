@@ -13,6 +13,7 @@ from storqual.run import append_event, read_run
 from storqual.trials.link import Link
 from storqual.trials.one import BenchHere, LiveTrial
 from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
 
 _IDENTITY = ("wwn", "serial", "vendor", "model", "size", "file")
 
@@ -54,7 +55,12 @@ def run_session(
         if files.until_failure and record["outcome"] == "failed":
             return True
         way = next(way for way in FAULTS[planned.fault].ways if way.name == planned.way)
-        if (way.downs_bench or any("hung" in reason for reason in record["reasons"])) and number + 1 < len(left):
+        hung = any(reason.startswith("hung: ") for reason in record["reasons"])
+        if hung and here.virtual is not None:
+            # a bench that hangs answers nobody: what comes next needs another boot
+            reset(here.virtual)
+            link.cut()
+        if (way.downs_bench or hung) and number + 1 < len(left):
             return False
     return True
 
