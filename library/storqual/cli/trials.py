@@ -58,7 +58,11 @@ def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool
 
     if resume is not None:
         return has_trials(read_run_json(resume))
-    found = suite is not None and is_robustness(find_suite(suite))
+    try:
+        found = suite is not None and is_robustness(find_suite(suite))
+    except BadInputError:
+        # the plan tells it, together with whatever else is wrong
+        found = False
     if trial is not None and not found:
         raise BadInputError(["--trial: found no suite of trials, expected one of kind robustness"])
     return found
