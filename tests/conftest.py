@@ -7,6 +7,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ def load_module() -> Callable[[str], ModuleType]:
 @pytest.fixture(scope="session")
 def transcripts() -> Path:
     """The folder of recorded tool outputs beside the checkout; a test that needs it is skipped without it."""
-    folder = REPOSITORY.parent / "shared" / "transcripts"
+    folder = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or REPOSITORY.parent / "shared" / "transcripts")
     if not folder.is_dir():
         pytest.skip(f"{folder} is not here: recordings of vendor tools are kept outside the project")
     return folder

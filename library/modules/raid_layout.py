@@ -83,8 +83,12 @@ from typing import Any, Mapping
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP, WORDS
 from ansible.module_utils.storqual_core.kit.results import finish
-from ansible.module_utils.storqual_core.provision.raid.backends import Chooser, volumes_of
-from ansible.module_utils.storqual_core.provision.raid.layout import RaidRequest, provision_volumes
+from ansible.module_utils.storqual_core.provision.raid.layout import (
+    Chooser,
+    RaidRequest,
+    provision_volumes,
+    volumes_of,
+)
 
 
 def main() -> None:

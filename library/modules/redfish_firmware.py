@@ -91,7 +91,7 @@ from typing import Any, Mapping
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.kit.errors import ToolError
 from ansible.module_utils.storqual_core.kit.results import Provisioned, finish
-from ansible.module_utils.storqual_core.provision.firmware.image import order_problem, same_version
+from ansible.module_utils.storqual_core.provision.firmware.subject import order_problem, same_version
 from ansible.module_utils.storqual_core.tools.redfish import find_version, parse_error
 
 

@@ -1,24 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set fields of SCSI mode pages, of many drives in one call."""
+"""Set what drives keep and what the kernel keeps for each of them, of many drives in one call."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: scsi_mode_page
-short_description: Set fields of SCSI mode pages on claimed drives
+short_description: Set SCSI mode pages, NVMe write caches and the kernel's queues of claimed drives
 description:
-  - Reads fields by their standard acronyms (C(WCE), C(RCD), C(DRA), C(NCS), C(QAM), C(D_SENSE) and so on), compares
-    them with what is declared, and writes what differs in one MODE SELECT per page and drive; then reads back.
-  - The changeable mask is read before any write. A field that a drive does not let be changed is a failure of its
-    own, and nothing is written to any drive.
-  - On an NVMe drive C(WCE) is the volatile write cache (feature 6); it has no other field.
-  - The old value of every field is kept in C(<state_dir>/saved.json) before the first write.
+  - Reads settings of drives, compares them with what is declared, and writes what differs; then reads back. All
+    drives are read before the first is written, and what a drive or its driver does not allow is a failure of its
+    own, with nothing written to any drive.
+  - Fields of mode pages have their standard acronyms (C(WCE), C(RCD), C(DRA), C(NCS), C(QAM), C(D_SENSE) and so on)
+    and go in one MODE SELECT per page and drive. The changeable mask is read before any write. On an NVMe drive
+    C(WCE) is the volatile write cache (feature 6); it has no other field.
+  - What the kernel keeps per drive are C(queue_depth), C(scheduler), C(nr_requests), C(read_ahead_kb) and so on. A
+    queue depth above what the adapter takes in all is refused. A boot forgets these settings.
+  - A write may change another setting (the scheduler sets the number of requests anew). Such a setting is written
+    after it, read back with it, and where nobody declares it, it is put back as it was.
+  - The old value of everything that a write may change is kept in C(<state_dir>/saved.json) before the first write.
 options:
+  drives:
+    description:
+      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop. A
+        null value only reads.
+    type: dict
+    required: true
+  part:
+    description:
+      - V(mode_pages) is what drives keep themselves, V(queue) what the kernel keeps for each of them. Names of the
+        other part are checked, and left alone.
+    type: str
+    choices: [all, mode_pages, queue]
+    default: all
+  as_found:
+    description: Names by drive id that must have the value they had before the run, where the run changed it.
+    type: dict
+    default: {}
   save:
     description: Write the saved pages too, so that the values hold after the next power-on.
     type: bool
     default: false
-extends_documentation_fragment: [storqual.adapters, storqual.drive_settings, storqual.step]
+  prove_s:
+    description:
+      - Show each declared queue depth in effect by offering more reads than it for this many seconds per drive and
+        watching the in-flight count. 0 does not. Reads only; skipped in check mode.
+    type: float
+    default: 0
+extends_documentation_fragment: [storqual.adapters, storqual.step]
 """
 
 EXAMPLES = r"""
@@ -28,6 +56,13 @@ EXAMPLES = r"""
     drives:
       "0x5000c50015ea71a0": {WCE: 0, DRA: 0}
       "0x5000c50015ea71a1": {WCE: 0, DRA: 0}
+
+- name: A queue of four without a scheduler, shown in effect
+  scsi_mode_page:
+    adapters: "{{ storqual_adapters }}"
+    prove_s: 1
+    drives:
+      "0x5000c50015ea71a0": {queue_depth: 4, scheduler: none}
 """
 
 RETURN = r"""
@@ -54,10 +89,8 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, DRIVE_SETTINGS, STEP
-from ansible.module_utils.storqual_core.kit.command import run
+from ansible.module_utils.storqual_core.kit.arguments import ADAPTERS, STEP
 from ansible.module_utils.storqual_core.kit.results import finish
-from ansible.module_utils.storqual_core.provision.drive_step import ModePages
 from ansible.module_utils.storqual_core.provision.drives import DriveRequest, provision_drives
 
 
@@ -65,17 +98,18 @@ def main() -> None:
     """Read arguments, do the step, end."""
     module = AnsibleModule(
         argument_spec={
+            "drives": {"type": "dict", "required": True},
+            "part": {"type": "str", "choices": ["all", "mode_pages", "queue"], "default": "all"},
+            "as_found": {"type": "dict", "default": {}},
             "save": {"type": "bool", "default": False},
+            "prove_s": {"type": "float", "default": 0.0},
             **ADAPTERS,
-            **DRIVE_SETTINGS,
             **STEP,
         },
         supports_check_mode=True,
     )
-    given = dict(module.params)
-    save = given.pop("save")
-    request = DriveRequest(**given, check=module.check_mode)
-    finish(module, lambda: provision_drives(request, ModePages(run, save=save), queue=False))
+    request = DriveRequest(**module.params, check=module.check_mode)
+    finish(module, lambda: provision_drives(request))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make benchmark`: error rates and bench seconds of the gate, from simulated benches with recorded seeds.
 
-python -m tests.error_rates                        # 1,000 trials a cell, some minutes
+python -m tests.error_rates                        # 1,000 trials a cell, more than half an hour
 python -m tests.error_rates --trials 200           # a first look; STORQUAL_BENCHMARK_TRIALS does the same
 """
 
@@ -10,21 +10,28 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from dataclasses import replace
 
-from storqual.judge import History
+from storqual.plan.budget import FIRST_PAIRS
 from tests.error_rates.large_run import judging_cost
 from tests.error_rates.other_noise import OTHERS, OtherBench
-from tests.error_rates.simulator import NOISES, Bench
-from tests.error_rates.trials import Cell, run_pairs, run_sessions
+from tests.error_rates.simulator import NOISES, Bench, QuietBench
+from tests.error_rates.trials import EARLIER, POINTS, Cell, gate, gate_before, run_pairs, run_sessions
 
 SEED = 4
-EFFECTS = (0.0, -0.01, -0.03, -0.05, -0.08)
+EFFECTS = (0.0, -0.01, -0.02, -0.03, -0.05)
 DESIGNS = ((2, 15), (3, 10), (4, 8), (6, 6), (8, 4), (12, 4))
 SESSION_EFFECT = 0.01
+QUIET = (0.001, 0.003, 0.01)
+FIRST_BEFORE = 4
+"""Pairs of a campaign's first part before; now that is `FIRST_PAIRS`."""
 FULL = 1000
 HEADER = (
-    f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}"
+    f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}{'marginal %':>11}"
     f"{'bench s':>9}{'once s':>8}{'wanted':>8}"
+)
+VERSUS = f"{'noise':<11}{'effect':>7} |" + 3 * (
+    f"{'pass %':>8}{'FAIL %':>8}{'open %':>8}{'marg. %':>8}{'bench s':>8} |"
 )
 
 
@@ -40,7 +47,8 @@ def main() -> None:
         f"storqual gate: margin 3 %, indifference 1 %, alpha 5 %; {options.trials} trials a cell, seed {options.seed}"
     )
     print("pass and FAIL: after confirmation of fails on fresh data; fail once: the first decision alone; open: not")
-    print("decided within the launches; wanted: median of further pairs (sessions per arm) that those ask for.")
+    print("decided within the launches; marginal: passes that lost more than the indifference, by odds of 2 to 1;")
+    print("wanted: median of further pairs (sessions per arm) that those that are open ask for.")
     for name, part in PARTS.items():
         if options.only in (None, name):
             part(options.trials, options.seed)
@@ -48,17 +56,38 @@ def main() -> None:
 
 
 def _pairs(trials: int, seed: int) -> None:
-    _head("interleaved pairs of 5 s, at most 48; a launch costs 1.35 s more")
-    for noise in NOISES.values():
+    """The rule before, the gate in a lab's first campaign, and with the noise of an earlier one."""
+    print(f"\ninterleaved pairs of 5 s, at most 48, campaigns of {POINTS} points; a launch costs 1.35 s more")
+    heads = ("before", "now, first campaign", f"now, after {EARLIER} earlier pairs")
+    print(" " * 19 + "".join(f"| {head:<40}" for head in heads) + f"|\n{VERSUS}")
+    saved = []
+    quiet = [(f"quiet {100 * level:g} %", QuietBench(level=level)) for level in QUIET]
+    for name, unchanged in [*quiet, *((noise.name, Bench(noise)) for noise in NOISES.values())]:
         for effect in EFFECTS:
-            _row(noise.name, effect, run_pairs(Bench(noise, effect), trials, seed))
+            bench = replace(unchanged, effect=effect)
+            cells = [
+                run_pairs(bench, trials, seed, rule=gate_before, first=FIRST_BEFORE),
+                run_pairs(bench, trials, seed, first=FIRST_PAIRS),
+                run_pairs(bench, trials, seed, first=FIRST_PAIRS, with_history=True),
+            ]
+            told = "".join(
+                f"{c.passed:>8.1f}{c.fail:>8.1f}{c.undecided:>8.1f}{c.marginal:>8.1f}{c.seconds:>8.0f} |"
+                for c in cells
+            )
+            print(f"{name:<11}{100 * effect:>6.0f}% |{told}", flush=True)
+            if effect == 0.0:
+                saved.append([1.0 - cell.seconds / cells[0].seconds for cell in cells[1:]])
+    for name, parts in zip(("first campaign", "with history"), zip(*saved, strict=True), strict=True):
+        each = ", ".join(f"{100 * part:.0f}" for part in parts)
+        print(f"seconds saved on unchanged drops, {name}: {each} %; mean {100 * sum(parts) / len(parts):.1f} %")
 
 
-def _history(trials: int, seed: int) -> None:
-    _head("the same with noise history: 21 earlier A/A pairs of mixed noise")
-    for effect in (0.0, -0.03, -0.05):
-        cell = run_pairs(Bench(NOISES["middle"], effect), trials, seed, history=History(sd_pair=0.039, df_pair=20))
-        _row("middle, with history", effect, cell)
+def _odd(trials: int, seed: int) -> None:
+    print("\nthe third launch of the candidate loses 7 % as a whole at each unchanged point; launch noise 0.3 %")
+    bench = QuietBench(level=0.003, odd=0.07)
+    for name, rule, first in (("before", gate_before, FIRST_BEFORE), ("now", gate, FIRST_PAIRS)):
+        cell = run_pairs(bench, trials, seed, rule=rule, first=first)
+        print(f"  {name:<8} pass {cell.passed:.1f} %, FAIL {cell.fail:.1f} %, {cell.seconds:.0f} bench s", flush=True)
 
 
 def _short(trials: int, seed: int) -> None:
@@ -94,7 +123,7 @@ def _sessions(trials: int, seed: int) -> None:
 def _matrix(trials: int, seed: int) -> None:
     count = max(1, trials // 5)
     print(f"\nmatrices of 200 points, mixed noise, fails confirmed on fresh data; {count} matrices")
-    cells = [run_pairs(Bench(NOISES["mixed"]), 200, seed + number) for number in range(count)]
+    cells = [run_pairs(Bench(NOISES["mixed"]), 200, seed + number, points=200) for number in range(count)]
     print(f"  with any FAIL, all unchanged: {sum(cell.fail > 0 for cell in cells)} of {count}")
     lost = run_pairs(Bench(NOISES["mixed"], -0.05), count, seed)
     print(f"  the one point that lost 5 % is found in {lost.fail:.0f} %, passed in {lost.passed:.0f} %")
@@ -117,14 +146,14 @@ def _head(title: str) -> None:
 def _row(name: str, effect: float, cell: Cell) -> None:
     print(
         f"{name:<24}{100 * effect:>6.0f}%{cell.passed:>8.1f}{cell.fail:>8.1f}{cell.raw_fail:>12.1f}"
-        f"{cell.undecided:>8.1f}{cell.seconds:>9.0f}{cell.raw_seconds:>8.0f}{cell.pairs_wanted:>8.0f}",
+        f"{cell.undecided:>8.1f}{cell.marginal:>11.1f}{cell.seconds:>9.0f}{cell.raw_seconds:>8.0f}{cell.pairs_wanted:>8.0f}",
         flush=True,
     )
 
 
 PARTS = {
     "pairs": _pairs,
-    "history": _history,
+    "odd": _odd,
     "short": _short,
     "dips": _dips,
     "others": _others,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+__all__ = ["NOISES", "Bench", "Noise", "QuietBench", "simulate"]
+
 LEVEL = 1000.0
 DIP_RATE = 0.01
 DIP_DEPTHS = (0.1, 0.3)
@@ -67,6 +69,25 @@ class Bench:
     def simulate(self, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Seconds of both arms; axes (trial, launch, second)."""
         return simulate(self, trials, rng)
+
+
+@dataclass(frozen=True)
+class QuietBench(Bench):
+    """A bench without dips and drift: launches that repeat within `level`."""
+
+    noise: Noise = NOISES["calm"]
+    level: float = 0.003
+    odd: float = 0.0
+    """What the third launch of the candidate loses as a whole."""
+
+    def simulate(self, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of both arms; axes (trial, launch, second)."""
+        shape = (2, trials, self.pairs, self.seconds)
+        # so that the mean of a launch varies by `level`: a part of it as a whole, a part by its seconds
+        values = 1.0 + 0.8 * self.level * rng.standard_normal((*shape[:3], 1))
+        values = LEVEL * values * (1.0 + 0.6 * self.level * np.sqrt(self.seconds) * rng.standard_normal(shape))
+        values[1, :, 2] *= 1.0 - self.odd
+        return values[0], values[1] * (1.0 + self.effect)
 
 
 def simulate(bench: Bench, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

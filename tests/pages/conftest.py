@@ -17,6 +17,7 @@ from tests.pages.browser import Browser, browser, find_chromium
 from tests.support.judged_reports import QUICK, judged
 from tests.support.synthetic_shape import SUITE
 from tests.support.trend_labs import make_year
+from tests.unit.storqual.report.conftest import runs  # noqa: F401 - the reports that both folders test
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
 
 AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
@@ -41,7 +42,10 @@ def axe() -> str:
 
 
 @pytest.fixture(scope="session")
-def files(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def files(
+    runs: dict[str, Path],  # noqa: F811 - a fixture is asked for by its name
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Path]:
     """Each kind of page by name."""
     made = {name: build_report(path) for name, path in runs.items()}
     year = make_year(tmp_path_factory.mktemp("year"))

@@ -67,10 +67,11 @@ def play(
     check: bool = False,
     report: str = "",
     plugins: Sequence[str] = (),
+    tags: str = "",
 ) -> Played:
     """Play `role` with `variables`; the modules named in `answers` give those, in order, the last one for ever.
 
-    `plugins`: action plugins of the project beside those that every role uses.
+    `plugins`: action plugins of the project beside those that every role uses. `tags`: only tasks with these.
     """
     library, actions = folder / "library", folder / "plugins"
     library.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,12 @@ def play(
     facts = folder / "facts.json"
     facts.unlink(missing_ok=True)
     tasks: list[dict[str, Any]] = [
-        {"name": "Play the role", "ansible.builtin.include_role": {"name": role}, "vars": variables}
+        {
+            "name": "Play the role",
+            "ansible.builtin.include_role": {"name": role},
+            "vars": variables,
+            "tags": ["always"],
+        }
     ]
     if report:
         content = "{{ " + report + " | to_json }}"
@@ -106,6 +112,7 @@ def play(
         [
             Path(sys.executable).parent / "ansible-playbook",
             *(["--check"] if check else []),
+            *(["--tags", tags] if tags else []),
             *("-i", "bench,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}"),
             str(folder / "play.yml"),
         ],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roles drive_settings, drive_queue, restore and provision: what they hand on, and when they ask nobody."""
+"""The roles drives, restore and provision: what they hand on, and when they ask nobody."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,30 +18,34 @@ DONE = {"changed": True, "settings": [{"name": "drive.WCE"}], "drift": ["d drive
 NOTHING = {"restored": True, "reboot": False, "power_cycle": False, "run": "", "settings": [], "steps": []}
 
 
-@pytest.mark.parametrize(
-    ("role", "module", "own"),
-    [("drive_settings", "scsi_mode_page", {"save": True}), ("drive_queue", "drive_queue", {"prove_s": 0.5})],
-)
-def test_everything_is_handed_to_one_call(tmp_path: Path, role: str, module: str, own: dict[str, Any]) -> None:
-    given = {
-        "drives": {"0x5000": {"WCE": 0, "queue_depth": 4}},
-        "adapters": {"sym": {"drives": []}},
-        "as_found": {"0x6000": ["WCE"]},
-        "switched": {"0x5000": ["WCE"]},
-        "state_dir": "/s",
-        "run": "r1",
-        **own,
-    }
-    variables = {f"{role}_{name}": value for name, value in given.items()}
-    played = play(tmp_path, role, variables, {module: [DONE]}, report=f"{role}_report")
+GIVEN = {
+    "adapters": {"sym": {"drives": []}},
+    "as_found": {"0x6000": ["WCE"]},
+    "state_dir": "/s",
+    "run": "r1",
+    "save": True,
+    "prove_s": 0.5,
+}
+SETTINGS = {"0x5000": {"WCE": 0, "queue_depth": 4}}
+VARIABLES = {"drives_settings": SETTINGS, **{f"drives_{name}": value for name, value in GIVEN.items()}}
+
+
+def test_everything_is_handed_to_one_call(tmp_path: Path) -> None:
+    played = play(tmp_path, "drives", VARIABLES, {"scsi_mode_page": [DONE]}, report="drives_report")
     assert played.code == 0, played.output
-    assert played.asked(module) == [given]
+    assert played.asked("scsi_mode_page") == [{**GIVEN, "drives": SETTINGS, "part": "all"}]
     assert played.facts == {"settings": DONE["settings"], "drift": DONE["drift"]}
 
 
-@pytest.mark.parametrize(("role", "module"), [("drive_settings", "scsi_mode_page"), ("drive_queue", "drive_queue")])
-def test_nothing_declared_asks_nobody(tmp_path: Path, role: str, module: str) -> None:
-    played = play(tmp_path, role, {f"{role}_adapters": {}}, {module: [DONE]}, report=f"{role}_report")
+@pytest.mark.parametrize(("tag", "part"), [("modepages", "mode_pages"), ("queue", "queue")])
+def test_tags_choose_a_part(tmp_path: Path, tag: str, part: str) -> None:
+    played = play(tmp_path, "drives", VARIABLES, {"scsi_mode_page": [DONE]}, tags=tag)
+    assert played.code == 0, played.output
+    assert [asked["part"] for asked in played.asked("scsi_mode_page")] == [part]
+
+
+def test_nothing_declared_asks_nobody(tmp_path: Path) -> None:
+    played = play(tmp_path, "drives", {"drives_adapters": {}}, {"scsi_mode_page": [DONE]}, report="drives_report")
     assert played.code == 0, played.output
     assert played.calls == []
     assert played.facts == {"settings": [], "drift": []}

@@ -37,19 +37,19 @@ def image(folder: Path, **more: Any) -> dict[str, Any]:
     return firmware_inputs({**entry, **more})
 
 
-def variables(folder: Path, role: str, **more: Any) -> dict[str, Any]:
+def variables(folder: Path, **more: Any) -> dict[str, Any]:
     """The role's variables."""
     given = {"images": [image(folder, **more)], "adapters": ADAPTERS, "consent": ["000001"]}
-    return {f"{role}_{name}": value for name, value in {**given, "state_dir": str(folder / "state")}.items()}
+    return {f"firmware_{name}": value for name, value in {**given, "state_dir": str(folder / "state")}.items()}
 
 
 def test_images_are_brought_and_the_adapters_flashed_in_one_call(tmp_path: Path) -> None:
     played = play(
         tmp_path,
-        "adapter_firmware",
-        variables(tmp_path, "adapter_firmware"),
+        "firmware",
+        variables(tmp_path),
         {"adapter_firmware": [DONE]},
-        report="adapter_firmware_report",
+        report="firmware_report",
     )
     assert played.code == 0, played.output
     (asked,) = played.asked("adapter_firmware")
@@ -67,12 +67,12 @@ def test_images_are_brought_and_the_adapters_flashed_in_one_call(tmp_path: Path)
 
 
 def test_a_bench_is_booted_and_the_image_proven_where_it_needs_that(tmp_path: Path) -> None:
-    role, more = "drive_firmware", {"adapters": [], "drives": ["0x5000c50000000001"]}
-    answers = {role: [{**DONE, "pending": "reboot"}, PROOF], "bench_reboot": [{"changed": True}]}
-    played = play(tmp_path, role, variables(tmp_path, role, **more), answers, report=f"{role}_report")
+    module, more = "drive_firmware", {"adapters": [], "drives": ["0x5000c50000000001"]}
+    answers = {module: [{**DONE, "pending": "reboot"}, PROOF], "bench_reboot": [{"changed": True}]}
+    played = play(tmp_path, "firmware", variables(tmp_path, **more), answers, report="firmware_report")
     assert played.code == 0, played.output
-    assert [name.partition(":")[0] for name in played.order] == [role, "bench_reboot", role]
-    first, second = played.asked(role)
+    assert [name.partition(":")[0] for name in played.order] == [module, "bench_reboot", module]
+    first, second = played.asked(module)
     assert ("state" in first, second["state"]) == (False, "proven")
     assert {key: value for key, value in second.items() if key != "state"} == first
     assert played.facts["settings"] == [{"name": "proof"}]
@@ -81,7 +81,7 @@ def test_a_bench_is_booted_and_the_image_proven_where_it_needs_that(tmp_path: Pa
 
 def test_a_power_cycle_without_a_management_controller_is_a_persons_work(tmp_path: Path) -> None:
     answers = {"adapter_firmware": [{**DONE, "pending": "power cycle"}], "bench_reboot": [{}]}
-    played = play(tmp_path, "adapter_firmware", variables(tmp_path, "adapter_firmware"), answers)
+    played = play(tmp_path, "firmware", variables(tmp_path), answers)
     assert played.code != 0
     assert "take its power away for" in " ".join(played.output.split())
     assert played.order == ["adapter_firmware"]
@@ -89,8 +89,8 @@ def test_a_power_cycle_without_a_management_controller_is_a_persons_work(tmp_pat
 
 def test_check_mode_brings_and_restarts_nothing(tmp_path: Path) -> None:
     answers = {"adapter_firmware": [DONE], "bench_reboot": [{}]}
-    given = variables(tmp_path, "adapter_firmware")
-    played = play(tmp_path, "adapter_firmware", given, answers, check=True, report="adapter_firmware_report")
+    given = variables(tmp_path)
+    played = play(tmp_path, "firmware", given, answers, check=True, report="firmware_report")
     assert played.code == 0, played.output
     assert [check for _, _, check in played.calls] == [True]
     assert not (tmp_path / "state").exists()
@@ -104,7 +104,7 @@ STATUS = {"redfish_facts": {"update_status": {"status": "Completed"}}}
 
 
 def test_redfish_flashes_by_the_management_controller(tmp_path: Path) -> None:
-    given = {**variables(tmp_path, "adapter_firmware", tool="redfish"), "adapter_firmware_bmc": BMC}
+    given = {**variables(tmp_path, tool="redfish"), "firmware_bmc": BMC}
     plan = {"needed": True, "found": "1.0", "drift": ["d"], "settings": [{"name": "plan"}]}
     answers = {
         "community.general.redfish_info": [LISTED, STATUS, LISTED],
@@ -112,7 +112,7 @@ def test_redfish_flashes_by_the_management_controller(tmp_path: Path) -> None:
         "redfish_firmware": [plan, PROOF],
         "drive_guard": [{}],
     }
-    played = play(tmp_path, "adapter_firmware", given, answers, report="adapter_firmware_report")
+    played = play(tmp_path, "firmware", given, answers, report="firmware_report")
     assert played.code == 0, played.output
     (update,) = played.asked("community.general.redfish_command")
     assert (update["command"], update["update_image_uri"]) == ("SimpleUpdate", "http://files/new.bin")
@@ -127,7 +127,7 @@ def test_redfish_flashes_by_the_management_controller(tmp_path: Path) -> None:
 
 
 def test_redfish_tells_what_the_controller_answered(tmp_path: Path) -> None:
-    given = {**variables(tmp_path, "adapter_firmware", tool="redfish"), "adapter_firmware_bmc": BMC}
+    given = {**variables(tmp_path, tool="redfish"), "adapter_firmware_bmc": BMC}
     plan = {"needed": True, "found": "1.0", "drift": [], "settings": []}
     answers = {
         "community.general.redfish_info": [LISTED],
@@ -135,7 +135,7 @@ def test_redfish_tells_what_the_controller_answered(tmp_path: Path) -> None:
         "redfish_firmware": [plan, {"failed": True, "msg": "told"}],
         "drive_guard": [{}],
     }
-    played = play(tmp_path, "adapter_firmware", given, answers)
+    played = play(tmp_path, "firmware", given, answers)
     assert played.code != 0
     assert played.asked("redfish_firmware")[1]["answer"] == "a job is running"
 

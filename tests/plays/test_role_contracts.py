@@ -21,7 +21,8 @@ def role(request: pytest.FixtureRequest) -> Path:
 
 def test_every_subsystem_that_can_be_chosen_is_told() -> None:
     repository = ROLES[0].parents[2]
-    tasks = read(repository / "roles" / "provision" / "tasks" / "main.yml")
+    folder = repository / "roles" / "provision" / "tasks"
+    tasks = [task for path in sorted(folder.glob("*.yml")) for task in read(path)]
     tags = {tag for task in tasks for tag in task["tags"]} - {"always"}
     for name in ("README.md", "playbooks/setup.yml", "roles/provision/README.md"):
         words = set(re.findall(r"\w+", (repository / name).read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ from storqual_core.guard.claims import Claim
 from storqual_core.kit.machine import Machine, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 MIB = 1 << 20
@@ -38,6 +38,7 @@ class FixtureMachine(Machine):
         self.nodes: dict[str, Node] = {}
         self.taken: dict[str, str] = {}
         self.file_device = Node("file", 254, 1)
+        self.meanwhile: list[Callable[[], object]] = []
 
     def _follow(self, path: str) -> str:
         """Where a path of the machine leads; the links of `/proc/*/fd` are absolute."""
@@ -55,6 +56,16 @@ class FixtureMachine(Machine):
             return self.nodes[place]
         found = super().node(place)
         return None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor)
+
+    def clock(self) -> float:
+        """No time passes by itself."""
+        return 0.0
+
+    def wait(self, seconds: float) -> None:
+        """What happens meanwhile, and no time."""
+        del seconds
+        for happen in self.meanwhile:
+            happen()
 
     def busy(self, path: str) -> str:
         """As the table says."""
@@ -212,7 +223,7 @@ class BenchTree:
         self.node(controller, "char", "242:0", device)
         return self
 
-    def partition(self, disk: str, number: int, *, size: int = MIB, device: str = "") -> BenchTree:
+    def partition(self, disk: str, number: int, *, size: int = MIB, device: str = "", start: int = 0) -> BenchTree:
         """A partition of a disk."""
         name = f"{disk}p{number}" if disk[-1].isdigit() else f"{disk}{number}"
         parent = self.machine.real(f"/sys/class/block/{disk}")
@@ -222,6 +233,7 @@ class BenchTree:
         self.write(f"{place}/partition", f"{number}\n")
         self.write(f"{place}/dev", device + "\n")
         self.write(f"{place}/size", f"{size // 512}\n")
+        self.write(f"{place}/start", f"{start // 512}\n")
         (self.root / place.lstrip("/") / "holders").mkdir()
         self.link(f"/sys/class/block/{name}", place)
         self.node(name, "block", device, place)
@@ -271,12 +283,26 @@ class BenchTree:
         place.write_text(place.read_text() + f"{path} partition 1024 0 -2\n")
         return self
 
-    def opened(self, path: str, *, flags: str = "0100002", comm: str = "qemu-system-x86") -> BenchTree:
-        """A program that has a node open."""
+    def opened(
+        self, path: str, *, flags: str = "0100002", comm: str = "qemu-system-x86", task: str = "", more: str = ""
+    ) -> BenchTree:
+        """A program that has a node open, or its thread `task`; `more` are lines of the descriptor's fdinfo."""
         self._process += 1
-        self._link(f"/proc/{self._process}/fd/7", path)
-        self.write(f"/proc/{self._process}/fdinfo/7", f"pos:\t0\nflags:\t{flags}\n")
+        place = f"/proc/{self._process}" + (f"/task/{task}" if task else "")
+        self._link(f"{place}/fd/7", path)
+        self.write(f"{place}/fdinfo/7", f"pos:\t0\nflags:\t{flags}\n{more}")
         self.write(f"/proc/{self._process}/comm", comm + "\n")
+        return self
+
+    def mapped(self, path: str, *, kinds: str = "rw-s", task: str = "", comm: str = "mapper") -> BenchTree:
+        """A program that has a node mapped; with `task` one whose first thread has ended."""
+        self._process += 1
+        place = f"/proc/{self._process}"
+        line = f"7f49-7f4a {kinds} 00000000 00:06 94                         {path}\n"
+        self.write(f"{place}/task/{task}/maps" if task else f"{place}/maps", line)
+        if not task:
+            self._link(f"{place}/map_files/7f49-7f4a", path)
+        self.write(f"{place}/comm", comm + "\n")
         return self
 
     def fill(self, name: str, offset: int, data: bytes) -> BenchTree:

@@ -137,7 +137,7 @@ class FakeBench:
         return f"{name}\t{version}\tii \n", 0
 
     def _install(self, words: Sequence[str]) -> None:
-        for file in words[words.index("-i") + 1 :]:
+        for file in words[words.index("--") + 1 :]:
             name, version, kernel = file.rsplit("/", 1)[-1].removesuffix(".deb").split("_")
             self.packages[name] = (version, kernel)
             self.kernels.append(kernel)

@@ -92,7 +92,7 @@ def block_text(state_dir: Path, launches: Sequence[Mapping[str, Any]], **fields:
     """A block file over the targets `d0` and `d1`."""
     return json.dumps(
         {
-            "schema": "storqual.block/1",
+            "schema": "storqual.block/2",
             "run": "r1",
             "block": "s01-b01",
             "bench": "bench",

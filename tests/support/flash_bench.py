@@ -12,10 +12,8 @@ from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.firmware import apply as provisioning
 from storqual_core.provision.firmware.apply import Step, provision_firmware
-from storqual_core.provision.firmware.image import Image
-from storqual_core.provision.firmware.journal import read_journal
-from storqual_core.provision.firmware.plan import FirmwareRequest
-from storqual_core.provision.firmware.subject import Subject
+from storqual_core.provision.firmware.plan import FirmwareRequest, read_journal
+from storqual_core.provision.firmware.subject import Image, Subject
 from storqual_core.tools.capabilities import VolumeFacts
 from tests.support.fake_flash import Card, make_tool
 from tests.support.replay import Replay

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-GATE = REPOSITORY / "tests" / "bench" / "gate"
+GATE = REPOSITORY / "tests" / "virtual" / "gate"
 BIN = Path(sys.executable).parent
 STATE = REPOSITORY / ".cache" / "bench" / "gatebench"
 SUITE = GATE / "gate.suite.yml"

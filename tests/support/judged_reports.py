@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import point_name
 
@@ -95,7 +95,7 @@ def value_of(metric: str, sample: Mapping[str, Any]) -> float:
     primitives = sample["primitives"]
     if metric == "iops":
         return (primitives.get("read_ios", 0) + primitives.get("write_ios", 0)) / (primitives["runtime_ns"] / 1e9)
-    found = METRICS[metric].value(Launch(primitives, sample["series"]))
+    found = METRICS[metric].value(Primitives(primitives, sample["series"]))
     assert isinstance(found, Value)
     return found.value
 

@@ -114,7 +114,7 @@ def _launches(shape: Shape, session: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _block(shape: Shape, session: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "schema": "storqual.block/1",
+        "schema": "storqual.block/2",
         "run": shape.run,
         "block": session["blocks"][0],
         "bench": shape.bench,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from storqual.metrics import Launch
+from storqual.metrics import Primitives
 
 PRIMITIVES: dict[str, Any] = {
     "read_ios": 10_000,
@@ -43,9 +43,9 @@ PRIMITIVES: dict[str, Any] = {
 }
 
 
-def launch(without: tuple[str, ...] = (), seconds: list[float] | None = None, **changes: Any) -> Launch:
+def launch(without: tuple[str, ...] = (), seconds: list[float] | None = None, **changes: Any) -> Primitives:
     """The launch with some primitives changed or left out."""
     primitives = {**PRIMITIVES, **changes}
     for name in without:
         del primitives[name]
-    return Launch(primitives, {"iops": seconds if seconds is not None else [1000.0] * 10})
+    return Primitives(primitives, {"iops": seconds if seconds is not None else [1000.0] * 10})

@@ -14,9 +14,9 @@ from typing import Any
 
 from storqual.campaign import Provision, Stop
 from storqual.campaign.next import next_command
+from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
-from storqual.run import read_block
-from storqual.run.record import collect_spool, record
+from storqual.run import collect, read_block
 from tests.support.make_lab import make_lab
 from tests.support.synthetic_sample import primitives
 
@@ -154,6 +154,6 @@ def drive(path: Path, bench: Bench, happens: Callable[[float], bool] = steady, s
         text = "".join(bench.spools.get(step.block, []))
         if '"kind": "end"' not in text and lost is None:
             lost = "the bench was reset"
-        collect_spool(path, step.block, text, lost=lost)
+        collect(path, step.block, text, lost=lost)
         if happens(0.05):
             bench.reset()

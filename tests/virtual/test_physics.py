@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.scaling import scaling
 from storqual_core.measure.fio_job import FioTarget, build_argv, read_ask
 from storqual_core.measure.load import read_steps
 from tests.support.gate_bench import REPOSITORY, STATE, powered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3000)]
 
@@ -48,7 +48,7 @@ def gate_bench() -> Iterator[None]:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(REPOSITORY / "library" / "module_utils" / "storqual_core", arcname="storqual_core")
-        archive.add(REPOSITORY / "tests" / "bench" / "guest" / "physics.py", arcname="physics.py")
+        archive.add(REPOSITORY / "tests" / "virtual" / "guest" / "physics.py", arcname="physics.py")
     with powered():
         ask("rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -", packed.getvalue())
         yield
@@ -79,7 +79,7 @@ class Measured:
         found = []
         for sample in self.samples:
             assert sample["status"] == "ok", sample
-            value = METRICS[metric].value(Launch(sample["primitives"], sample["series"]))
+            value = METRICS[metric].value(Primitives(sample["primitives"], sample["series"]))
             assert isinstance(value, Value), value
             found.append(value.value)
         return found
@@ -104,13 +104,19 @@ def launch(index: int, depth: int, *, seconds: float = 3.0, **fields: Any) -> di
 
 
 def measure(
-    launches: list[dict[str, Any]], *, delay_ns: int = SERVICE_NS, idle_s: float = 0.0, background: float = 0.0
+    launches: list[dict[str, Any]],
+    *,
+    delay_ns: int = SERVICE_NS,
+    idle_s: float = 0.0,
+    background: float = 0.0,
+    bare: Mapping[int, list[list[str]]] | None = None,
 ) -> Measured:
-    """Run them as one block on the bench."""
+    """Run them as one block on the bench; `bare` are commands before a launch, `DRIVE` in them is its node."""
     names = {"run": "physics", "block": "s01-b01", "bench": "gatebench", "session": "s01"}
-    block = {"schema": "storqual.block/1", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
+    block = {"schema": "storqual.block/2", **names, "state_dir": "/root/trial/state", "idle_s": idle_s}
     block |= {"targets": {"d0": {"claim": {}}}, "launches": launches}
     asked = {"delay_ns": delay_ns, "queue": SERVED, "background": background, "block": block}
+    asked["bare"] = bare or {}
     said = ask("cd /root/trial && python3 physics.py", json.dumps(asked).encode())
     lines = [json.loads(line) for line in said.splitlines()]
     assert lines[-1]["outcome"] == "done", lines[-1]
@@ -119,8 +125,8 @@ def measure(
     )
 
 
-def bare_fio(number: int, launched: dict[str, Any]) -> dict[str, Any]:
-    """The fio of a launch as somebody runs it by hand, as a step before another one.
+def bare_fio(number: int, launched: dict[str, Any]) -> list[str]:
+    """The fio of a launch as somebody runs it by hand, before or after it.
 
     The same job: fio's defaults (its random map, its account of the disk, a process in place of a thread) cost 1.3 %
     of the IOPS on an emulated processor, and are nothing that a bench program adds.
@@ -129,20 +135,19 @@ def bare_fio(number: int, launched: dict[str, Any]) -> dict[str, Any]:
     ask = read_ask(launched["fio"], "fio", problems)
     assert ask is not None, problems
     words = build_argv(ask, [FioTarget("d0", "DRIVE")], seed=number + 1, log_prefix=f"/root/trial/bare/{number:02d}")
-    words = [word.replace("=DRIVE", "={drive:d0}") for word in words]
-    return {"argv": [*words, f"--output=/root/trial/bare/{number:02d}.json"], "read_back": []}
+    return [*words, f"--output=/root/trial/bare/{number:02d}.json"]
 
 
 def test_the_bench_program_adds_nothing_to_what_fio_measures() -> None:
     """Alternating pairs of fio alone and fio run by storqual: medians within 1 %; overhead per launch below 0.5 s."""
-    launches = []
+    launches, bare = [], {}
     for pair in range(PAIRS):
-        # every second pair has fio alone after the launch: as a step before the next one
+        # every second pair has fio alone after the launch: before the next one
         due = [pair] if pair % 2 == 0 else []
         due = [pair - 1, *due] if pair % 2 == 0 and pair else due
-        steps = [bare_fio(number, launch(number, 4, seconds=2.0)) for number in due]
-        launches.append(launch(pair, 4, seconds=2.0, switch=steps))
-    found = measure(launches, delay_ns=10_000_000)
+        bare[pair] = [bare_fio(number, launch(number, 4, seconds=2.0)) for number in due]
+        launches.append(launch(pair, 4, seconds=2.0))
+    found = measure(launches, delay_ns=10_000_000, bare=bare)
     own = found.values("iops")
     alone = [result["jobs"][0]["read"]["iops"] for result in found.bare]
     assert len(own) == len(alone) == PAIRS

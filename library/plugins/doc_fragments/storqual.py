@@ -31,25 +31,6 @@ options:
     required: true
 """
 
-    DRIVE_SETTINGS = r"""
-options:
-  drives:
-    description:
-      - Declared settings by drive id (WWN, or serial where a drive has none), with the C(drive) names of a drop.
-      - Mode-page fields are written by M(scsi_mode_page), names of the kernel's queue by M(drive_queue); each leaves
-        the other's alone. A null value only reads.
-    type: dict
-    required: true
-  as_found:
-    description: Names by drive id that must have the value they had before the run, where the run changed it.
-    type: dict
-    default: {}
-  switched:
-    description: Names by drive id whose value is kept although nothing changes it here, because a block will.
-    type: dict
-    default: {}
-"""
-
     FIRMWARE = r"""
 options:
   tool:

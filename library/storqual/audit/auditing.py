@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit: every assertion of a report against the report's own figures."""
+"""The audit: every assertion of a report, of this project or of another, against the report's own figures."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from storqual.audit.claim import Claim, Status
-from storqual.audit.comparison import Comparison, comparisons
-from storqual.audit.conventions import Sense, hedged_manners, infer_conventions, infer_manner
-from storqual.audit.explaining import explain
-from storqual.audit.misprint import mixed_up_with, most_likely_misprint
+from storqual.audit.comparison import Comparison, Sense, comparisons, hedged_manners, infer_conventions, infer_manner
+from storqual.audit.explaining import explain, mixed_up_with, most_likely_misprint
+from storqual.audit.run_directory import read_run_directory
 from storqual.audit.statements import Answer, judge_name, judge_statement
+from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
-from storqual.inputs.figures import Figures
+from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.printed import as_number
 from storqual.inputs.published import Assertion, Published
+from storqual_core.kit.errors import BadInputError
 
 
 @dataclass(frozen=True)
@@ -104,3 +107,55 @@ def _claim(report: Published, assertion: Assertion, label: str | None, answer: A
         status=answer.status,
         explanation=answer.explanation + note,
     )
+
+
+_OF_A_RUN = ("verdict.json", "run.json", "report.html")
+
+
+def read_report(path: Path) -> Published:
+    """The figures and assertions behind `path`. Raises BadInputError when it has none that can be named.
+
+    A published file (`*.yml`) holds them. A run directory, or its verdict.json or report.html, stands for the run.
+    A text is accepted when it is, byte for byte, the one that a file in suites/published was read from; of any other
+    text nobody can tell mechanically which of its numbers belong together, so it is refused with what to do.
+    """
+    if path.is_dir():
+        return read_run_directory(path)
+    if path.name in _OF_A_RUN:
+        return read_run_directory(path.parent)
+    if path.suffix in (".yml", ".yaml"):
+        return load_published(path)
+    return _known_text(path)
+
+
+def _known_text(path: Path) -> Published:
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as problem:
+        raise BadInputError([f"{path}: found no readable file ({problem.strerror}), expected a report"]) from None
+    for known in sorted((suites_folder() / "published").glob("*.yml")):
+        if digest in known.read_text(encoding="utf-8"):
+            return load_published(known)
+    wanted = (
+        "a file such as suites/published/qla1040.yml, the text that one of those was read from, or a run directory"
+    )
+    raise BadInputError([f"{path}: found a text whose figures have no names, expected {wanted}"])
+
+
+def audit(files: Iterable[Path]) -> list[Claim]:
+    """Every claim of every file, in order. Raises BadInputError with the problems of all files."""
+    claims: list[Claim] = []
+    problems: list[str] = []
+    for file in files:
+        try:
+            claims += audit_report(read_report(file))
+        except BadInputError as bad:
+            problems += bad.problems
+    if problems:
+        raise BadInputError(problems)
+    return claims
+
+
+def exit_code(claims: Iterable[Claim]) -> int:
+    """1 when any claim is inconsistent, else 0."""
+    return int(any(claim.status is Status.INCONSISTENT for claim in claims))

@@ -33,7 +33,7 @@ class Claim:
     explanation: str
 
     def to_json(self) -> dict[str, Any]:
-        """The claim as design.md, section 4, has it."""
+        """The claim as `storqual audit --json` prints it; the keys are other people's and do not change."""
         return {
             "id": self.id,
             "source": self.source,

@@ -17,7 +17,7 @@ from storqual.inputs.printed import Printed
 from storqual.inputs.published import Assertion, Figure
 from storqual.judge.confirmation import confirming_sessions
 from storqual.metrics import METRICS, Value
-from storqual.run import Sample, iter_samples, read_run
+from storqual.run import Sample, read_run, read_samples
 
 
 class Notebook:
@@ -218,7 +218,7 @@ _ARMS = (("candidate", "candidate"), ("baseline", "reference"))
 _FLOAT = Fraction(1, 10**9)
 """Sums of floats differ in their last bits with the order of adding; nothing in a verdict is finer than this."""
 
-Place = tuple[str, str, str, str]
+ArmAtPoint = tuple[str, str, str, str]
 """Bench, adapter, point, arm."""
 
 
@@ -242,7 +242,11 @@ class _Counted:
 
 
 def sample_claims(book: Notebook, folder: Path, criteria: Sequence[Mapping[str, Any]]) -> None:
-    """For each criterion the samples, the sessions and the mean of each arm, counted and added up again."""
+    """For each criterion the samples, the sessions and the mean of each arm, counted and added up again.
+
+    The audit is the second opinion: it reads the samples again and keeps sums of its own, exact fractions, instead of
+    those that the judge and the report were made from.
+    """
     places = _by_place(folder, criteria)
     for number, criterion in enumerate(criteria):
         if criterion.get("against") == "check":
@@ -254,23 +258,23 @@ def sample_claims(book: Notebook, folder: Path, criteria: Sequence[Mapping[str, 
                 _mean(book, number, criterion, shown, counted)
 
 
-def _by_place(folder: Path, criteria: Sequence[Mapping[str, Any]]) -> Mapping[Place, _Counted]:
+def _by_place(folder: Path, criteria: Sequence[Mapping[str, Any]]) -> Mapping[ArmAtPoint, _Counted]:
     """Samples are read one by one and let go; those that confirm a fail are no part of what it is judged by."""
-    wanted: defaultdict[Place, set[str]] = defaultdict(set)
+    wanted: defaultdict[ArmAtPoint, set[str]] = defaultdict(set)
     for criterion in criteria:
         if criterion.get("metric") in METRICS:
             for arm, _ in _ARMS:
                 wanted[_place(criterion, arm)].add(str(criterion["metric"]))
     fresh = confirming_sessions(read_run(folder))
-    places: defaultdict[Place, _Counted] = defaultdict(_Counted)
-    for sample in iter_samples(folder):
+    places: defaultdict[ArmAtPoint, _Counted] = defaultdict(_Counted)
+    for sample in read_samples(folder):
         place = (sample.bench, sample.adapter, sample.point, sample.arm)
         if place in wanted and (sample.bench, sample.session) not in fresh:
             places[place].add(sample, wanted[place])
     return places
 
 
-def _place(criterion: Mapping[str, Any], arm: str) -> Place:
+def _place(criterion: Mapping[str, Any], arm: str) -> ArmAtPoint:
     return (str(criterion.get("bench")), str(criterion.get("adapter")), str(criterion.get("point")), arm)
 
 

@@ -94,19 +94,6 @@ Source: Dell PERC 3/QC article, "Test environment", for RAID 5 (two reads and tw
 """
 
 
-def service_demand_per_io(busy_ns: N, ios: N) -> N:
-    """CPU microseconds per I/O. `busy_ns` is CPU time of the whole system, the idle bench's use taken off.
-
-    Source: HP A7173A paper, p. 4: what CPU the I/Os cost; lower is better.
-    """
-    return busy_ns / 1000 / ios
-
-
-def service_demand_per_kib(busy_ns: N, moved_bytes: N) -> N:
-    """CPU microseconds per KiB moved: HP's quantity without the conventions of either paper."""
-    return busy_ns * KIB / 1000 / moved_bytes
-
-
 def service_demand_us_per_kb(cpu_percent: N, throughput_mb: N, mb: int = MB, kb: int = KIB) -> N:
     """CPU microseconds per KB, from utilisation in percent and throughput in MB/s.
 
@@ -122,11 +109,6 @@ def service_demand_percent_thousandths(cpu_percent: N, throughput_mb: N, mb: int
     Source: HP A7173A paper, p. 4, note 3: (% CPU utilisation / throughput in KB/s) x 1,000, MB = 2^20, KB = 1024.
     """
     return cpu_percent * 1000 * kb / (throughput_mb * mb)
-
-
-def percent_thousandths_in_us_per_kb(service_demand: N, cpus: int = 1) -> N:
-    """HP's A7173A convention in microseconds per KB; `cpus` is how many CPUs 100 % stands for."""
-    return service_demand * 10 * cpus
 
 
 def percent_of(part: N, whole: N) -> N:

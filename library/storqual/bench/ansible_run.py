@@ -10,9 +10,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import jinja2.nodes
@@ -20,10 +21,6 @@ import yaml
 
 from storqual.base.resources import project_root
 from storqual_core.kit.errors import StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _PR_SET_PDEATHSIG = 1
 _STDERR = 2
@@ -86,10 +83,6 @@ def run_playbook(
         except KeyboardInterrupt:
             # Ctrl-C reached the play as well; wait for it to end instead of leaving it behind
             continue
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 _EXPRESSIONS = frozenset({"when", "that", "until", "failed_when", "changed_when"})

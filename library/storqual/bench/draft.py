@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 # what people call the classes of PCI functions, for an alias that says something

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.bench.ask import read_events, silent_benches
 from storqual_core.kit.errors import StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def drift_table(found: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -> list[str]:
@@ -43,10 +40,6 @@ def drift_table(found: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -
 
 def _differences(count: int) -> str:
     return {0: "as declared", 1: "1 difference"}.get(count, f"{count} differences")
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from storqual.base.text import terminal_text
 from storqual.run import append_event, collect, iter_events, read_block, read_run_json
 from storqual_core.kit.errors import StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 _MARK = "--storqual--"
 _REFUSED = 4
@@ -160,10 +158,6 @@ def _end_of(lines: str) -> tuple[str, str] | None:
     return str(last.get("outcome", "done")), str(last.get("message") or "")
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 _PLAIN_EVERY_S = 20.0
 _CLEAR = "\r\x1b[2K"
 
@@ -208,10 +202,6 @@ class LiveLine:
         """Leave the terminal's line empty for what comes next."""
         if self._live:
             self._write(_CLEAR, "")
-
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Collector:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign: what a bench does next. Standard library only: it is asked between blocks."""
+"""The campaign: what a bench does next; standard library only, because it is asked between batches."""
 
 from __future__ import annotations
 

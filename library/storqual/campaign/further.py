@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.run import Run, read_block
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.settings import disturbed_by
+from storqual_core.measure.batch_file import plain_switch
 
 PointKey = tuple[str, str]
 """Adapter and point."""
 Turn = tuple[PointKey, str, int]
 """A launch to be: its point, its arm, and the how manieth of that arm there."""
+
+
+_COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules")
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,16 @@ def planned_pattern(run: Run, bench: str) -> Pattern:
     for session in run.plan.sessions:
         for name in session.blocks if session.bench == bench else ():
             block = read_block(run.path, name)
-            common = {key: block[key] for key in ("schema", "run", "bench", "state_dir", "idle_s")}
+            common = {key: block[key] for key in _COMMON if key in block}
             for launch in block["launches"]:
                 place = ((launch["adapter"], launch["point"]), launch["arm"])
                 launches[place] = launch
                 targets[place] = _targets(launch, block["targets"])
                 sessions[place] = session.id
-    switches = (run.document.get("switches") or {}).get(bench) or {}
+    switches = {
+        configuration: {drive: [_plain(step) for step in steps] for drive, steps in drives.items()}
+        for configuration, drives in ((run.document.get("switches") or {}).get(bench) or {}).items()
+    }
     return Pattern(common, targets, launches, sessions, switches)
 
 
@@ -88,19 +97,19 @@ def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, sessi
     was cut off is never joined to another. A switch that an earlier launch made holds no more on a bench that was
     booted, so every launch gets the switches that led to its state, unless the rest made them already.
     """
-    wanted: dict[tuple[str, ...], tuple[dict[str, Any], list[str]]] = {}
-    made: dict[tuple[str, ...], list[str]] = {}
+    wanted: dict[tuple[str, str], Mapping[str, Any]] = {}
+    made: dict[tuple[str, str], object] = {}
     left: list[dict[str, Any]] = []
     for launch in block["launches"]:
-        for step in launch.get("switch") or ():
-            wanted[tuple(step["read_back"])] = (step, _drives_of(step, launch["drives"]))
+        steps = [_plain(step) for step in launch.get("switch") or ()]
+        wanted.update({(step["drive"], step["setting"]): step for step in steps})
         if f"{block['block']}/{launch['index']}" in done:
             continue
-        steps = []
-        for key, (step, drives) in wanted.items():
-            if set(drives) & set(launch["drives"]) and made.get(key) != step["argv"]:
-                steps.append(step)
-                made[key] = step["argv"]
+        own = {key: step for key, step in wanted.items() if key[0] in _targets(launch, block["targets"])}
+        changed = [key for key, step in own.items() if key not in made or made[key] != step["value"]]
+        touched = {(drive, name) for drive, setting in changed for name in (setting, *disturbed_by("drive", setting))}
+        steps = [step for key, step in own.items() if key in touched]
+        made.update({key: own[key]["value"] for key in changed})
         left.append({**launch, "index": len(left), "switch": steps})
     if not left:
         return None
@@ -110,7 +119,9 @@ def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, sessi
     return {**block, "block": name, "session": session, "launches": left}
 
 
-def _drives_of(step: Mapping[str, Any], drives: list[str]) -> list[str]:
-    """The drives that a step is about: those it names; all of the launch when it names none."""
-    words = " ".join([*step["argv"], *step["read_back"]])
-    return [drive for drive in drives if f":{drive}}}" in words] or drives
+def _plain(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A switch by drive, setting and value, also where the plan is of a former version. Raises BadInputError."""
+    plain = plain_switch(step)
+    if "drive" not in plain:
+        raise BadInputError([f"found a switch that this version does not carry out: {dict(step)}: plan the run anew"])
+    return plain

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from storqual.campaign.further import rest_of
-from storqual.campaign.progress import History, read_history
+from storqual.campaign.progress import Progress, read_progress
 from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.run import Run, read_block
+from storqual.run import Run, read_block, read_launches
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession
 from storqual_core.kit.errors import BadInputError
@@ -27,13 +27,13 @@ def next_step(run: Run, bench: str) -> Step:
     """
     if bench not in run.benches:
         raise BadInputError([f"{run.path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
-    history = read_history(run.events, bench)
-    known = [session for session in run.plan.sessions if session.bench == bench] + history.added
-    sessions = [replace(s, blocks=(*s.blocks, *history.more.get(s.id, ()))) for s in known]
-    if history.halt:
-        return Stop(history.halt, complete=False)
+    progress = read_progress(run.events, bench)
+    known = [session for session in run.plan.sessions if session.bench == bench] + progress.added
+    sessions = [replace(s, blocks=(*s.blocks, *progress.more.get(s.id, ()))) for s in known]
+    if progress.halt:
+        return Stop(progress.halt, complete=False)
     for number, session in enumerate(sessions, start=1):
-        step = _step_of(run, history, session, number, len(sessions))
+        step = _step_of(run, progress, session, number, len(sessions))
         if step is not None:
             return step
     return Stop("everything that was planned is measured", complete=True)
@@ -41,7 +41,7 @@ def next_step(run: Run, bench: str) -> Step:
 
 def session_boot(run: Run, bench: str, session: str) -> str:
     """The boot that a session was started in; empty when it was not started."""
-    return read_history(run.events, bench).boots.get(session, "")
+    return read_progress(run.events, bench).boots.get(session, "")
 
 
 @dataclass(frozen=True)
@@ -53,37 +53,37 @@ class _Attempt:
     blocks: tuple[Mapping[str, Any], ...] = ()
 
 
-def _step_of(run: Run, history: History, session: PlannedSession, number: int, of: int) -> Step | None:
+def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int, of: int) -> Step | None:
     """What is left to do for a session; None when it is measured."""
     attempt = _Attempt(1, session)
     while True:
         name = attempt.session.id
-        open_blocks = [block for block in attempt.session.blocks if block not in history.ended]
-        running = [block for block in open_blocks if block in history.started]
+        open_blocks = [block for block in attempt.session.blocks if block not in progress.ended]
+        running = [block for block in open_blocks if block in progress.started]
         if running:
             # also when the bench was booted meanwhile: what it spooled is collected first
-            boot_id = history.boots.get(name, "")
+            boot_id = progress.boots.get(name, "")
             return RunBlock(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
-        if name not in history.lost:
+        if name not in progress.lost:
             if not open_blocks:
                 return None
-            if name not in history.boots:
+            if name not in progress.boots:
                 boot = attempt.session.boot
                 return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.blocks)
-            boot_id = history.boots[name]
+            boot_id = progress.boots[name]
             return RunBlock(name, open_blocks[0], resume=False, boot_id=boot_id, number=number, of=of)
-        following = _following(run, history, session, attempt)
+        following = _following(run, progress, session, attempt)
         if following is None:
             return None
         if following.number > MOST_ATTEMPTS:
             reason = (
-                f"session {session.id} was lost {MOST_ATTEMPTS} times, the last time because {history.lost[name]}"
+                f"session {session.id} was lost {MOST_ATTEMPTS} times, the last time because {progress.lost[name]}"
             )
             return Stop(reason, complete=False)
         attempt = following
 
 
-def _following(run: Run, history: History, session: PlannedSession, attempt: _Attempt) -> _Attempt | None:
+def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _Attempt) -> _Attempt | None:
     """The next try: every launch of the lost one that has no sample; None when there is none left."""
     number = attempt.number + 1
     name = f"{session.id}.{number}"
@@ -92,8 +92,8 @@ def _following(run: Run, history: History, session: PlannedSession, attempt: _At
         # planned before; a sample that came in since changes nothing about a block that a bench may be running
         blocks: Sequence[Mapping[str, Any]] = [read_block(run.path, block) for block in stored]
     else:
-        done = {sample.id for sample in run.samples}
-        open_blocks = [block for block in attempt.session.blocks if history.ended.get(block) != "done"]
+        done = {launch.id for launch in read_launches(run.path)}
+        open_blocks = [block for block in attempt.session.blocks if progress.ended.get(block) != "done"]
         known = {str(block["block"]): block for block in attempt.blocks}
         rests: list[Mapping[str, Any]] = []
         for block in open_blocks:
@@ -105,7 +105,7 @@ def _following(run: Run, history: History, session: PlannedSession, attempt: _At
     if not blocks:
         return None
     names = tuple(str(block["block"]) for block in blocks)
-    # the bench was booted just now, or by nobody's wish: one more boot proves nothing
+    # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
     again = replace(session, id=name, blocks=names, boot=boot)
     return _Attempt(number, again, tuple(blocks))

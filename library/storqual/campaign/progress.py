@@ -10,7 +10,7 @@ from storqual.run.records import Event, PlannedSession
 
 
 @dataclass
-class History:
+class Progress:
     """The state of a bench's part of a campaign. `halt` is why it does not go on, until somebody resumes."""
 
     boots: dict[str, str] = field(default_factory=dict)
@@ -28,55 +28,55 @@ class History:
     halt: str = ""
 
 
-def read_history(events: Iterable[Event], bench: str) -> History:
+def read_progress(events: Iterable[Event], bench: str) -> Progress:
     """Follow the events of `bench` in their order."""
-    history = History()
+    progress = Progress()
     for event in events:
         if event.bench not in (bench, None):
             continue
         follow = _FOLLOW.get(event.kind)
         if follow is not None:
-            follow(history, event)
-    return history
+            follow(progress, event)
+    return progress
 
 
-def _session_started(history: History, event: Event) -> None:
-    history.boots[event.text("session")] = event.text("boot_id")
+def _session_started(progress: Progress, event: Event) -> None:
+    progress.boots[event.text("session")] = event.text("boot_id")
 
 
-def _session_lost(history: History, event: Event) -> None:
-    history.lost.setdefault(event.text("session"), event.text("reason"))
+def _session_lost(progress: Progress, event: Event) -> None:
+    progress.lost.setdefault(event.text("session"), event.text("reason"))
 
 
-def _session_planned(history: History, event: Event) -> None:
-    history.added.append(PlannedSession.from_json(event.fields["plan"]))
+def _session_planned(progress: Progress, event: Event) -> None:
+    progress.added.append(PlannedSession.from_json(event.fields["plan"]))
 
 
-def _block_planned(history: History, event: Event) -> None:
-    history.more.setdefault(event.text("session"), []).append(event.text("block"))
+def _block_planned(progress: Progress, event: Event) -> None:
+    progress.more.setdefault(event.text("session"), []).append(event.text("block"))
 
 
-def _block_started(history: History, event: Event) -> None:
-    history.started.add(event.text("block"))
+def _block_started(progress: Progress, event: Event) -> None:
+    progress.started.add(event.text("block"))
 
 
-def _block_finished(history: History, event: Event) -> None:
+def _block_finished(progress: Progress, event: Event) -> None:
     outcome, block = event.text("outcome"), event.text("block")
-    history.ended[block] = outcome
+    progress.ended[block] = outcome
     said = event.text("message") or f"block {block} ended {outcome}"
     if outcome != "done":
         # the launches that have no sample are tried in a session of their own, if the campaign goes on
-        history.lost.setdefault(event.text("session"), said)
+        progress.lost.setdefault(event.text("session"), said)
     if outcome not in ("done", "lost"):
-        history.halt = f"block {block} {outcome}: {said}"
+        progress.halt = f"block {block} {outcome}: {said}"
 
 
-def _provision_failed(history: History, event: Event) -> None:
-    history.halt = f"session {event.text('session')} could not be provisioned: {event.text('reason')}"
+def _provision_failed(progress: Progress, event: Event) -> None:
+    progress.halt = f"session {event.text('session')} could not be provisioned: {event.text('reason')}"
 
 
-def _resumed(history: History, _event: Event) -> None:
-    history.halt = ""
+def _resumed(progress: Progress, _event: Event) -> None:
+    progress.halt = ""
 
 
 _FOLLOW = {

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.inputs import find_drop, load_drop, load_inventory
 from storqual.inputs.shape import raise_all
 from storqual.plan.checks import image_problems
 from storqual.plan.resolve import resolve
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from storqual_core.provision.firmware.subject import REDFISH
 
 
 def firmware_inputs(image: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,8 +54,8 @@ def _on_bench(image: Mapping[str, Any], copies: list[dict[str, str]]) -> dict[st
     return found
 
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+OS_TUNING = ("governor", "irq_affinity")
+"""What is set on the running kernel; the rest of the section `os` takes a boot, or is a drive's."""
 
 
 def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,8 +66,8 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
     system = spec.get("os") or {}
     firmware = [firmware_inputs(image) for image in spec.get("firmware") or []]
     return {
-        "adapter_firmware": [image for image in firmware if not image["drives"]],
-        "drive_firmware": [image for image in firmware if image["drives"]],
+        # adapters first: a drive is flashed by way of its adapter
+        "firmware": sorted(firmware, key=lambda image: (bool(image["drives"]), image["firmware"]["tool"] == REDFISH)),
         "drives": spec.get("drive") or {},
         "volumes": spec.get("raid") or [],
         # volumes of another configuration of this bench may be there and must not stay
@@ -86,10 +84,11 @@ def role_inputs(spec: Mapping[str, Any]) -> dict[str, Any]:
         "kernel": driver.get("kernel") or {},
         "modules": sorted(set((spec.get("expected_drivers") or {}).values())),
         "cmdline": [*(system.get("cmdline") or []), *([f"maxcpus={system['cpus']}"] if system.get("cpus") else [])],
+        "os_tuning": {name: system[name] for name in OS_TUNING if name in system},
+        "os_as_found": [name for name in OS_TUNING if name in (found.get("os") or {}).get("", ())],
         "fresh_boot": spec.get("boot") == "always",
         "panic_at_boot": bool(virtual.get("panic_at_boot")),
         "iops_limit": virtual.get("iops_limit") or {},
-        "unplug": virtual.get("unplug") or {},
     }
 
 

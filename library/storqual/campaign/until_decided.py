@@ -2,7 +2,8 @@
 """Measure until every required criterion is decided, or until no more may be measured.
 
 Points that are decided cost nothing more. Fails are measured afresh in sessions of their own: last, so that one such
-session serves all of them, or first when the time left is not enough for everything.
+session serves all of them, or first when the time left is not enough for everything. What is then left of a budget
+goes to points that pass with a loss between the two limits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from storqual.campaign.further import Pattern, PointKey, Turn, further_block, planned_pattern
-from storqual.campaign.progress import read_history
+from storqual.campaign.progress import read_progress
 from storqual.campaign.steps import Further, Stop
 from storqual.judge.confirmation import PURPOSE
 from storqual.judge.interim import Need, needs
@@ -91,7 +92,11 @@ def until_decided(run: Run, bench: str) -> Further | Stop:
     wanted = needs(run, bench)
     if not wanted:
         return Stop("every required criterion is decided or cannot be judged", complete=True)
-    return campaign.further(wanted) or Stop(campaign.why_not(wanted), complete=True)
+    undecided = [need for need in wanted if need.what != "marginal"]
+    further = campaign.further(wanted)
+    if further is None and not undecided:
+        return Stop("every required criterion is decided or cannot be judged", complete=True)
+    return further or Stop(campaign.why_not(undecided), complete=True)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class _Campaign:
         self._run = run
         self._bench = bench
         self._effort = effort
-        self._history = read_history(run.events, bench)
+        self._progress = read_progress(run.events, bench)
         designs = run.plan.fields.get("designs") or {}
         self._by_block = bool((designs.get(bench) or {}).get("by_block"))
         self._left_s = float("inf")
@@ -129,6 +134,8 @@ class _Campaign:
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
             # a fail that is confirmed decides the whole run
             lanes.reverse()
+        if self._effort.budget_s is not None:
+            lanes.append(_lane(wanted, "marginal", self._effort.most))
         pattern = planned_pattern(self._run, self._bench)
         for lane in lanes:
             found = self._sessions(lane, pattern) if self._effort.by_session else self._block(lane, pattern)
@@ -229,28 +236,27 @@ class _Campaign:
         """The session under way that launches of a purpose can be added to; empty when there is none."""
         found = ""
         own = {session.id for session in self._sessions_so_far() if session.purpose == purpose}
-        for name in self._history.boots:
-            if planned_session(name) in own and name not in self._history.lost:
+        for name in self._progress.boots:
+            if planned_session(name) in own and name not in self._progress.lost:
                 found = name
         return found
 
     def _stored(self, session: str) -> int:
         """How many blocks a session has; all of them were started, else there would be no question what is next."""
-        started = {block for block in self._history.started if block.rpartition("-b")[0] == session}
-        return len(started | set(self._history.more.get(session, ())))
+        started = {block for block in self._progress.started if block.rpartition("-b")[0] == session}
+        return len(started | set(self._progress.more.get(session, ())))
 
     def _counts(self) -> Mapping[tuple[PointKey, str], int]:
         """The highest launch number of each arm at each point."""
         counts: dict[tuple[PointKey, str], int] = {}
-        for sample in self._run.samples:
-            if sample.bench == self._bench:
-                place = ((sample.adapter, sample.point), sample.arm)
-                counts[place] = max(counts.get(place, 0), sample.n)
+        for bench, adapter, point, arm, number in self._run.measured:
+            if bench == self._bench:
+                counts[(adapter, point), arm] = max(counts.get(((adapter, point), arm), 0), number)
         return counts
 
 
 def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
-    """The points that need more launches, or fresh ones: a point's dearest criterion says how many."""
+    """The points that need more launches, or fresh ones: a point's costliest criterion says how many."""
     points: dict[PointKey, tuple[int, int]] = {}
     for need in wanted:
         if need.what == what:

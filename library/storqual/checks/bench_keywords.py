@@ -10,8 +10,16 @@ from typing import Literal
 from robot.api import SkipExecution
 from robot.api.deco import keyword
 
-from storqual.checks.seen import AdapterSeen, DriveSeen, ExpectedDrive, NotJudgedError, fail_with, not_judged_with
-from storqual.checks.subject import AboutSubject, LiveBench
+from storqual.checks.seen import (
+    AboutSubject,
+    AdapterSeen,
+    DriveSeen,
+    ExpectedDrive,
+    LiveBench,
+    NotJudgedError,
+    fail_with,
+    not_judged_with,
+)
 from storqual_core.facts.preflight import behind
 
 Trait = Literal["firmware", "link rate", "write cache", "queue depth", "state"]

@@ -13,9 +13,15 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from storqual.base.text import telling_line
-from storqual.checks.seen import NotJudgedError, UndecidedError, fail_with, not_judged_with
-from storqual.checks.subject import AboutSubject, RecordedBench
-from storqual.run import guard_ledger, iter_samples, recovered
+from storqual.checks.seen import (
+    AboutSubject,
+    NotJudgedError,
+    RecordedBench,
+    UndecidedError,
+    fail_with,
+    not_judged_with,
+)
+from storqual.run import guard_ledger, read_launches, recovered
 
 if TYPE_CHECKING:
     from storqual.judge.question import Judged
@@ -54,7 +60,7 @@ class CampaignKeywords(AboutSubject):
     def every_session_should_have_been_provisioned(self) -> None:
         """No session failed to be provisioned, none was lost, and no kernel panicked.
 
-        What a campaign got over when it was resumed is no trouble: a session that started later, or was lost and all
+        What a resumed campaign recovered from is no trouble: a session that started later, or was lost and all
         of it measured in another.
         """
         told = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}
@@ -141,7 +147,8 @@ class CampaignKeywords(AboutSubject):
     def every_planned_point_should_be_measured(self) -> None:
         """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
         run, bench = self._recorded.run, self._recorded.bench
-        seen = {(s.adapter, s.point, s.arm) for s in iter_samples(run.path) if s.bench == bench and s.status == "ok"}
+        ran = (one for one in read_launches(run.path) if one.bench == bench and one.status == "ok")
+        seen = {(one.adapter, one.point, one.arm) for one in ran}
         not_judged_with(
             _first(
                 f"{point.adapter} {point.point}: no finished launch of the {arm}"
@@ -177,9 +184,10 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def evidence_should_be_complete(self) -> None:
-        """Every raw file that a sample names is in the run directory, with its digest."""
-        run = self._recorded.run
-        files = {raw.path: raw.sha256 for sample in iter_samples(run.path) for raw in sample.raw}
+        """Every raw file that a sample of this bench names is in the run directory, with its digest."""
+        run, bench = self._recorded.run, self._recorded.bench
+        launches = (one for one in read_launches(run.path) if one.bench == bench)
+        files = {raw.path: raw.sha256 for launch in launches for raw in launch.raw}
         problems = (_evidence(run.path / path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
 

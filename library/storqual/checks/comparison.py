@@ -6,22 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from storqual.checks.seen import NotJudgedError
 from storqual.inputs.fields import limit_value
 from storqual.inputs.suite import EffectiveCriterion
-from storqual.judge.confirmation import confirm, confirming_sessions
-from storqual.judge.extract import Place, extract
+from storqual.judge.asked import Asked, looks_of, metrics_of, questions_of
+from storqual.judge.confirmation import confirm
 from storqual.judge.family import corrected
 from storqual.judge.point import answer
-from storqual.judge.question import Judged, Question
-from storqual.judge.verdict import looks_of
+from storqual.judge.question import Judged
 from storqual.metrics import METRICS
-from storqual.run.samples import stream
-
-if TYPE_CHECKING:
-    from storqual.run import PlannedPoint, Run
+from storqual.run import PlannedPoint, Run
+from storqual.run.measurements import measurements_at
 
 
 @dataclass(frozen=True)
@@ -76,10 +72,8 @@ def judge_points(
     if not points:
         raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
     criterion = threshold.criterion(run.plan.fields)
-    places = extract(stream(run.path), {point.key: [threshold.metric] for point in points}, confirming_sessions(run))
-    designs = run.plan.fields.get("designs") or {}
-    by_session = (designs.get(bench) or {}).get("kind", run.plan.design) == "sessions"
-    questions = [Question(point, criterion, places.get(point.key) or Place(), by_session) for point in points]
+    asked = [Asked(point, (criterion,)) for point in points]
+    questions = questions_of(run, asked, measurements_at(run, metrics_of(asked)).points)
     looks = looks_of(run)
     judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
     return zip(points, judged, strict=True)

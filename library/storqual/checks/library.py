@@ -11,7 +11,7 @@ from storqual import __version__
 from storqual.checks.bench_keywords import BenchKeywords
 from storqual.checks.bmc_keywords import BmcKeywords
 from storqual.checks.campaign_keywords import CampaignKeywords, Percent
-from storqual.checks.subject import Subject, subject_of
+from storqual.checks.seen import Subject, subject_of
 
 
 @library(

@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from storqual.base.text import xml_text
-from storqual.report.words import waived_by
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
+from storqual.report.criterion import waived_by
 
 MOST_ITEMS = 10_000
 """Above it an item stands for a workload: pytest keeps every item in memory, and a reader reads none of them."""

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -37,14 +37,8 @@ def live_bench(sources: tuple[str, ...], name: str) -> dict[str, Any]:
     return {**_described(sources)[name], "name": name, "facts": answer["facts"], "kernel_log": answer["kernel_log"]}
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
 _RUN = pytest.StashKey[Run]()
-
-
-_SAMPLES = pytest.StashKey[dict[tuple[str, ...], tuple[Sample, ...]]]()
+_SAMPLES = pytest.StashKey[tuple[tuple[str, str, str], tuple[Sample, ...]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -159,13 +153,12 @@ def bench(request: pytest.FixtureRequest) -> Mapping[str, Any]:
 
 
 def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tuple[Sample, ...]:
-    """The samples of a place; all are sorted into places once, for every test that will ask."""
-    if _SAMPLES not in stash:
-        places: defaultdict[tuple[str, ...], list[Sample]] = defaultdict(list)
-        for sample in run.samples:
-            places[sample.bench, sample.adapter, sample.point, sample.arm].append(sample)
-        stash[_SAMPLES] = {place: tuple(found) for place, found in places.items()}
-    return stash[_SAMPLES].get((*point.key, arm), ())
+    """The samples of an arm at a point; those of both arms are held until another point is asked for."""
+    held = stash.get(_SAMPLES, None)
+    if held is None or held[0] != point.key:
+        held = point.key, tuple(run.samples_at(point))
+        stash[_SAMPLES] = held
+    return tuple(sample for sample in held[1] if sample.arm == arm)
 
 
 class _Recorder:

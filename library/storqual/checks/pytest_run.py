@@ -6,16 +6,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from storqual.base.resources import suites_folder
 from storqual.run import append_event
 from storqual_core.kit.errors import StorqualError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 
 _LIMIT_S = 1800
 _CRASHED = (3, 4)

@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robot.api import ExecutionResult, ResultVisitor
 from robot.errors import DataError
@@ -18,6 +18,7 @@ from robot.errors import DataError
 from storqual.base.resources import suites_folder
 from storqual.run import append_check, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.names import checked_name
 
 _BROKEN = re.compile(
     r"(?:[A-Za-z_]\w*(?:Error|Exception|Expired)|Several failures occurred:\n\n1\) \w+Error): "
@@ -94,10 +95,6 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
 
 def _tagged(test: Any, prefix: str) -> str | None:  # noqa: ANN401 - as above
     return next((str(tag)[len(prefix) :] for tag in test.tags if str(tag).lower().startswith(prefix)), None)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 _LIMIT_S = 3600
@@ -193,7 +190,7 @@ def publish_suites(run: Path) -> int:
     added = 0
     for bench, entry in read_run(run).benches.items():
         target = Target(bench, str(entry.get("kind")), run)
-        folder = run / FOLDER / bench
+        folder = run / FOLDER / checked_name(bench, "bench")
         checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds"))
         for check in checks:
             append_check(run, check.to_json(bench))

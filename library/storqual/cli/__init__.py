@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file per command, each imported only when it is called."""
+"""The command line: one file a command, each imported only when it is called."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from storqual import __version__
 from storqual.base.text import terminal_text
+from storqual.cli.unexpected import outlive_readers, tell_unexpected
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -18,26 +19,28 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "storqual"]
 
+EXIT_NOT_JUDGED = 2
 EXIT_WRONG_USE = 3
 EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
     "audit": "storqual.cli.audit",
-    "collect": "storqual.cli.bookkeeping",
+    "collect": "storqual.cli.playbook.collect",
     "compare": "storqual.cli.compare",
-    "events": "storqual.cli.bookkeeping",
+    "events": "storqual.cli.events",
     "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",
     "history": "storqual.cli.history",
     "inventory": "storqual.cli.inventory",
     "judge": "storqual.cli.judge",
     "keywords": "storqual.cli.robot",
-    "next": "storqual.cli.bookkeeping",
+    "new": "storqual.cli.new",
+    "next": "storqual.cli.playbook.next",
     "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
-    "publish": "storqual.cli.judge",
+    "publish": "storqual.cli.playbook.publish",
     "qualify": "storqual.cli.qualify",
-    "record": "storqual.cli.bookkeeping",
+    "record": "storqual.cli.playbook.record",
     "report": "storqual.cli.report",
     "resolve": "storqual.cli.resolve",
     "robot": "storqual.cli.robot",
@@ -66,6 +69,13 @@ class _Lazy(click.Group):
             raise TypeError(f"{module} has no command {cmd_name}")
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; click itself would end with 1, "shown to be worse", where a pipe breaks."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as problem:
+            raise StorqualError("a program that storqual was talking to went away; nothing was judged") from problem
+
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="storqual")
@@ -86,7 +96,8 @@ def _one_line(problem: click.ClickException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with the exit code of design section 4; no traceback for a user's mistake."""
+    """Run the command line and leave with its exit code; no traceback reaches a user."""
+    outlive_readers()
     try:
         code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
@@ -102,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for line in str(problem).splitlines():
             click.echo(terminal_text(f"storqual: {line}"), err=True)
         sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        # the reader of a pipe went away (`storqual judge … | head`); nothing is wrong with the verdict
-        sys.stderr.close()
-        sys.exit(0)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, 1 would mean that something was shown to be worse
+        told = tell_unexpected(problem, sys.argv[1:] if arguments is None else arguments)
+        click.echo(terminal_text(f"storqual: {told}"), err=True)
+        sys.exit(EXIT_NOT_JUDGED)
     sys.exit(code if isinstance(code, int) else 0)

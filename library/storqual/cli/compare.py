@@ -39,7 +39,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
     """
     from storqual.base.text import terminal_text
     from storqual.metrics import METRICS
-    from storqual.study.comparison import compare_runs
+    from storqual.study.adapters import compare_runs
 
     found = compare_runs(runs, arms=("baseline", "candidate") if arm == "both" else (arm,))
     if as_json:

@@ -39,7 +39,7 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
     Examples:
       storqual export runs/20261121T101500Z-adapter-4f2a --format criteria-csv -o criteria.csv
       storqual export runs/20261121T101500Z-adapter-4f2a --format github
-      storqual export runs/20261121T101500Z-adapter-4f2a --format openmetrics -o storqual.prom --json
+      storqual export runs/20261121T101500Z-adapter-4f2a --format openmetrics -o metrics.prom --json
     """
     from storqual.report.export import write_parquet
     from storqual.report.material import read_material

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual judge` and `storqual publish`: a verdict from files, no bench needed."""
+"""`storqual judge`: a verdict from files, no bench needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.base.text import terminal_text
-from storqual.cli.options import as_json, print_json, run_argument
+from storqual.cli.options import as_json, print_json
 from storqual.cli.tables import print_rows
 
 if TYPE_CHECKING:
@@ -77,30 +77,3 @@ def _print_many(done: Sequence[Rejudged]) -> None:
             click.echo(terminal_text(f"{one.run}: {line}"))
     failing = sorted({one.candidate for one in done if one.turned})
     click.echo(terminal_text(f"would now fail: {', '.join(failing) or 'none'}"))
-
-
-@click.command("publish")
-@run_argument
-@click.option(
-    "--waivers",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Accepted failures; without it `waivers.yml` beside the inventory.",
-)
-@as_json
-def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
-    """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
-
-    \b
-    Example:
-      storqual publish runs/20261121T101500Z-adapter-4f2a
-    """
-    from storqual.cli.publishing import publish
-    from storqual.report.parts.summary import print_summary
-    from storqual.run import read_run_json
-
-    done = publish(run.resolve(), waivers=waivers)
-    if as_json:
-        print_json(done.to_json())
-    else:
-        print_summary(dict(done.verdict), read_run_json(run), done.report)
-    return int(done.verdict["exit_code"])

@@ -108,7 +108,7 @@ def qualify_command(
     if resume is not None:
         run = _find_run(resume, runs)
         if waivers is not None:
-            from storqual.cli.publishing import waivers_for
+            from storqual.cli.playbook.publish import waivers_for
 
             waivers_for(run, waivers)
         inventories = inventories or _inventories_of(run)

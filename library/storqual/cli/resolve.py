@@ -48,7 +48,7 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
             f"{owner} {image['firmware']['component']}",
             "  ".join(f"{name}={image['firmware'][name]}" for name in ("version", "tool", "activation")),
         )
-        for image in (*roles["adapter_firmware"], *roles["drive_firmware"])
+        for image in roles["firmware"]
         for owner in (*image["adapters"], *image["drives"])
     ]
     print_pairs([*pairs, *((name, roles[name]) for name in ("kernel", "cmdline", "modules"))])

@@ -12,6 +12,7 @@ import click
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.names import checked_name
 
 if TYPE_CHECKING:
     from storqual.robot_library import Target
@@ -60,7 +61,9 @@ def robot_command(
     answer = {}
     for target in _targets(run, inventories, limit):
         left_out = () if judged else ("after-verdict",)
-        checks = run_suites(target, files, folder / target.bench, variables=variables, exclude=left_out)
+        checks = run_suites(
+            target, files, folder / checked_name(target.bench, "bench"), variables=variables, exclude=left_out
+        )
         answer[target.bench] = [check.to_json(target.bench) for check in checks]
         if run is not None and not judged:
             for line in answer[target.bench]:

@@ -13,6 +13,7 @@ import click
 from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json
 from storqual_core.kit.errors import BadInputError, StorqualError
+from storqual_core.kit.names import checked_name
 
 if TYPE_CHECKING:
     from storqual.bench.drift import Drift
@@ -65,7 +66,7 @@ def sheet_command(
             drift=drift.found.get(name) if drift else None,
             last=results.get(name),
         )
-        path = output / f"{name}.html"
+        path = output / f"{checked_name(name, 'bench')}.html"
         path.write_text(render_sheet(sheet), encoding="utf-8")
         written[name] = str(path)
     if as_json:

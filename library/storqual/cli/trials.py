@@ -72,7 +72,7 @@ def qualify_trials(
     options: TrialOptions, runs: Path, resume: Path | None, waivers: Path | None, *, as_json: bool
 ) -> int:
     """Plan or resume, make the trials, publish, and return the gate's exit code."""
-    from storqual.cli.publishing import publish
+    from storqual.cli.playbook.publish import publish
     from storqual.report.parts.summary import print_summary
     from storqual.run import append_event, read_run_json
     from storqual.trials.campaign import plan_campaign, run_campaign

@@ -15,10 +15,10 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.history.chart import control_chart, limits_after
-from storqual.history.noise import Noise, noise_of, pooled
-from storqual.judge.earlier import SCHEMA, Reading, read_histories, readings_of
+from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
+from storqual.judge.earlier import SCHEMA, ReferenceReading, read_histories, readings_of
 from storqual.run import read_run, sha256_of
+from storqual.run.measurements import reference_launches
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 INDEX = ".history.sqlite"
@@ -47,7 +47,7 @@ class Updated:
     problems: tuple[str, ...]
 
 
-class History:
+class RunIndex:
     """An open index."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -89,12 +89,12 @@ class History:
         for row in self._connection.execute(query, (newest,)):
             yield Noise(*row)
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[ReferenceReading]:
         """Launches on golden reference drives, oldest first, with the run they belong to."""
         columns = "run.name, reference.bench, drive, moment, iops"
         query = f"SELECT {columns} FROM reference JOIN run USING (digest) ORDER BY 2, moment"  # noqa: S608 - constants
         for row in self._connection.execute(query):
-            yield Reading(*row)
+            yield ReferenceReading(*row)
 
     def _take(self, path: Path, digest: str) -> None:
         """Read one run into the tables, all of it or nothing."""
@@ -118,7 +118,10 @@ class History:
             )
             self._connection.executemany(
                 "INSERT INTO reference VALUES (?,?,?,?,?)",
-                [(digest, one.bench, one.drive, one.moment, one.iops) for one in readings_of(run)],
+                [
+                    (digest, one.bench, one.drive, one.moment, one.iops)
+                    for one in readings_of(run, reference_launches(run))
+                ],
             )
 
 
@@ -134,12 +137,12 @@ class open_history:  # noqa: N801 - used as a function: `with open_history(runs)
         self._path = runs / INDEX
         self._connection: sqlite3.Connection | None = None
 
-    def __enter__(self) -> History:
+    def __enter__(self) -> RunIndex:
         try:
             self._connection = _sound(self._path) or _fresh(self._path)
         except (sqlite3.Error, OSError) as problem:
             raise BadInputError([f"{self._path}: the index cannot be written ({problem})"]) from None
-        return History(self._connection)
+        return RunIndex(self._connection)
 
     def __exit__(self, *_: object) -> None:
         if self._connection is not None:

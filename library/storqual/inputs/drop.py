@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from storqual.inputs.fields import ManyOf, Name, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
 from storqual.inputs.yaml_file import Document, Place, as_written, read_yaml
+from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import section_of
 from storqual_core.provision.firmware.subject import FIRMWARE_TOOLS, REDFISH
@@ -156,6 +157,8 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
             entries.append(Section(on=on, settings=settings))
         sections[name] = tuple(entries)
     problems += _tool_problems(document)
+    if manifest is not None and manifest.name is None and not is_name(path.stem):
+        problems.append(document.problem((), f"a file named {path.name!r}", f"a name of {ALPHABET}"))
     if manifest is None or problems:
         return None, problems
     drop = Drop(

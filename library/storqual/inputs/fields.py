@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from storqual.inputs.yaml_file import as_written
 from storqual_core.host.identity import normalise_wwn
+from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.quantities import parse_duration, parse_percent, parse_size
 
 T = TypeVar("T")
@@ -32,13 +33,10 @@ def _text(value: object) -> object:
     return value
 
 
-_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
-
-
 def _name(value: object) -> object:
     value = _text(value)
-    if not _NAME_CHARACTERS.issuperset(str(value)) or not str(value)[0].isalnum() or len(str(value)) > 64:
-        raise ValueError("a name of letters, digits, `_`, `-` and `.`")
+    if not is_name(value):
+        raise ValueError(f"a name of {ALPHABET}")
     return value
 
 

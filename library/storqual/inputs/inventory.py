@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.inputs.yaml_file import Document, as_written
+from storqual_core.host.log_rule import read_rules
 from storqual_core.kit.quantities import parse_size
 
 Kind = Literal["virtual", "hardware", "local"]
@@ -152,18 +153,39 @@ def _variable(field: str) -> str:
     return field if field == "name" else f"storqual_{field}"
 
 
+class KernelRule(Shape):
+    """A rule of a bench's own for lines of the kernel's log, as `storqual_core.host.log_rule` has them."""
+
+    kind: Text
+    pattern: Text
+    example: Text
+    source: Text
+    driver: Text = ""
+    kernels: Text = ""
+    severity: Text = "error"
+
+    @model_validator(mode="after")
+    def _fits(self) -> KernelRule:
+        problems: list[str] = []
+        read_rules([self.model_dump()], "rule", problems)
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
 class Bench(Shape):
     """One test server. Each field is a host variable: `kind` is `storqual_kind`."""
 
     model_config = ConfigDict(alias_generator=_variable, populate_by_name=True)
 
-    name: Text
+    name: Name
     kind: Kind
     state_dir: Text = "/var/lib/storqual"
     adapters: dict[Name, Adapter]
     under_test: tuple[Name, ...] | None = Field(default=None, strict=False)
     virtual: VirtualBench | None = None
     reference: Text | None = Field(default=None, description="the golden reference drive")
+    kernel_rules: tuple[KernelRule, ...] = Field(default=(), strict=False)
 
     def drive(self, drive_id: str) -> Drive | None:
         """The drive of that id on any adapter of this bench."""

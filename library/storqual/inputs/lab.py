@@ -74,7 +74,7 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
         text = _ask_ansible(sources, limit)
     try:
         listed = json.loads(text, object_hook=_unmarked)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise BadInputError(
             [f"{sources[0]}: found no JSON ({problem}), expected the list of ansible-inventory"]
         ) from None

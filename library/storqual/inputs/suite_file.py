@@ -13,6 +13,7 @@ from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Place, read_yaml
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.measure.fio_job import read_ask
@@ -54,7 +55,10 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
     if suite is None or problems:
         return None, problems
     if suite.name is None:
-        suite = suite.model_copy(update={"name": path.name.split(".")[0]})
+        name = path.name.split(".")[0]
+        if not is_name(name):
+            return None, [document.problem((), f"a file named {path.name!r}", f"a name of {ALPHABET}")]
+        suite = suite.model_copy(update={"name": name})
     return suite, problems
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge: a function of files. `decide` compares two arms at one point; the rest makes a verdict of a run."""
+"""The judge: a verdict as a function of files; `decide` compares two arms at one point."""
 
 from __future__ import annotations
 

@@ -9,20 +9,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from storqual.judge.decision import History, analyse, as_decision, limits_for
+from storqual.judge.decision import Decision, History, analyse, as_decision, as_fraction, limits_for
 from storqual.judge.numbers import percent, plural
-from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of
+from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.analysis import Analysis, Limits, Looks
 from storqual.statistics.fixed_sessions import analyse_fixed_sessions
 from storqual.statistics.launches import pad
-from storqual.statistics.noise import LAUNCH_FLOOR, Prior
-from storqual.statistics.pairs import analyse_pairs
-from storqual.statistics.shared_noise import common_spread
+from storqual.statistics.pairs import PairLevels, analyse_pairs, pair_levels
 
 Histories = Mapping[tuple[str, str, str, str], History]
 """Noise by bench, adapter, point and metric."""
+
+LIKELY = 2 / 3
+"""A loss is probably beyond a limit when the odds are more than two to one: at the middle of the interval, more than
+five in a hundred unchanged candidates would be marginal where four pairs decide."""
 
 Arms = tuple[list[Unit], list[Unit]]
 Floats = NDArray[np.float64]
@@ -50,7 +53,7 @@ def judge_against_baseline(questions: Sequence[Question], looks: Looks, historie
         if by_session:
             made = _session_analyses(asked, values, looks, known)
         else:
-            made = pair_analyses(asked, values, looks, known)
+            made = _pair_analyses(asked, values, looks, known)
         for index, question, both, analysis in zip(members, asked, values, made, strict=True):
             answers[index] = _in_words(question, both, analysis)
     return [answers[index] for index in range(len(questions))]
@@ -98,55 +101,47 @@ def _seconds(units: Sequence[Unit]) -> list[list[float]]:
     return listed
 
 
-def pair_analyses(
+def pair_levels_of(before: Sequence[Unit], after: Sequence[Unit]) -> PairLevels:
+    """The launches of one point as pairs, negative log-ratios worse where higher is better; not for no pair."""
+    count = min(len(before), len(after))
+    filled = pad(_seconds(before[:count]) + _seconds(after[:count]))[None]
+    return pair_levels(filled[:, :count], filled[:, count:])
+
+
+def _pair_analyses(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
 ) -> list[Analysis]:
-    """Points whose arms alternate launch by launch. Points that are alike lend each other their noise."""
-    shapes: defaultdict[tuple[int, int, Limits, bool], list[int]] = defaultdict(list)
+    """Points whose arms alternate launch by launch. They lend each other their noise, whatever their limits are."""
+    shapes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     filled = []
-    for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
+    for index, (before, after) in enumerate(values):
         count = min(len(before), len(after))
         both = pad(_seconds(before[:count]) + _seconds(after[:count]))
         filled.append(both)
-        shapes[(count, both.shape[1], _limits(question), known[index] is not None)].append(index)
-    found: dict[int, Analysis] = {}
-    for (count, _, limits, with_history), members in shapes.items():
-        sign = _sign(questions[members[0]])
-        if with_history:
-            for index in members:
-                history = known[index] or History()
-                both = filled[index][None]
-                found[index] = analyse_pairs(
-                    both[:, :count], both[:, count:], limits, sign=sign, prior=history.pair(), looks=looks
-                )[0]
-            continue
+        shapes[count, both.shape[1]].append(index)
+    sign = _sign(questions[0])
+    levels = []
+    for (count, _), members in shapes.items():
         both = np.stack([filled[index] for index in members])
-        made = analyse_pairs(both[:, :count], both[:, count:], limits, sign=sign, looks=looks)
-        if looks == "last" and count >= 2:
-            prior = _shared(made)
-            if prior is not None:
-                made = analyse_pairs(both[:, :count], both[:, count:], limits, sign=sign, looks=looks, prior=prior)
-        found.update(zip(members, made, strict=True))
-    return [found[index] for index in range(len(questions))]
-
-
-def _shared(made: Sequence[Analysis]) -> Prior | None:
-    """What points with equally many pairs say of each other's noise."""
-    usual = float(np.median([one.df for one in made]))
-    alike = [one.sd**2 for one in made if one.df >= usual]
-    return common_spread(np.array(alike), usual, 2 * LAUNCH_FLOOR**2)
+        levels.append(pair_levels(both[:, :count], both[:, count:], sign))
+    order = [index for members in shapes.values() for index in members]
+    limits = [_limits(questions[index]) for index in order]
+    priors = [(known[index] or History()).pair() for index in order]
+    made = dict(zip(order, analyse_pairs(levels, limits, priors=priors, looks=looks), strict=True))
+    return [made[index] for index in range(len(questions))]
 
 
 def _session_analyses(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
 ) -> list[Analysis]:
-    """Points whose arms have boots of their own."""
+    """Points whose arms have boots of their own. Those that were measured in the same boots share their noise."""
     found: dict[int, Analysis] = {}
-    fixed = []
+    layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
     for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
+        names = _complete(before, after) if looks == "every" else (_sessions_of(before), _sessions_of(after))
         history = known[index]
-        if looks == "last" and history is None:
-            fixed.append(index)
+        if history is None and min(map(len, names)) > 0:
+            layouts[names].append(index)
             continue
         rule = question.criterion
         found[index] = analyse(
@@ -160,15 +155,31 @@ def _session_analyses(
             candidate_sessions=[unit.session for unit in after],
             history=history,
         )
-    layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
-    for index in fixed:
-        layouts[_sessions_of(values[index][0]), _sessions_of(values[index][1])].append(index)
     for names, members in layouts.items():
-        arms = [_stacked([values[index][arm] for index in members], names[arm]) for arm in (0, 1)]
+        arms = [
+            _stacked(
+                [[unit for unit in values[index][arm] if unit.session in names[arm]] for index in members], names[arm]
+            )
+            for arm in (0, 1)
+        ]
         limits = [_limits(questions[index]) for index in members]
-        made = analyse_fixed_sessions(arms[0], arms[1], limits, sign=_sign(questions[members[0]]))
+        made = analyse_fixed_sessions(arms[0], arms[1], limits, sign=_sign(questions[members[0]]), looks=looks)
         found.update(zip(members, made, strict=True))
     return [found[index] for index in range(len(questions))]
+
+
+def _complete(before: Sequence[Unit], after: Sequence[Unit]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sessions that a look of a campaign under way may use: as many of each arm, complete in both."""
+    arms = []
+    for units in (before, after):
+        names = _sessions_of(units)
+        sizes = [sum(unit.session == name for unit in units) for name in names]
+        if len(sizes) > 1 and sizes[-1] < np.median(sizes[:-1]):
+            # the last one is still under way
+            names = names[:-1]
+        arms.append(names)
+    count = min(map(len, arms))
+    return arms[0][:count], arms[1][:count]
 
 
 def _sessions_of(units: Sequence[Unit]) -> tuple[str, ...]:
@@ -195,46 +206,104 @@ def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Float
 
 
 def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
-    """The analysis as an outcome with a sentence; a pass near its limit is MARGINAL."""
+    """The analysis as an outcome with a sentence; a pass that probably lost more than is acceptable is MARGINAL."""
     rule, metric = question.criterion, _metric(question)
     decision = as_decision(analysis, metric.better)
-    low, high = decision.ci95
+    bound = as_fraction(analysis.bound, metric.better)
+    spread = analysis.sd * math.sqrt((2.0 if analysis.unit == "session" else 1.0) / max(analysis.units, 1))
     outcome, reason = "INCONCLUSIVE", ""
     if decision.outcome == "fail":
-        outcome = "FAIL"
-        reason = (
-            f"{metric.label} is {percent(abs(decision.shift))} worse ({percent(low, signed=True)} to "
-            f"{percent(high, signed=True)}): a loss of more than {percent(rule.indifference)} is shown"
+        outcome, reason = (
+            "FAIL",
+            f"{_measured(metric, decision)}: more than the acceptable loss ({percent(rule.indifference)}) is shown",
         )
-    elif decision.outcome == "pass" and rule.marginal is not None and low + rule.margin < rule.marginal:
+    elif decision.outcome == "pass" and _marginal(question, analysis, spread):
         outcome = "MARGINAL"
         reason = (
-            f"a loss of {percent(rule.margin)} is excluded, but only just: the two-sided 95 % interval reaches to "
-            f"{percent(low, signed=True)}"
+            f"{_measured(metric, decision)}: probably more than the acceptable loss "
+            f"({percent(rule.indifference)}), while the unacceptable loss ({percent(rule.margin)}) is excluded"
         )
     elif decision.outcome == "pass":
         outcome = "PASS"
-        reason = f"a loss of {percent(rule.margin)} is excluded"
+        reason = f"the unacceptable loss ({percent(rule.margin)}) is excluded{_at_most(bound, rule.alpha)}"
     else:
         reason = _undecided(analysis, decision.shift, decision.detectable, decision.pairs_wanted)
-    interval = (low, high) if math.isfinite(low) and math.isfinite(high) else None
-    spread = analysis.sd * math.sqrt((2.0 if analysis.unit == "session" else 1.0) / max(analysis.units, 1))
+    odd = _odd_launch(values, analysis)
+    if odd is not None:
+        reason = f"{reason}; left out with its partner: {odd.sentence()}"
+    low, high = decision.ci95
+    known = analysis.df > 0
     return Judged(
         outcome=outcome,
         reason=reason,
         candidate=math.fsum(unit.value for unit in values[1]) / len(values[1]),
         reference=math.fsum(unit.value for unit in values[0]) / len(values[0]),
         shift=finite(decision.shift),
-        ci95=interval if analysis.df > 0 else None,
+        ci95=(low, high) if known and math.isfinite(low) and math.isfinite(high) else None,
         margin=rule.margin,
         indifference=rule.indifference,
-        detectable=finite(decision.detectable) if analysis.df > 0 else None,
+        detectable=finite(decision.detectable) if known else None,
         unit=analysis.unit,
         source=values[0][0].source,
         loss_p=analysis.loss_p,
-        error=finite(spread) if analysis.df > 0 else None,
+        error=finite(spread) if known else None,
         units=analysis.units,
         wanted=decision.pairs_wanted,
+        bound=finite(bound) if known else None,
+        sd=finite(analysis.sd) if known else None,
+        df=analysis.df,
+        # once both limits are shown to be on either side of the loss, more launches only say so again
+        settled=outcome != "MARGINAL" or analysis.lost,
+        odd=odd,
+        ios=_fewest_ios(values),
+    )
+
+
+def _fewest_ios(values: Arms) -> tuple[int, int] | None:
+    """The fewest I/Os that a percentile of each arm is of; None for what is no percentile."""
+    found = [[unit.ios for unit in arm if unit.ios is not None] for arm in values]
+    return (min(found[0]), min(found[1])) if all(found) else None
+
+
+def _marginal(question: Question, analysis: Analysis, error: float) -> bool:
+    """Whether a pass is marginal: it probably lost more than is acceptable (or came within `marginal` of the margin).
+
+    The estimate of the last look is what is compared, so that neither few launches nor wide intervals make it so.
+    """
+    rule = question.criterion
+    line = rule.indifference if rule.marginal is None else max(rule.margin - rule.marginal, 0.0)
+    limit = math.log1p(-line) if _metric(question).better == "higher" else -math.log1p(line)
+    return analysis.df > 0 and float(special.stdtr(analysis.df, (limit - analysis.shift) / error)) > LIKELY
+
+
+def _measured(metric: Metric, decision: Decision) -> str:
+    low, high = decision.ci95
+    return (
+        f"{metric.label} is {percent(abs(decision.shift))} worse ({percent(low, signed=True)} to "
+        f"{percent(high, signed=True)})"
+    )
+
+
+def _at_most(bound: float, alpha: float) -> str:
+    """What a pass excludes, on the side and at the level that it was decided on."""
+    if bound >= 0:
+        return f": no loss at all ({percent(1 - alpha)} one-sided)"
+    return f": at most {percent(-bound)} is lost ({percent(1 - alpha)} one-sided)"
+
+
+def _odd_launch(values: Arms, analysis: Analysis) -> OddLaunch | None:
+    """The launch that was left out of the estimate, by the figures of its own metric."""
+    if analysis.odd is None:
+        return None
+    arm = values[1 if analysis.odd.candidate else 0]
+    unit = arm[analysis.odd.number]
+    others = [other.value for number, other in enumerate(arm) if number != analysis.odd.number]
+    return OddLaunch(
+        arm="candidate" if analysis.odd.candidate else "baseline",
+        number=analysis.odd.number + 1,
+        id=unit.id,
+        of_others=unit.value * len(others) / math.fsum(others),
+        longest_us=unit.longest_us,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from storqual.judge.against_baseline import Histories
+from storqual.judge.decision import History
 from storqual.judge.numbers import percent
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
@@ -24,21 +25,40 @@ def confirming_sessions(run: Run) -> frozenset[tuple[str, str]]:
 def confirm(
     questions: Sequence[Question], answers: Sequence[Judged], looks: Looks, histories: Histories
 ) -> list[Judged]:
-    """Answers in which a FAIL that was measured afresh is one of the fresh launches too, or none."""
+    """Answers in which a FAIL that was measured afresh is one of the fresh launches too, or none.
+
+    Shift and interval stay those of the first launches; the fresh ones have their own (`Judged.again`).
+    """
     found = list(answers)
-    again: list[tuple[int, Question]] = []
-    for index, (question, first) in enumerate(zip(questions, answers, strict=True)):
-        fresh = question.place.confirming()
-        if first.outcome == "FAIL" and fresh is not None:
-            again.append((index, replace(question, place=fresh)))
-    second = answer([question for _, question in again], looks, histories)
-    for (index, _), fresh_answer in zip(again, second, strict=True):
-        found[index] = _both(answers[index], fresh_answer)
+    for index, second in measured_afresh(questions, answers, looks, histories).items():
+        found[index] = replace(_both(answers[index], second), again=second)
     return found
+
+
+def measured_afresh(
+    questions: Sequence[Question], answers: Sequence[Judged], looks: Looks, histories: Histories
+) -> dict[int, Judged]:
+    """What the fresh launches alone say of each FAIL that has some, by the index of its question.
+
+    The level of the first launches counts for nothing; their noise is lent, because the point is the same.
+    """
+    fresh: dict[int, Question] = {}
+    known = dict(histories)
+    for index, (question, first) in enumerate(zip(questions, answers, strict=True)):
+        place = question.place.confirming()
+        if first.outcome != "FAIL" or place is None:
+            continue
+        fresh[index] = replace(question, place=place)
+        if first.unit == "pair" and first.sd is not None:
+            # what history and the other points know of it is part of the noise of the first launches
+            known[*question.point.key, question.criterion.metric] = History(sd_pair=first.sd, df_pair=first.df)
+    return dict(zip(fresh, answer(list(fresh.values()), looks, known), strict=True))
 
 
 def _both(first: Judged, second: Judged) -> Judged:
     shift = percent(second.shift, signed=True) if second.shift is not None else "no shift"
+    if second.ci95 is not None:
+        shift += f", {percent(second.ci95[0], signed=True)} to {percent(second.ci95[1], signed=True)}"
     if second.outcome == "FAIL":
         # two independent fails: no correction for many criteria is needed any more
         return replace(first, reason=f"{first.reason}; confirmed on fresh launches ({shift})", loss_p=0.0)

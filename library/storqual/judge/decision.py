@@ -13,7 +13,7 @@ import numpy as np
 from storqual.statistics.analysis import Analysis, Limits, Outcome, nothing
 from storqual.statistics.launches import pad
 from storqual.statistics.noise import Prior
-from storqual.statistics.pairs import analyse_pairs
+from storqual.statistics.pairs import analyse_pairs, pair_levels
 from storqual.statistics.sessions import analyse_sessions, split_sessions
 
 HISTORY_WEIGHT = 0.5
@@ -91,9 +91,10 @@ def decide(
     """Judge one point from all launches so far, in wall-clock order, each a list of per-second values (or one value).
 
     Passes when the candidate is shown to lose less than `margin`, fails when it is shown to lose more than
-    `indifference`, at the first look that shows either; each of the two errs at most `alpha` over all looks. There is
-    a look after each complete pair, and an odd launch is ignored; with session ids there is one after each complete
-    session in both arms. Raises ValueError for a launch that is empty, holds NaN, infinity or a negative value, or
+    `indifference`, at the last look, which has all launches. There may be a look after each complete pair (with
+    session ids after each complete session in both arms), and a campaign may stop at any: each of the two errs at
+    most `alpha` over all looks. Neither the shift nor its interval depends on the limits. A launch without its
+    partner is ignored. Raises ValueError for a launch that is empty, holds NaN, infinity or a negative value, or
     has a mean of 0, for session ids that do not fit, and for limits that make no sense.
     """
     return as_decision(
@@ -133,9 +134,9 @@ def analyse(
         count = min(len(arms[0]), len(arms[1]))
         if count == 0:
             return nothing("pair", "no complete pair of launches")
-        filled = pad(arms[0][:count] + arms[1][:count])
-        pairs = analyse_pairs(filled[None, :count], filled[None, count:], limits, sign=sign, prior=known.pair())
-        return pairs[0]
+        filled = pad(arms[0][:count] + arms[1][:count])[None]
+        levels = pair_levels(filled[:, :count], filled[:, count:], sign)
+        return analyse_pairs([levels], [limits], priors=[known.pair()])[0]
     for arm, ids, name in (
         (arms[0], baseline_sessions, "baseline_sessions"),
         (arms[1], candidate_sessions, "candidate_sessions"),

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.judge.against_baseline import Histories
 from storqual.judge.decision import History
-from storqual.metrics import METRICS, Value
-from storqual.run import REFERENCE_POINT, Run, iter_samples
+from storqual.run import Launch, Run
 from storqual_core.kit.errors import BadInputError
 
 SCHEMA = "storqual.history/1"
@@ -45,7 +44,7 @@ def read_histories(path: Path | None) -> Histories:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReferenceReading:
     """One launch on a reference drive: I/Os per second at a moment (ISO time)."""
 
     run: str
@@ -55,23 +54,22 @@ class Reading:
     iops: float
 
 
-def readings_of(run: Run) -> Iterator[Reading]:
-    """The reference launches of a run that ended well."""
+def readings_of(run: Run, reference: Iterable[Launch]) -> Iterator[ReferenceReading]:
+    """The launches of a run on reference drives that ended well."""
     drives = {name: str(bench.get("reference") or "") for name, bench in run.benches.items()}
-    for sample in iter_samples(run.path):
-        if sample.point == REFERENCE_POINT and sample.status == "ok":
-            value = METRICS["iops"].value(sample)
-            if isinstance(value, Value):
-                yield Reading(run.name, sample.bench, drives.get(sample.bench, ""), sample.start, value.value)
+    for launch in reference:
+        iops = launch.number("iops")
+        if launch.status == "ok" and iops is not None:
+            yield ReferenceReading(run.name, launch.bench, drives.get(launch.bench, ""), launch.start, iops)
 
 
-def out_of_control(run: Run, history: Path | None) -> list[str]:
+def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) -> list[str]:
     """Sentences about benches whose reference left its limits: their campaign is suspect. Raises BadInputError."""
     limits = _limits(history)
     if not limits:
         return []
     values: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    for reading in readings_of(run):
+    for reading in readings_of(run, reference):
         values[reading.bench, reading.drive].append(reading.iops)
     said = []
     for key, found in values.items():

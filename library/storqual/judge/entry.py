@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from storqual.judge.extract import Launch
-from storqual.judge.question import Judged, Question
+from storqual.judge.question import Judged, OddLaunch, Question
 from storqual.run import Check
+from storqual.run.records import Launch
 
 _ARMS = ("candidate", "baseline")
 _MOST_DOUBTS = 5
@@ -39,13 +39,44 @@ def entry(question: Question, judged: Judged, said: Sequence[str]) -> dict[str, 
         "margin_percent": _percent(judged.margin),
         "indifference_percent": _percent(judged.indifference),
         "detectable_percent": _percent(judged.detectable),
+        "bound_percent": _percent(judged.bound),
         "samples": {arm: len(arms[arm]) for arm in _ARMS},
         "sessions": {arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
+        "ios": None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
         "unit_of_inference": judged.unit,
         "source": judged.source,
         "required": rule.required,
         "evidence": [*said, *doubts[:_MOST_DOUBTS]],
+        "odd_launch": _odd_launch(judged.odd),
+        "confirmation": _confirmation(question, judged.again),
         "waiver": None,
+    }
+
+
+def _odd_launch(odd: OddLaunch | None) -> dict[str, Any] | None:
+    """The launch that was left out of the estimate with its partner."""
+    if odd is None:
+        return None
+    return {
+        "arm": odd.arm,
+        "number": odd.number,
+        "sample": odd.id,
+        "of_others_percent": round(100 * odd.of_others, 2),
+        "longest_io_ms": None if odd.longest_us is None else round(odd.longest_us / 1000, 3),
+        "text": odd.sentence(),
+    }
+
+
+def _confirmation(question: Question, again: Judged | None) -> dict[str, Any] | None:
+    """What the launches that measured a fail afresh say, with an interval of their own."""
+    if again is None:
+        return None
+    return {
+        "outcome": again.outcome,
+        "reason": again.reason,
+        "shift_percent": _percent(again.shift),
+        "ci95_percent": [_percent(end) for end in again.ci95] if again.ci95 else None,
+        "samples": {arm: len(question.place.fresh.get(arm, ())) for arm in _ARMS},
     }
 
 
@@ -69,12 +100,16 @@ def check_entry(check: Check, *, required: bool) -> dict[str, Any]:
         "margin_percent": None,
         "indifference_percent": None,
         "detectable_percent": None,
+        "bound_percent": None,
         "samples": dict.fromkeys(_ARMS, 0),
         "sessions": dict.fromkeys(_ARMS, 0),
+        "ios": None,
         "unit_of_inference": "value",
         "source": check.source,
         "required": required,
         "evidence": [],
+        "odd_launch": None,
+        "confirmation": None,
         "waiver": None,
     }
 
@@ -97,7 +132,7 @@ def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | Non
     return f"the baseline was measured on {oldest.date().isoformat()}, the gate takes one of at most {days} days"
 
 
-def said_of(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
+def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
     """What the kernel log says of a question's launches: by launch, or by block where none is named."""
     if not findings:
         return []

@@ -3,33 +3,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
+from storqual.judge.confirmation import measured_afresh
 from storqual.judge.earlier import read_histories
 from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
-from storqual.judge.verdict import questions_of
 from storqual.run import PlannedPoint, Run
-from storqual.run.samples import stream
-from storqual_core.kit.errors import BadInputError
+from storqual.run.measurements import measurements_at
+from storqual.run.records import Launch
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A required criterion that is not decided yet.
+    """A required criterion that is not decided yet, or only just.
 
     `more`: `units` further pairs (sessions of each arm) will decide it at this noise and shift. `confirm`: it failed,
     and fresh ones will decide whether it does so again: as many as it took, or, when there are some already, as
-    those ask for. `used` is how many there are. Needs are listed with what is decided soonest first.
+    those ask for. `marginal`: it passes with a loss between the two limits, and as many again may tell on which side
+    of the acceptable one it lies; that is worth what is left of a budget, and no more. `used` is how many there are.
+    Needs are listed with what is decided soonest first.
     """
 
     point: PlannedPoint
     criterion: str
-    what: Literal["more", "confirm"]
+    what: Literal["more", "confirm", "marginal"]
     unit: str
     units: int
     used: int
@@ -42,65 +45,52 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
     cannot be judged (a refused job, a missing primitive) needs nothing: more of the same would not help.
     """
     rules = load_suite(run.input_file("suite"))
-    policy = _gate(run)
-    questions = [
-        question
-        for question in questions_of(run, rules, policy, stream(run.path))
-        if question.criterion.required
-        and question.criterion.against == "baseline"
-        and (bench is None or question.point.bench == bench)
+    gate, history = optional_input(run, "gate"), optional_input(run, "history")
+    asked = [
+        Asked(one.point, tuple(rule for rule in one.criteria if rule.required and rule.against == "baseline"))
+        for one in asked_of(run, rules, Gate() if gate is None else load_gate(gate))
+        if bench is None or one.point.bench == bench
     ]
-    histories = read_histories(_history(run))
+    wanted = {key: names for key, names in metrics_of(asked).items() if names}
+    questions = questions_of(run, asked, measurements_at(run, wanted).points)
+    histories = read_histories(history)
     answers = answer(questions, "every", histories)
-    failed = [
-        (question, first) for question, first in zip(questions, answers, strict=True) if first.outcome == "FAIL"
-    ]
-    fresh = [replace(question, place=place) for question, _ in failed if (place := question.place.confirming())]
-    again = dict(zip(map(_name, fresh), zip(fresh, answer(fresh, "every", histories), strict=True), strict=True))
+    again = measured_afresh(questions, answers, "every", histories)
     found = [_more(question, first) for question, first in zip(questions, answers, strict=True)]
-    found += [_confirm(question, first, again.get(_name(question))) for question, first in failed]
+    found += [
+        _confirm(question, first, again.get(index))
+        for index, (question, first) in enumerate(zip(questions, answers, strict=True))
+        if first.outcome == "FAIL"
+    ]
     return sorted(filter(None, found), key=lambda need: (need.units, need.point.key, need.criterion))
-
-
-def _name(question: Question) -> tuple[tuple[str, str, str], str]:
-    return question.point.key, question.criterion.id
 
 
 def _used(question: Question) -> int:
     """Complete pairs at a point, or sessions that both arms have."""
-    arms = [question.place.of(arm) for arm in ("baseline", "candidate")]
+    return _units(question, [question.place.of(arm) for arm in ("baseline", "candidate")])
+
+
+def _units(question: Question, arms: Sequence[Sequence[Launch]]) -> int:
     if question.by_session:
         return min(len({launch.session for launch in arm}) for arm in arms)
     return min(map(len, arms))
 
 
 def _more(question: Question, judged: Judged) -> Need | None:
-    """What an undecided criterion needs."""
+    """What a criterion needs that is undecided, or passes only just."""
+    used = _used(question)
+    if judged.outcome == "MARGINAL" and not judged.settled:
+        return Need(question.point, question.criterion.id, "marginal", judged.unit, max(used, 1), used)
     if judged.outcome != "INCONCLUSIVE":
         return None
-    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), _used(question))
+    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), used)
 
 
-def _confirm(question: Question, first: Judged, again: tuple[Question, Judged] | None) -> Need | None:
+def _confirm(question: Question, first: Judged, second: Judged | None) -> Need | None:
     """What a criterion that failed needs, from its answer on fresh launches (None: there are none)."""
-    if again is None:
+    if second is None:
         return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), 0)
-    fresh, second = again
     if second.outcome != "INCONCLUSIVE":
         return None
-    wanted = max(second.wanted, 1)
-    return Need(question.point, question.criterion.id, "confirm", second.unit, wanted, _used(fresh))
-
-
-def _gate(run: Run) -> Gate:
-    try:
-        return load_gate(run.input_file("gate"))
-    except BadInputError:
-        return Gate()
-
-
-def _history(run: Run) -> Path | None:
-    try:
-        return run.input_file("history")
-    except BadInputError:
-        return None
+    used = _units(question, [question.place.fresh[arm] for arm in ("baseline", "candidate")])
+    return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), used)

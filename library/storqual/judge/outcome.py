@@ -52,7 +52,7 @@ def _is_judged(entry: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class WaiverProblem:
     """What is wrong with a waiver: it matches nothing, has expired, a failure exceeds its loss, or it is too wide."""
 
     kind: Literal["unused", "expired", "loss", "wide"]
@@ -61,7 +61,7 @@ class Doubt:
 
 def apply_waivers(
     criteria: Sequence[dict[str, Any]], waivers: Sequence[Waiver], *, drop: str, suite: str, today: date
-) -> list[Doubt]:
+) -> list[WaiverProblem]:
     """Put its waiver into each accepted failure; returns what is wrong with the waivers.
 
     A waiver counts through its last day, for failures within its loss. One that matches nothing, has expired, or
@@ -74,17 +74,17 @@ def apply_waivers(
         covered = [entry for entry in criteria if here and _covers(waiver, entry)]
         failed = [entry for entry in covered if entry["outcome"] == "FAIL"]
         if not failed:
-            doubts.append(Doubt("unused", f"{name} matches no failure"))
+            doubts.append(WaiverProblem("unused", f"{name} matches no failure"))
             continue
         if today > waiver.expiry:
-            doubts.append(Doubt("expired", f"{name} expired on {waiver.expiry.isoformat()}"))
+            doubts.append(WaiverProblem("expired", f"{name} expired on {waiver.expiry.isoformat()}"))
             continue
         for entry in failed:
             loss = -(entry["shift_percent"] or 0.0) / 100
             if waiver.max_loss is not None and loss > waiver.max_loss:
                 place = f"{entry['adapter']}/{entry['point']}"
                 text = f"{name} accepts a loss of {100 * waiver.max_loss:g} %, {place} lost {100 * loss:.1f} %"
-                doubts.append(Doubt("loss", text))
+                doubts.append(WaiverProblem("loss", text))
                 continue
             entry["waiver"] = {
                 "owner": waiver.owner,
@@ -94,7 +94,7 @@ def apply_waivers(
             }
         if len(covered) > len(failed):
             text = f"is wider than what failed: it covers {len(covered)} criteria, {len(failed)} failed"
-            doubts.append(Doubt("wide", f"{name} {text}"))
+            doubts.append(WaiverProblem("wide", f"{name} {text}"))
     return doubts
 
 

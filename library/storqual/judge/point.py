@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from storqual.judge.against_baseline import Histories, judge_against_baseline
-from storqual.judge.against_counts import judge_counts
-from storqual.judge.against_limits import judge_against_limits
-from storqual.judge.against_peers import judge_against_peers
-from storqual.judge.against_scaling import judge_against_scaling
-from storqual.judge.extract import Launch
+from storqual.judge.against_others import (
+    judge_against_limits,
+    judge_against_peers,
+    judge_against_scaling,
+    judge_counts,
+)
 from storqual.judge.question import Judged, Question
+from storqual.run.records import Launch
 from storqual.statistics.analysis import Looks
 
 

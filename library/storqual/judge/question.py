@@ -9,14 +9,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from storqual.inputs.suite import EffectiveCriterion
-from storqual.judge.extract import Key, Launch, Place
-from storqual.metrics import METRICS, Metric, Unavailable, Value, merged
+from storqual.metrics import METRICS, Metric, Unavailable, Value
 from storqual.run import PlannedPoint
+from storqual.run.measurements import PointKey
+from storqual.run.records import Launch
 from storqual.statistics.scaling import SCALED
+
+_FEWEST_SECONDS = 3
+"""Seconds from which a launch is judged by its seconds; in fewer, a dip cannot be told from the level."""
+
+
+@dataclass(slots=True)
+class ArmLaunches:
+    """The launches of one point by arm, in the order they were measured; `fresh` are those that confirm a fail."""
+
+    arms: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+    fresh: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+
+    def of(self, arm: str) -> Sequence[Launch]:
+        """The launches of `arm`."""
+        return self.arms.get(arm, ())
+
+    def confirming(self) -> ArmLaunches | None:
+        """The fresh launches by themselves; None unless both arms have some."""
+        if all(self.fresh.get(arm) for arm in ("baseline", "candidate")):
+            return ArmLaunches(self.fresh)
+        return None
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScaledPoints:
     """The points of one adapter that differ in the factor `over`, by its level."""
 
     bench: str
@@ -26,7 +48,7 @@ class Curve:
     points: Mapping[float, PlannedPoint]
 
 
-def curves_of(points: Iterable[PlannedPoint]) -> list[Curve]:
+def curves_of(points: Iterable[PlannedPoint]) -> list[ScaledPoints]:
     """Every curve with two levels at least; its name is a point's with `*` for the level."""
     groups: defaultdict[tuple[str, str, str, str], dict[float, PlannedPoint]] = defaultdict(dict)
     for point in points:
@@ -36,20 +58,22 @@ def curves_of(points: Iterable[PlannedPoint]) -> list[Curve]:
                 name = _starred(point.point, factor)
                 groups[point.bench, point.adapter, name, factor][float(level)] = point
     return [
-        Curve(*key[:3], over=key[3], points=dict(sorted(found.items())))
+        ScaledPoints(*key[:3], over=key[3], points=dict(sorted(found.items())))
         for key, found in groups.items()
         if len(found) > 1
     ]
 
 
-def values_at(curve: Curve, places: Mapping[Key, Place], metric: Metric, arm: str) -> dict[float, Sequence[float]]:
+def values_at(
+    curve: ScaledPoints, places: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
+) -> dict[float, Sequence[float]]:
     """Values of an arm by level: one for each session where there are several, else one for each launch.
 
     A level whose launches cannot answer is left out: a curve is about what was measured.
     """
     found: dict[float, Sequence[float]] = {}
     for level, point in curve.points.items():
-        launches = places.get(point.key, Place()).of(arm)
+        launches = places.get(point.key, ArmLaunches()).of(arm)
         units = units_of(launches, metric) if all(one.status == "ok" for one in launches) else "not all ran"
         if isinstance(units, str) or not units or min(unit.value for unit in units) <= 0:
             continue
@@ -74,14 +98,14 @@ class Question:
 
     point: PlannedPoint
     criterion: EffectiveCriterion
-    place: Place
+    place: ArmLaunches
     by_session: bool
-    peers: tuple[tuple[str, Place], ...] = ()
+    peers: tuple[tuple[str, ArmLaunches], ...] = ()
     excused: str = ""
     """Why this bench cannot stand for what the criterion is about."""
-    curve: Curve | None = None
+    curve: ScaledPoints | None = None
     """For a criterion on scaling: the points that differ from this one in the factor alone, ..."""
-    places: Mapping[Key, Place] = field(default_factory=dict, repr=False)
+    places: Mapping[PointKey, ArmLaunches] = field(default_factory=dict, repr=False)
     """... and where their launches are."""
 
     @property
@@ -94,7 +118,9 @@ class Question:
 class Judged:
     """An outcome with its numbers; fractions, negative = worse; None where a number means nothing.
 
-    `loss_p` is the smallest alpha at which the loss would have been shown: corrections for many criteria need it.
+    `margin` is the unacceptable loss and `indifference` the acceptable one; `bound` is the loss that a pass excludes,
+    one-sided as the pass is. `loss_p` is the smallest alpha at which the loss would have been shown: corrections for
+    many criteria need it.
     """
 
     outcome: str
@@ -114,6 +140,46 @@ class Judged:
     units: int = 0
     wanted: int = 0
     """Pairs (sessions per arm) that were used, and how many more would decide."""
+    bound: float | None = None
+    sd: float | None = None
+    df: float = 0.0
+    """Noise of one unit as a log-ratio, for fresh launches of the same point."""
+    settled: bool = True
+    """Whether more of the same could still change the outcome: a marginal pass may become a plain one."""
+    odd: OddLaunch | None = None
+    ios: tuple[int, int] | None = None
+    """Of a percentile, the fewest I/Os that one value of the baseline, and of the candidate, is of."""
+    again: Judged | None = None
+    """The answer of the launches that measured a fail afresh."""
+
+    @property
+    def unacceptable_loss(self) -> float | None:
+        """A candidate that loses as much must not pass: the criterion's `margin`."""
+        return self.margin
+
+    @property
+    def acceptable_loss(self) -> float | None:
+        """A candidate that loses no more must not fail: the criterion's `indifference`."""
+        return self.indifference
+
+
+@dataclass(frozen=True, slots=True)
+class OddLaunch:
+    """One launch unlike all others of its point, left out of the estimate with its partner.
+
+    `number` counts the launches of its arm from 1; `of_others` is its value as a fraction of the mean of the others.
+    """
+
+    arm: str
+    number: int
+    id: str
+    of_others: float
+    longest_us: float | None
+
+    def sentence(self) -> str:
+        """`launch 3 of the candidate: 92.8 % of the others, longest I/O 209 ms`."""
+        longest = "" if self.longest_us is None else f", longest I/O {self.longest_us / 1000:.3g} ms"
+        return f"launch {self.number} of the {self.arm}: {100 * self.of_others:.1f} % of the others{longest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +190,10 @@ class Unit:
     value: float
     source: str
     seconds: tuple[float, ...] = ()
+    id: str = ""
+    longest_us: float | None = None
+    ios: int | None = None
+    """Of a percentile, how many I/Os it is of."""
 
 
 def missing(question: Question, reason: str) -> Judged:
@@ -135,15 +205,18 @@ def units_of(launches: Sequence[Launch], metric: Metric) -> list[Unit] | str:
     """The values of an arm, or why there are none: a metric that one launch lacks is lacking."""
     found = []
     for launch in launches:
-        value = launch.values.get(metric.name)
+        value = launch.values.get(metric.name) if launch.status == "ok" else None
         if not isinstance(value, Value):
             pooled = _pooled(launches, metric)
             if pooled:
                 return pooled
             why = value.reason if isinstance(value, Unavailable) else "it was not extracted"
             return f"{metric.label} is unavailable in launch {launch.id}: {why}"
-        seconds = launch.seconds if metric.series else ()
-        found.append(Unit(launch.session, value.value, value.source, seconds))
+        several = len(launch.seconds) >= _FEWEST_SECONDS and sum(launch.seconds) > 0
+        seconds = launch.seconds if metric.series and several else ()
+        found.append(
+            Unit(launch.session, value.value, value.source, seconds, launch.id, launch.longest_us, value.ios)
+        )
     return found
 
 
@@ -154,13 +227,13 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
         sessions.setdefault(launch.session, []).append(launch)
     units = []
     for session, members in sessions.items():
-        parts = [launch.pooled for launch in members]
-        if any(part is None for part in parts):
+        pool = members[0].pool
+        if pool is None or pool.launches != len(members) or any(one.pool is not pool for one in members):
             return []
-        value = metric.value(merged([part for part in parts if part is not None]))
+        value = metric.value(pool)
         if not isinstance(value, Value):
             return []
-        units.append(Unit(session, value.value, "launches of a session merged"))
+        units.append(Unit(session, value.value, "launches of a session merged", ios=value.ios))
     return units
 
 

@@ -1,45 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`judge_run`: a verdict from files. Measured once, judged as often as anybody likes."""
+"""`judge_run`: a verdict from files, measured once and judged as often as anybody likes; and where it is written."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs import load_gate, load_suite, load_waivers
+from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
-from storqual.inputs.suite import EffectiveCriterion, Suite
-from storqual.judge.confirmation import confirm, confirming_sessions
+from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
+from storqual.judge.confirmation import confirm
 from storqual.judge.earlier import out_of_control, read_histories
-from storqual.judge.entry import check_entry, entry, said_of, stale_baseline, with_evidence
+from storqual.judge.entry import check_entry, entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
     counted_errors,
     errors_of,
     grown_errors,
+    log_findings,
     recorded_errors_of,
+    recovered_problems,
+    rig_problems,
+    sectors_outside,
     short_ramps,
+    unfinished_blocks,
     unsteady_benches,
     with_steadiness,
 )
-from storqual.judge.extract import Key, Place, extract
 from storqual.judge.family import corrected, overall_findings
-from storqual.judge.judgements import kept_waivers, write_verdict
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
 from storqual.judge.point import answer
-from storqual.judge.question import Question, curves_of
-from storqual.judge.rig import log_findings, overcome_problems, rig_problems, sectors_outside, unfinished_blocks
-from storqual.metrics import METRICS
-from storqual.run import Check, Run, Sample, ledger, read_run, sha256_of
-from storqual.run.samples import stream
-from storqual.statistics.analysis import Looks
-from storqual_core.kit.errors import BadInputError
+from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
+from storqual.run.measurements import Measurements, measurements
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")
@@ -52,16 +49,18 @@ def judge_run(
     gate: Path | None = None,
     waivers: Path | None = None,
     as_of: datetime | None = None,
+    measured: Measurements | None = None,
 ) -> dict[str, Any]:
     """Judge a run and write the verdict; returns it.
 
     By the rules the run was planned with it is `verdict.json`; one by another suite, gate or time, or a second one by
     other waivers, goes to `judgements/<digest>/` and leaves the first alone. Waivers are kept beside their verdict,
-    and judging again takes those: they expire by themselves. Raises BadInputError for inputs that cannot be used,
-    StorqualError for a damaged run directory.
+    and judging again takes those: they expire by themselves. `measured` is what was read of the samples by a caller
+    who needs them for more than this. Raises BadInputError for inputs that cannot be used, StorqualError for a
+    damaged run directory.
     """
     waivers = waivers or kept_waivers(path)
-    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of)
+    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured)
     other_rules = suite is not None or gate is not None or as_of is not None
     write_verdict(path, verdict, other_rules=other_rules, waivers=waivers)
     return verdict
@@ -74,6 +73,7 @@ def verdict_of(
     gate: Path | None = None,
     waivers: Path | None = None,
     as_of: datetime | None = None,
+    measured: Measurements | None = None,
 ) -> dict[str, Any]:
     """The verdict that `judge_run` would write. Raises what it raises."""
     run = read_run(path)
@@ -81,29 +81,21 @@ def verdict_of(
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     files = {
         "suite": suite or run.input_file("suite"),
-        "gate": gate or _optional(run, "gate"),
+        "gate": gate or optional_input(run, "gate"),
         "waivers": waivers,
-        "history": _optional(run, "history"),
+        "history": optional_input(run, "history"),
         **{arm: run.input_file(arm) for arm in run.arms},
     }
-    return _verdict(run, {name: file for name, file in files.items() if file is not None}, moment)
+    return _verdict(run, {name: file for name, file in files.items() if file is not None}, moment, measured)
 
 
-def _optional(run: Run, name: str) -> Path | None:
-    """An input that a run may have been planned without."""
-    try:
-        return run.input_file(name)
-    except BadInputError:
-        return None
-
-
-def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str, Any]:
-    rules = load_suite(files["suite"])
+def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Measurements | None) -> dict[str, Any]:
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
     accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
-    seen: set[tuple[Key, str]] = set()
-    asked = gather(run, rules, policy, _watched(stream(run.path), seen))
-    questions = asked.questions
+    asked = asked_of(run, load_suite(files["suite"]), policy)
+    if measured is None or not measured.is_of(run):
+        measured = measurements(run, metrics_of(asked))
+    questions = questions_of(run, asked, measured.points)
     looks, histories = looks_of(run), read_histories(files.get("history"))
     judged = confirm(questions, answer(questions, looks, histories), looks, histories)
     judged = corrected(questions, judged)
@@ -112,7 +104,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
     said = [
-        [*said_of(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
+        [*log_findings_about(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
         for question in questions
     ]
     days = policy.baseline_max_age_days
@@ -124,7 +116,7 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
     warnings = [doubt.text for doubt in doubts]
-    covered = ledger(run.plan.points, _Seen.of(seen), run.arms)
+    covered = ledger(run.plan.points, measured.finished, run.arms)
     rig = rig_problems(run)
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one["waiver"] for one in criteria):
@@ -146,10 +138,10 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
         "sectors_written_outside_claims": sectors_outside(run),
         "warnings": [
             *(f"{bench}: {told}" for bench, told in unsteady.items()),
-            *out_of_control(run, files.get("history")),
-            *short_ramps(asked.places),
+            *out_of_control(run, measured.reference, files.get("history")),
+            *short_ramps(questions),
             *rig,
-            *overcome_problems(run),
+            *recovered_problems(run),
             *unfinished_blocks(run),
             *warnings,
             *_same_build(run),
@@ -157,99 +149,10 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime) -> dict[str,
     }
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a run: questions, and where the launches of its points are."""
-
-    questions: list[Question]
-    places: Mapping[Key, Place]
-
-
-def questions_of(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]) -> list[Question]:
-    """Every criterion at every planned point, with the launches that can answer it."""
-    return gather(run, rules, policy, samples).questions
-
-
-def gather(run: Run, rules: Suite, policy: Gate, samples: Iterable[Sample]) -> Asked:
-    """The questions and what they are asked of."""
-    profile = rules.profile_name(run.suite.profile if run.suite.profile in rules.profiles else None)
-    designs = run.document["plan"].get("designs") or {}
-    points = [point for point in run.plan.points if not point.skipped]
-    asked = [[_by_policy(one, policy) for one in rules.criteria_for(point, profile)] for point in points]
-    wanted: dict[Key, list[str]] = {
-        point.key: [one.metric for one in criteria if one.metric in METRICS]
-        for point, criteria in zip(points, asked, strict=True)
-    }
-    places = extract(samples, wanted, confirming_sessions(run))
-    peers: defaultdict[tuple[str, str], list[tuple[str, Place]]] = defaultdict(list)
-    if any(one.against == "peers" for criteria in asked for one in criteria):
-        for (bench, adapter, name), place in places.items():
-            peers[(bench, name)].append((adapter, place))
-    scaled = any(one.against == "scaling" for criteria in asked for one in criteria)
-    curves = curves_of(points) if scaled else []
-    on_curve = {(point.key, curve.over): curve for curve in curves for point in curve.points.values()}
-    found = []
-    for point, criteria in zip(points, asked, strict=True):
-        kind = (designs.get(point.bench) or {}).get("kind", run.plan.design)
-        place = places.get(point.key) or Place()
-        for one in criteria:
-            others = peers[(point.bench, point.point)] if one.against == "peers" else []
-            beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
-            emulated = run.benches[point.bench].get("kind") != "hardware"
-            excused = f"needs hardware: {one.hardware_only}" if one.hardware_only and emulated else ""
-            question = Question(point, one, place, kind == "sessions", beside, excused)
-            if one.against == "scaling":
-                if point.factors.get(one.over) != one.linear_to:
-                    # it is asked once for a curve: at the level that it names
-                    continue
-                question = replace(question, curve=on_curve.get((point.key, one.over)), places=places)
-            found.append(question)
-    return Asked(found, places)
-
-
-def looks_of(run: Run) -> Looks:
-    """Whether the campaign could end on what it saw. One whose size was planned beforehand has a single look."""
-    return "every" if run.document["plan"].get("looks") == "every" else "last"
-
-
-class _Seen:
-    """Which arms were seen where, in the form in which the ledger takes samples."""
-
-    def __init__(self, key: Key, arm: str) -> None:
-        self.bench, self.adapter, self.point = key
-        self.arm = arm
-        self.status = "ok"
-
-    @classmethod
-    def of(cls, seen: Iterable[tuple[Key, str]]) -> Any:  # noqa: ANN401 - stands for samples
-        """Stand-ins for all samples."""
-        return (cls(key, arm) for key, arm in seen)
-
-
-def _watched(samples: Iterable[Sample], seen: set[tuple[Key, str]]) -> Iterable[Sample]:
-    """The samples, and a note of which arms were finished where."""
-    for sample in samples:
-        if sample.status != "lost":
-            seen.add(((sample.bench, sample.adapter, sample.point), sample.arm))
-        yield sample
-
-
-def _by_policy(criterion: EffectiveCriterion, policy: Gate) -> EffectiveCriterion:
-    """The gate's policy decides what is required where it says anything about a criterion."""
-    if any(fnmatchcase(criterion.id, pattern) for pattern in policy.required):
-        return replace(criterion, required=True)
-    if any(fnmatchcase(criterion.id, pattern) for pattern in policy.informative):
-        return replace(criterion, required=False)
-    return criterion
-
-
 def _check_required(check: Check, policy: Gate) -> bool:
     """The gate's policy decides where it names a check; else the check's own word, and without one it counts."""
-    if any(fnmatchcase(check.id, pattern) for pattern in policy.required):
-        return True
-    if any(fnmatchcase(check.id, pattern) for pattern in policy.informative):
-        return False
-    return check.fields.get("required") is not False
+    required = required_by(policy, check.id)
+    return check.fields.get("required") is not False if required is None else required
 
 
 def _latest(checks: Iterable[Check]) -> list[Check]:
@@ -271,3 +174,65 @@ def _same_build(run: Run) -> list[str]:
     if builds["baseline"] and builds["baseline"] == builds["candidate"]:
         return ["both arms ran the same kernel with the same driver builds"]
     return []
+
+
+_RULES = ("suite", "gate", "waivers", "history")
+
+
+def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, waivers: Path | None = None) -> Path:
+    """Write `verdict` of `run`, and beside it a copy of the waivers that it was judged with; return where.
+
+    `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
+    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`, where
+    nothing is written a second time once somebody has signed: the signature may be about it.
+    """
+    first = run / "verdict.json"
+    path = first
+    if other_rules or (first.is_file() and not _may_replace(run, first, verdict)):
+        named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
+        digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
+        path = run / "judgements" / digest / "verdict.json"
+        if path.is_file() and is_signed(run):
+            return path
+    if waivers is not None:
+        write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
+    write_bytes(path, b"".join(_lines(verdict)))
+    return path
+
+
+def kept_waivers(run: Path) -> Path | None:
+    """The copy of the waivers that the verdict of `run` was made with; None without a verdict, or without waivers."""
+    kept = run / WAIVERS
+    try:
+        inputs = json.loads((run / "verdict.json").read_text(encoding="utf-8"))["inputs"]
+        return kept if inputs.get("waivers") == hashlib.sha256(kept.read_bytes()).hexdigest() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any]) -> bool:
+    """Whether the verdict there is of the same rules and unsigned."""
+    if is_signed(run):
+        return False
+    try:
+        before = json.loads(first.read_text(encoding="utf-8"))["inputs"]
+        return all(before.get(name) == verdict["inputs"].get(name) for name in _RULES)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # what was written there is no verdict
+        return True
+
+
+def _lines(verdict: Mapping[str, Any]) -> Iterator[bytes]:
+    """Readable JSON, one line per criterion: a large campaign has a hundred thousand of them."""
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    yield b"{\n"
+    for number, (name, value) in enumerate(verdict.items()):
+        end = b",\n" if number < len(verdict) - 1 else b"\n"
+        if isinstance(value, list) and value:
+            yield f" {encode(name)}: [\n".encode()
+            for place, item in enumerate(value):
+                yield f"  {encode(item)}{',' if place < len(value) - 1 else ''}\n".encode()
+            yield b" ]" + end
+        else:
+            yield f" {encode(name)}: {encode(value)}".encode() + end
+    yield b"}\n"

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from storqual.metrics.latency import LATENCIES
 from storqual.metrics.load import LOAD
-from storqual.metrics.metric import Launch, Measured, Metric, Unavailable, Value, merged
+from storqual.metrics.metric import Measured, Metric, Primitives, Unavailable, Value, merged
 from storqual.metrics.processor import PROCESSOR
 from storqual.metrics.rates import RATES, VOLUMES
 from storqual.metrics.steadiness import STEADINESS
 
-__all__ = ["METRICS", "Launch", "Measured", "Metric", "Unavailable", "Value", "merged"]
+__all__ = ["METRICS", "Measured", "Metric", "Primitives", "Unavailable", "Value", "merged"]
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric for metric in (*RATES, *LATENCIES, *LOAD, *PROCESSOR, *STEADINESS, *VOLUMES)

@@ -11,7 +11,9 @@ beyond which few more lie than are outstanding may be those of the launch's end,
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
@@ -19,6 +21,7 @@ from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.999", "99.9999")
 FEWEST_BEYOND = 10
 US = 1000.0
+_TWO_SIDED = 1.96
 
 
 def _ways(measured: Measured, way: str) -> list[str]:
@@ -38,8 +41,22 @@ def _parts(measured: Measured, way: str, name: str) -> list[float]:
     return [float(measured.primitives[f"{one}_{name}"]) for one in ways]
 
 
-def percentile_us(measured: Measured, share: float, way: str = "") -> float:
-    """The latency in microseconds that `share` of the I/Os (0 to 1) do not exceed, from their bins.
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """A percentile in microseconds, of so many I/Os, and between which of them it lies at 95 %.
+
+    The interval is of order statistics: it knows how many I/Os there were, not that those of one stall come together,
+    nor that launches differ. What compares two drops is the spread of launches.
+    """
+
+    us: float
+    low_us: float
+    high_us: float
+    ios: int
+
+
+def percentile(measured: Measured, share: float, way: str = "") -> Percentile:
+    """The latency that `share` of the I/Os (0 to 1) do not exceed, from their bins.
 
     Raises UnavailableError when bins are missing, do not hold all I/Os, or hold fewer than ten beyond the percentile.
     """
@@ -61,11 +78,13 @@ def percentile_us(measured: Measured, share: float, way: str = "") -> float:
     if beyond < FEWEST_BEYOND:
         wanted = math.ceil(FEWEST_BEYOND / (1.0 - share))
         raise UnavailableError(f"{beyond} of {total} I/Os lie beyond it, 10 are needed: about {wanted} I/Os in all")
+    # how many I/Os lie below is binomial; with ten on the thin side its normal form, rounded outwards, covers 95 %
+    reach = _TWO_SIDED * math.sqrt(total * share * (1.0 - share))
+    ranks = (max(math.floor(share * total - reach), 1), rank, min(math.ceil(share * total + reach) + 1, total))
     edges = sorted(counts)
-    for edge, seen in zip(edges, accumulate(counts[edge] for edge in edges), strict=True):
-        if seen >= rank:
-            return edge / US
-    raise UnavailableError("the bins are empty")
+    running = list(accumulate(counts[edge] for edge in edges))
+    low, middle, high = (edges[bisect_left(running, wanted)] / US for wanted in ranks)
+    return Percentile(middle, low, high, total)
 
 
 def _loop(measured: Measured) -> str:
@@ -94,7 +113,8 @@ def _percentile(way: str, percent: str) -> Metric:
     share = float(percent) / 100.0
 
     def function(measured: Measured) -> Value:
-        return Value(percentile_us(measured, share, way), _loop(measured))
+        found = percentile(measured, share, way)
+        return Value(found.us, _loop(measured), found.ios, (found.low_us, found.high_us))
 
     needs = (f"{way}_bins" if way else "read_bins|write_bins",)
     return _metric(way, f"p{percent}", f"p{percent} latency", needs, function)

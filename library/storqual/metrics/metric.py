@@ -28,7 +28,7 @@ class Measured(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Primitives:
     """Primitives and series without the rest of a sample."""
 
     primitives: Mapping[str, Any]
@@ -37,10 +37,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A metric's value in its unit. `source` names how it was found where there are several ways."""
+    """A metric's value in its unit. `source` names how it was found where there are several ways.
+
+    Of a percentile, `ios` is how many I/Os it is of, and `interval` where it lies at 95 % by their number alone.
+    """
 
     value: float
     source: str = ""
+    ios: int | None = None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +102,14 @@ _LARGEST = frozenset({"read_lat_max_ns", "write_lat_max_ns", "trim_lat_max_ns"})
 _EQUAL = frozenset({"cpu_count", "tick_ns", "load_cap_ns", "load_share_ppm", "load_most", "open_loop"})
 
 
-def merged(launches: Iterable[Measured]) -> Launch:
+def merged(launches: Iterable[Measured]) -> Primitives:
     """Several launches as one: counts, times and bins are added, maxima stay, seconds and steps follow each other.
 
     What one of them lacks, the merged launch lacks too: half a sum is no sum.
     """
     every = list(launches)
     if not every:
-        return Launch({}, {})
+        return Primitives({}, {})
     names = set(every[0].primitives).intersection(*(launch.primitives for launch in every[1:]))
     primitives: dict[str, Any] = {}
     for name in sorted(names):
@@ -131,7 +136,7 @@ def merged(launches: Iterable[Measured]) -> Launch:
                 primitives[f"{way}_lat_sum_ns"] = sum(p[f"{way}_lat_sum_ns"] for p in having)
     kept = set(every[0].series).intersection(*(launch.series for launch in every[1:]))
     series = {name: [second for launch in every for second in launch.series[name]] for name in sorted(kept)}
-    return Launch(primitives, series)
+    return Primitives(primitives, series)
 
 
 def _added(bins: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -36,7 +36,6 @@ from storqual.plan.sessions import (
     Varied,
     configuration_name,
     design_of,
-    is_quick,
     plan_sessions,
     split,
 )
@@ -252,7 +251,7 @@ def plan_bench(
         points=_points(bench, choice, next(iter(first.values())), layouts),
         sessions=tuple(sessions),
         blocks=tuple(blocks),
-        specs={name: _spec(c, first, bench, under_test, design) for name, c in configurations.items()},
+        specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
         seconds=factor * seconds + precondition_seconds(bench, under_test, profile.precondition),
         measuring_seconds=factor * measuring,
@@ -300,7 +299,7 @@ def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str
     for name, wanted in configurations.items():
         for drive in wanted.resolved.drive:
             steps = {
-                tuple(step["read_back"]): step
+                step["setting"]: step
                 for other in configurations.values()
                 for step in switch_steps(other.resolved, wanted.resolved, [drive])
             }
@@ -367,17 +366,9 @@ def _spec(
     first: Mapping[str, Configuration],
     bench: Bench,
     under_test: Sequence[str],
-    design: Design,
 ) -> dict[str, Any]:
     """What the roles get for a configuration, before `next` adds the session."""
     other = first.get("candidate" if configuration.arm == "baseline" else "baseline", configuration)
-    switched: dict[str, list[str]] = {}
-    if design.kind == "interleaved":
-        for difference in design.differences:
-            switched.setdefault(difference.owner, []).append(difference.name)
-    for name in (name for name, _ in configuration.varied if is_quick(name)):
-        for drive in configuration.resolved.drive:
-            switched.setdefault(drive, []).append(name.partition(".")[2])
     return {
         "bench": bench.name,
         "kind": bench.kind,
@@ -386,8 +377,6 @@ def _spec(
         "adapters": list(under_test),
         "expected_drivers": {alias: driver for alias in under_test if (driver := bench.adapters[alias].driver)},
         **configuration.resolved.to_json(),
-        # what only the other arm declares is to be as it was found; what the bench will switch by itself is to be
-        # remembered although provisioning changes nothing
+        # what only the other arm declares is to be as it was found
         "as_found": undeclared(configuration.resolved, other.resolved),
-        "switched": {"drive": switched},
     }

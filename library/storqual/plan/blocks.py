@@ -17,8 +17,7 @@ from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
 from storqual.plan.volumes import Layout, TargetVolume, volumes_of
 from storqual_core.measure.asks import KINDS
-
-BLOCK_SCHEMA = "storqual.block/1"
+from storqual_core.measure.batch_file import SCHEMA
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,13 @@ def block_file(
         drives = _drives(launch, bench, volumes, layouts)
         targets |= {drive.id: {"claim": claim(drive)} for drive in drives}
         targets |= {volume.id: {"volume": volume.claim()} for volume in volumes}
-        steps: dict[tuple[str, ...], dict[str, Any]] = {}
+        steps: dict[tuple[str, str], dict[str, Any]] = {}
         for drive in drives:
             for was in [state[drive.id]] if drive.id in state else peers:
                 found = switch_steps(
                     configurations[was].resolved, configurations[launch.configuration].resolved, [drive.id]
                 )
-                steps |= {tuple(step["read_back"]): step for step in found}
+                steps |= {(step["drive"], step["setting"]): step for step in found}
             state[drive.id] = launch.configuration
         listed.append(
             {
@@ -167,7 +166,7 @@ def block_file(
             }
         )
     return {
-        "schema": BLOCK_SCHEMA,
+        "schema": SCHEMA,
         "run": run,
         "block": block,
         "bench": bench.name,
@@ -176,6 +175,7 @@ def block_file(
         "targets": dict(sorted(targets.items())),
         "idle_s": profile.idle,
         "launches": listed,
+        **({"kernel_rules": [rule.model_dump() for rule in bench.kernel_rules]} if bench.kernel_rules else {}),
     }
 
 

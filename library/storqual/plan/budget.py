@@ -13,8 +13,9 @@ from typing import Literal
 
 from storqual.inputs.suite import Profile
 
-FIRST_PAIRS = 4
-"""Pairs before the first look of a campaign that measures until decided: with fewer there is hardly a decision."""
+FIRST_PAIRS = 3
+"""Pairs before the first look of a campaign that measures until decided: points that lend each other their noise are
+decided by as few on a quiet bench, and hardly ever by fewer."""
 FIRST_SESSIONS = 4
 """The same in sessions of both arms: two of each is the least that shows what a boot does."""
 LAUNCH_PER_COST = 1.5

@@ -38,7 +38,7 @@ from storqual_core.kit.errors import BadInputError
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a user asks for. Names or paths as design section 4; `budget` in seconds; None: as the suite says.
+    """What a user asks for: drops and suite by name or path, `budget` in seconds; None is what the suite says.
 
     Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
     budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,

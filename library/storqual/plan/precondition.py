@@ -10,7 +10,7 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.workload import Precondition
 from storqual.plan.blocks import LOCAL_FALLBACK
 from storqual.plan.budget import WRITTEN_BYTES_S
-from storqual_core.measure.steady_state import FEWEST_SECONDS
+from storqual_core.measure.precondition import FEWEST_SECONDS
 
 
 def with_precondition(

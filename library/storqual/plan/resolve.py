@@ -91,7 +91,16 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     found.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
     for name, value in (varied or {}).items():
         _vary(found, name, value, bench, under_test)
+    _spread_requests(found, bench, under_test)
     return found
+
+
+def _spread_requests(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
+    """`os.nr_requests` is one word for all drives under test; what a drive declares itself holds."""
+    requests = found.os.pop("nr_requests", None)
+    for alias in under_test if requests is not None else ():
+        for drive in bench.adapters[alias].claimed:
+            found.drive.setdefault(drive.id, {}).setdefault("nr_requests", requests)
 
 
 def adapters_of(on: On, bench: Bench, under_test: Sequence[str]) -> list[str]:
@@ -258,6 +267,8 @@ def _firmware(entry: Firmware, folder: str, bench: Bench, under_test: Sequence[s
 def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_test: Sequence[str]) -> None:
     """Put one level of a varied setting in the drop's place, on everything under test."""
     section, _, name = qualified.partition(".")
+    if qualified == "os.nr_requests":
+        section = "drive"
     adapters: dict[str, Adapter] = {alias: bench.adapters[alias] for alias in under_test}
     owners: defaultdict[str, list[str]] = defaultdict(list)
     owners["nvram"] = list(adapters)

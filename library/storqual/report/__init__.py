@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The qualification report: one page, no script, made from the files of a judged run."""
+"""What people and programs read of runs: the report page, its PDF, trend, bench sheet, summary, exports."""
 
 from __future__ import annotations
 

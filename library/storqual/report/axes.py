@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from storqual.report.charts.frame import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
+from storqual.report.charts.svg import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
 from storqual.report.figures import MINUS, scale_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from storqual.run import PlannedPoint
 
 _MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
 _MOST_CLOCK_TICKS = 8
@@ -103,12 +101,6 @@ def clock_axis(start: float, end: float) -> Axis:
     form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 else "%H:%M"
     ticks = tuple((at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in times)
     return Axis("UTC", start, end, ticks)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from storqual.run import PlannedPoint
 
 
 _PREFERRED = ("bs", "iodepth", "drives", "ports", "numjobs", "rwmixread")

@@ -8,12 +8,8 @@ verdict.json, run.json or the samples.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 MINUS = "\u2212"
 DASH = "\u2013"
@@ -144,3 +140,18 @@ def seconds(value: float | None, source: str) -> Figure:
     else:
         text = f"{whole // 3600} h {whole % 3600 // 60} min"
     return Figure(text, value, source)
+
+
+def minute(value: object) -> str:
+    """An ISO time as a person reads it, to the minute, in UTC; what is none stays as it is."""
+    return _clock(value, 16)
+
+
+def second(value: object) -> str:
+    """The same to the second."""
+    return _clock(value, 19)
+
+
+def _clock(value: object, end: int) -> str:
+    text = str(value or "\u2013")
+    return f"{text[:10]} {text[11:end]} UTC" if len(text) >= 19 and text[10] == "T" else text

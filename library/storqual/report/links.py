@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from storqual.report.criterion import Criterion
 from storqual.report.material import Material
-from storqual.report.rows import Row
 
 MOST_POINTS = 300
 """Up to so many points everything stands on one page; above, points are told on detail pages."""
@@ -44,7 +44,7 @@ class Links:
     sites: Sites
     page: Detail | None
 
-    def criterion(self, row: Row) -> str:
+    def criterion(self, row: Criterion) -> str:
         """Where a criterion's row is."""
         here = self.page is None and row.index in self.sites.shown
         return f"{'' if here else self._to(row.key)}#{row.ident}"

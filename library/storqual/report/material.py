@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made from: verdict.json, run.json, the events, and the samples gathered by point and arm.
-
-Samples are streamed: a launch keeps its metrics, its seconds and its evidence, the histograms are added up per arm.
-"""
+"""What a report is made from: verdict.json, run.json, the events, and what was measured by point and arm."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from storqual.metrics import METRICS, Measured, Value
-from storqual.metrics.load import load_curve
-from storqual.run import REFERENCE_POINT, Event, PlannedPoint, RawFile, Run, Sample, iter_samples, read_run
+from storqual.inputs import load_suite
+from storqual.inputs.suite import Suite
+from storqual.metrics import METRICS
+from storqual.run import Event, Launch, Run, read_run
+from storqual.run.measurements import Measurements, PointData, PointKey, measurements
+from storqual.study.cells import STUDIED
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.measure.load import LoadStep
 
 
 @dataclass(frozen=True)
@@ -47,53 +45,8 @@ CURVES = tuple(measure(name) for name in ("iops", "throughput_mb_s", "cpu_us_per
 """What is drawn over block size; names that the metrics do not hold are a bug, found by a test."""
 
 
-def measured(sample: Measured, names: Iterable[str]) -> dict[str, float]:
-    """The values of a sample for those of `names` that it can answer."""
-    found: dict[str, float] = {}
-    for name in names:
-        known = METRICS.get(name)
-        value = known.value(sample) if known is not None else None
-        if isinstance(value, Value):
-            found[name] = value.value
-    return found
-
-
 VERDICT_SCHEMA = "storqual.verdict/1"
 ARMS = ("baseline", "candidate")
-_NS = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One finished launch: times in seconds since 1970, `values` by metric, `rate` the IOPS of each second."""
-
-    ident: str
-    arm: str
-    session: str
-    n: int
-    start: float
-    start_text: str
-    runtime_s: float
-    status: str
-    suspect: tuple[str, ...]
-    values: Mapping[str, float]
-    rate: tuple[float, ...]
-    raw: tuple[RawFile, ...]
-
-
-@dataclass
-class PointData:
-    """All launches of one point on one adapter, and the latency bins of each arm: {(arm, side): {ns: count}}."""
-
-    planned: PlannedPoint
-    launches: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
-    bins: dict[tuple[str, str], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    loads: dict[str, list[LoadStep]] = field(default_factory=lambda: defaultdict(list))
-    """Steps of searches for a latency cap, by arm."""
-
-    def good(self, arm: str) -> list[Launch]:
-        """The launches of `arm` that may be shown as values: those that ran as asked."""
-        return [launch for launch in self.launches.get(arm, ()) if launch.status == "ok"]
 
 
 @dataclass(frozen=True)
@@ -103,9 +56,18 @@ class Material:
     run: Run
     verdict: Mapping[str, Any]
     verdict_sha256: str
-    events: tuple[Event, ...]
-    points: Mapping[tuple[str, str, str], PointData]
-    lost: int
+    points: Mapping[PointKey, PointData]
+    metrics: tuple[str, ...]
+    """What is shown of each launch: what is drawn, and what the run was judged by."""
+    suite: Suite | None
+    """The suite that the run was planned with; None when it cannot be read any more."""
+    unplanned: int
+    """Samples of no planned point."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events of the run."""
+        return self.run.events
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -131,23 +93,33 @@ def clock(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def read_material(run_dir: Path) -> Material:
-    """Read a judged run directory. Raises BadInputError when it was not judged, StorqualError when it is damaged."""
+def metrics_to_read(suite: Suite | None, judged: Iterable[str]) -> tuple[str, ...]:
+    """The metrics that a report is made from: those that are drawn, that were judged, and that studies draw on."""
+    studied = STUDIED if suite is not None and suite.studies else ()
+    return tuple(dict.fromkeys([*(metric.name for metric in CURVES), *judged, *studied]))
+
+
+def read_material(run_dir: Path, measured: Measurements | None = None) -> Material:
+    """Read a judged run directory; its samples too, unless somebody did (`measured`, with histograms).
+
+    Raises BadInputError when it was not judged, StorqualError when it is damaged.
+    """
     run = read_run(run_dir)
     verdict, digest = _verdict(run_dir, run)
-    points = {point.key: PointData(point) for point in run.plan.points}
-    judged = (str(row.get("metric")) for row in verdict.get("criteria") or () if row.get("metric"))
-    metrics = tuple(dict.fromkeys([*(metric.name for metric in CURVES), *judged]))
-    lost = 0
-    for sample in iter_samples(run_dir):
-        if sample.point == REFERENCE_POINT:
-            continue
-        data = points.get((sample.bench, sample.adapter, sample.point))
-        if data is None:
-            lost += 1
-            continue
-        _add(data, sample, metrics)
-    return Material(run=run, verdict=verdict, verdict_sha256=digest, events=run.events, points=points, lost=lost)
+    judged = [str(row["metric"]) for row in verdict.get("criteria") or () if row.get("metric")]
+    suite = _suite(run)
+    if measured is None:
+        measured = measurements(run, {}, metrics_to_read(suite, judged), histograms=True)
+    points = {key: measured.points.get(key) or PointData(planned) for key, planned in run.points.items()}
+    return Material(run, verdict, digest, points, metrics_to_read(None, judged), suite, measured.unplanned)
+
+
+def _suite(run: Run) -> Suite | None:
+    try:
+        return load_suite(run.input_file("suite"))
+    except BadInputError:
+        # judged by other rules than it was planned with; what was planned cannot be read any more
+        return None
 
 
 def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
@@ -167,45 +139,6 @@ def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
     if verdict.get("run") != run.name:
         raise BadInputError([f"{path}: found the verdict of run {verdict.get('run')!r}, expected {run.name!r}"])
     return verdict, hashlib.sha256(data).hexdigest()
-
-
-def _add(data: PointData, sample: Sample, metrics: Sequence[str]) -> None:
-    """Put one sample where it belongs, with the values of `metrics`."""
-    try:
-        start = clock(sample.start)
-    except ValueError:
-        raise StorqualError(f"sample {sample.id}: found start {sample.start!r}, expected an ISO time") from None
-    data.launches[sample.arm].append(
-        Launch(
-            ident=sample.id,
-            arm=sample.arm,
-            session=sample.session,
-            n=sample.n,
-            start=start,
-            start_text=sample.start,
-            runtime_s=sample.runtime_s,
-            status=sample.status,
-            suspect=sample.suspect,
-            values=measured(sample, metrics),
-            rate=tuple(sample.series.get("iops") or ()),
-            raw=sample.raw,
-        )
-    )
-    if sample.status != "ok":
-        return
-    # a search whose launches do not fit together has no curve; the judge says so where one was asked for
-    with suppress(KeyError, TypeError, ValueError):
-        data.loads[sample.arm] += load_curve(sample)
-    for side in ("read", "write"):
-        bins = sample.primitives.get(f"{side}_bins")
-        if bins:
-            counter = data.bins[(sample.arm, side)]
-            for nanoseconds, number in bins.items():
-                counter[int(nanoseconds)] += number
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 
 _CONFIDENCE = 0.975
@@ -233,8 +166,9 @@ def _units(launches: Sequence[Launch], metric: str) -> list[float]:
     """The values that vary independently: session means where there are sessions to compare, else launches."""
     sessions: defaultdict[str, list[float]] = defaultdict(list)
     for launch in launches:
-        if metric in launch.values:
-            sessions[launch.session].append(launch.values[metric])
+        value = launch.number(metric)
+        if value is not None:
+            sessions[launch.session].append(value)
     if len(sessions) > 1:
         return [sum(values) / len(values) for values in sessions.values()]
     return [value for values in sessions.values() for value in values]
@@ -255,7 +189,7 @@ def spread_of(points: Iterable[PointData], arm: str, metric: str) -> Spread:
 
 def mean_of(launches: Sequence[Launch], metric: str, spread: Spread) -> Mean | None:
     """The mean of `metric` over launches with the interval that `spread` gives; None without a value."""
-    values = [launch.values[metric] for launch in launches if metric in launch.values]
+    values = [value for launch in launches if (value := launch.number(metric)) is not None]
     if not values:
         return None
     mean = sum(values) / len(values)

@@ -7,7 +7,7 @@ import logging
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -15,9 +15,6 @@ from markupsafe import Markup
 from storqual.base.resources import templates_folder
 from storqual.base.text import visible_text
 from storqual_core.kit.errors import BadInputError, StorqualError
-
-if TYPE_CHECKING:
-    from storqual.report.view import Page
 
 
 def _printed(value: object) -> object:
@@ -54,11 +51,6 @@ def style_sheet(name: str = "report.css") -> Markup:
     if "</" in text:
         raise ValueError(f"{name} would end its own element")
     return Markup(text)  # noqa: S704 - a file of this project, checked above
-
-
-def render(page: Page) -> str:
-    """The page as HTML."""
-    return _environment().get_template("report.html.j2").render(page=page, style=page.style)
 
 
 def render_template(template: str, style: str, **values: object) -> str:

@@ -7,19 +7,16 @@ in words. What was not looked at is said to be so, never left blank.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from storqual.history.last_result import LastResult
+from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.report.render import render_template
 from storqual_core.facts.preflight import compare
 from storqual_core.host.identity import same_text
 from storqual_core.kit.machine import selected_word
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from storqual.inputs.inventory import Drive
-
 
 _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
@@ -125,13 +122,6 @@ def _state(there: Mapping[str, Any]) -> str:
     if health.get("hours") is not None:
         words.append(f"{health['hours']} h")
     return ", ".join(words)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from storqual.history.last_result import LastResult
-    from storqual.inputs.inventory import Adapter, Bench, Drive
 
 
 _ROOMY = 14

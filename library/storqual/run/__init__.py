@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: how it is made, appended to, read, and closed. Standard library only: `next` must be quick."""
+"""The run directory: how it is made, appended to, read and closed; standard library only, `next` must be quick."""
 
 from __future__ import annotations
 
 from storqual.run.collect import Collected, collect, read_block
-from storqual.run.coverage import Coverage, Skipped, coverage, is_measured, ledger, recovered
+from storqual.run.coverage import (
+    Coverage,
+    Skipped,
+    coverage,
+    finish_run,
+    guard_ledger,
+    is_measured,
+    ledger,
+    provisioned,
+    recovered,
+)
 from storqual.run.create import InputFile, create_run, new_run_id, write_block
 from storqual.run.events import EVENT_KINDS, append_check, append_event, iter_events
-from storqual.run.finish import finish_run, guard_ledger, provisioned
 from storqual.run.layout import is_signed, locked, read_run_json, sha256_of, write_bytes, write_json
 from storqual.run.records import (
     REFERENCE_POINT,
     Arm,
     Check,
     Event,
+    Launch,
     Plan,
     PlannedPoint,
     PlannedSession,
@@ -22,7 +32,8 @@ from storqual.run.records import (
     SuiteRef,
     planned_session,
 )
-from storqual.run.run import Run, iter_samples, read_run
+from storqual.run.run import Run, read_run
+from storqual.run.samples import read_launches, read_samples
 
 __all__ = [
     "EVENT_KINDS",
@@ -33,6 +44,7 @@ __all__ = [
     "Coverage",
     "Event",
     "InputFile",
+    "Launch",
     "Plan",
     "PlannedPoint",
     "PlannedSession",
@@ -51,15 +63,16 @@ __all__ = [
     "is_measured",
     "is_signed",
     "iter_events",
-    "iter_samples",
     "ledger",
     "locked",
     "new_run_id",
     "planned_session",
     "provisioned",
     "read_block",
+    "read_launches",
     "read_run",
     "read_run_json",
+    "read_samples",
     "recovered",
     "sha256_of",
     "write_block",

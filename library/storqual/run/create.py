@@ -26,6 +26,7 @@ from storqual.run.layout import (
     write_json,
 )
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.names import MOST, checked_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def create_run(
     `document` is run.json without schema, run, created, finished and inputs. Raises BadInputError when the directory
     exists or cannot be written.
     """
-    path = runs / run_id
+    path = runs / checked_name(run_id, "run", most=2 * MOST)
     if path.exists():
         raise BadInputError([f"{path}: found a run directory, expected a new name"])
     try:
@@ -78,7 +79,8 @@ def create_run(
         for entry in inputs.values():
             (draft / INPUTS / entry.file).write_bytes(entry.data)
         for block in blocks:
-            (draft / BLOCKS / f"{block['block']}.json").write_bytes(dump_json(block))
+            name = checked_name(block["block"], "block", most=2 * MOST)
+            (draft / BLOCKS / f"{name}.json").write_bytes(dump_json(block))
         full = {
             "schema": RUN_SCHEMA,
             "run": run_id,
@@ -100,7 +102,7 @@ def create_run(
 
 def write_block(run: Path, block: Mapping[str, Any]) -> Path:
     """Write a block file unless it is there: what a bench may be running is never changed."""
-    path = run / BLOCKS / f"{block['block']}.json"
+    path = run / BLOCKS / f"{checked_name(block['block'], 'block', most=2 * MOST)}.json"
     if not path.exists():
         write_json(path, block)
     return path

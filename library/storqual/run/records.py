@@ -3,14 +3,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from storqual.metrics import Unavailable, Value
+from storqual_core.kit.errors import StorqualError
 
 SAMPLE_SCHEMA = "storqual.sample/1"
 REFERENCE_POINT = "golden_reference"
 """The point of launches on a bench's golden reference drive; no suite has it, so no criterion is judged there."""
+NAMES = ("id", "bench", "adapter", "arm", "configuration", "session", "block", "point")
+"""What names a launch, in the order in which its line begins."""
 STATUSES = ("ok", "refused", "killed", "short", "io_error", "lost")
 
 
@@ -23,8 +31,8 @@ class RawFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """The finished record of one launch: counts, bytes, nanoseconds, ticks and bins; metrics are functions of it."""
+class LaunchRecord:
+    """Which launch it was, when, and how it ended; `raw` is its evidence."""
 
     id: str
     bench: str
@@ -38,10 +46,21 @@ class Sample:
     start: str
     runtime_s: float
     status: str
-    series: Mapping[str, Sequence[float]]
-    primitives: Mapping[str, Any]
     suspect: tuple[str, ...]
     raw: tuple[RawFile, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The point that it was launched at: bench, adapter, point."""
+        return (self.bench, self.adapter, self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(LaunchRecord):
+    """The finished record of one launch: counts, bytes, nanoseconds, ticks and bins; metrics are functions of it."""
+
+    series: Mapping[str, Sequence[float]]
+    primitives: Mapping[str, Any]
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Sample:
@@ -49,24 +68,80 @@ class Sample:
         status = line["status"]
         if status not in STATUSES:
             raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        # a hundred thousand samples have a few names
+        names: dict[str, Any] = {name: sys.intern(_text(line, name)) for name in NAMES}
         return cls(
-            id=_text(line, "id"),
-            bench=_text(line, "bench"),
-            adapter=_text(line, "adapter"),
-            arm=_text(line, "arm"),
-            configuration=_text(line, "configuration"),
-            session=_text(line, "session"),
-            block=_text(line, "block"),
-            point=_text(line, "point"),
-            n=int(line["n"]),
+            **names,
+            n=int(_in_range(line["n"], "n")),
             start=str(line["start"]),
-            runtime_s=float(line["runtime_s"]),
+            runtime_s=float(_in_range(line["runtime_s"], "runtime_s")),
             status=status,
-            series=_mapping(line, "series"),
-            primitives=_mapping(line, "primitives"),
             suspect=tuple(str(reason) for reason in line.get("suspect") or ()),
             raw=tuple(RawFile(str(file["path"]), str(file["sha256"])) for file in line.get("raw") or ()),
+            series=_numbers(line, "series"),
+            primitives=_numbers(line, "primitives"),
         )
+
+
+_LONGEST = ("read_lat_max_ns", "write_lat_max_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(LaunchRecord):
+    """What is kept of a launch, with the metrics that were asked for.
+
+    `values` has a value or a reason for each of them, `seconds` the IOPS of each second. `pool` are the bins of its
+    session, for percentiles that one launch is too short for; None where all of them have a value. `longest_us` is
+    the longest I/O, where it is known.
+    """
+
+    values: Mapping[str, Value | Unavailable] = field(default_factory=dict)
+    seconds: tuple[float, ...] = ()
+    pool: SessionPool | None = None
+    longest_us: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        values: Mapping[str, Value | Unavailable] | None = None,
+        pool: SessionPool | None = None,
+    ) -> Launch:
+        """What is kept of a sample; without `values` nothing of what it measured."""
+        seconds = () if values is None else tuple(map(float, sample.series.get("iops") or ()))
+        record: dict[str, Any] = {name: getattr(sample, name) for name in _RECORD}
+        longest = None if values is None else _longest_us(sample)
+        return cls(**record, values=values or {}, seconds=seconds, pool=pool, longest_us=longest)
+
+    @property
+    def began(self) -> float:
+        """When it was started, in seconds since 1970. Raises StorqualError for a start that is no time."""
+        try:
+            return datetime.fromisoformat(self.start).timestamp()
+        except ValueError:
+            raise StorqualError(f"sample {self.id}: found start {self.start!r}, expected an ISO time") from None
+
+    def number(self, metric: str) -> float | None:
+        """The value of `metric`; None where it has none, or was not asked for."""
+        value = self.values.get(metric)
+        return value.value if isinstance(value, Value) else None
+
+
+_RECORD = tuple(one.name for one in fields(LaunchRecord))
+
+
+def _longest_us(sample: Sample) -> float | None:
+    found = [float(sample.primitives[name]) for name in _LONGEST if sample.primitives.get(name)]
+    return max(found) / 1000.0 if found else None
+
+
+@dataclass(slots=True)
+class SessionPool:
+    """Bins of so many launches of one session at one point, added up."""
+
+    launches: int = 0
+    primitives: Mapping[str, Any] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +351,25 @@ class SuiteRef:
     profile: str
     file: Path
     sha256: str
+
+
+_MOST = 1 << 63  # no counter, size or time of a launch reaches it: it is three centuries in nanoseconds
+
+
+def _in_range(value: Any, name: str) -> Any:  # noqa: ANN401 - the value as it stands there
+    if isinstance(value, (int, float)) and not -_MOST < value < _MOST:
+        raise ValueError(f"{name} is {str(value)[:40]}, which no launch can have")
+    return value
+
+
+def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A mapping whose numbers are in range, those in its lists and mappings too; text in them is left alone."""
+    found = _mapping(line, name)
+    for key, value in found.items():
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        with suppress(TypeError):
+            _in_range(abs(max(inner)) + abs(min(inner)) if inner else value, f"{name}.{key}")
+    return found
 
 
 def _text(line: Mapping[str, Any], name: str) -> str:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from storqual.run.events import iter_checks, iter_events
-from storqual.run.layout import SAMPLES, complete_lines, read_run_json, sha256_of
+from storqual.run.layout import read_run_json, sha256_of
 from storqual.run.records import (
     Arm,
     Check,
@@ -22,6 +21,7 @@ from storqual.run.records import (
     Sample,
     SuiteRef,
 )
+from storqual.run.samples import PointIndex, read_launches, read_samples
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -49,15 +49,23 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
 
+    @property
+    def samples(self) -> Iterator[Sample]:
+        """All samples in the order they came in, one by one. Raises StorqualError for a damaged file."""
+        return read_samples(self.path)
+
+    def samples_at(self, point: PlannedPoint) -> Iterator[Sample]:
+        """The samples at a point in the order they came in; the lines of other points are not parsed."""
+        return self._by_point.samples(point.key)
+
     @cached_property
-    def samples(self) -> tuple[Sample, ...]:
-        """All samples in the order they came in. Raises StorqualError for a damaged file."""
-        return tuple(iter_samples(self.path))
+    def _by_point(self) -> PointIndex:
+        return PointIndex(self.path)
 
     @cached_property
     def measured(self) -> frozenset[tuple[str, str, str, str, int]]:
-        """Bench, adapter, arm, point and number of each launch that has a sample; the samples are not kept."""
-        return frozenset((one.bench, one.adapter, one.arm, one.point, one.n) for one in iter_samples(self.path))
+        """Bench, adapter, point, arm and number of each launch that has a sample."""
+        return frozenset((*one.key, one.arm, one.n) for one in read_launches(self.path))
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -110,20 +118,3 @@ class Run:
 def read_run(path: Path) -> Run:
     """Open a run directory. Raises BadInputError when there is none, StorqualError when it is damaged."""
     return Run(Path(path))
-
-
-def iter_samples(path: Path) -> Iterator[Sample]:
-    """Stream the samples of a run directory. Raises StorqualError for a line that is none, or an id seen twice."""
-    file = path / SAMPLES
-    seen: set[str] = set()
-    for number, line in complete_lines(file):
-        try:
-            sample = Sample.from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError) as problem:
-            raise StorqualError(
-                f"{file}:{number}: found no sample ({problem}); the run directory is damaged"
-            ) from None
-        if sample.id in seen:
-            raise StorqualError(f"{file}:{number}: found sample {sample.id} a second time")
-        seen.add(sample.id)
-        yield sample

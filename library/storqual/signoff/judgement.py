@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs import WAIVERS, load_waivers
-from storqual.judge.judgements import write_verdict
 from storqual.judge.outcome import apply_waivers
-from storqual.judge.verdict import verdict_of
+from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, sha256_of
 from storqual_core.kit.errors import BadInputError, StorqualError
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statement that people sign: in-toto Statement v1 with the test-result predicate.
 
-https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md and spec/predicates/test-result.md say what the
-fields mean; what storqual adds (who signs as what, the waivers that were accepted) stands under one key of its own,
+The attestation specification (https://github.com/in-toto/attestation, folder `spec`) says what the fields mean; what
+storqual adds (who signs as what, the waivers that were accepted) stands under one key of its own,
 which readers of the predicate pass by.
 """
 

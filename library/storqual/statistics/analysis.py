@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.statistics.levels import LARGEST_LEVEL, Rule, alpha_of, nominal_levels
+from storqual.statistics.odd import Odd
 
 Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["pair", "session"]
@@ -33,12 +34,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One point's test. Log-ratios, negative = worse; `low` and `high` hold over all looks together (95 %).
+    """One point's test at its last look. Log-ratios, negative = worse; `low` and `high` hold over all looks (95 %).
 
-    `bound` is the one-sided lower bound at the pass level, the one that a pass rests on. `loss_p` is the smallest
-    alpha at which these data would have failed: what corrections for many points work on. `units` is how many pairs
-    (or sessions per arm) the estimate uses, `sd` the standard deviation of one unit (a pair's log-ratio, a session's
-    mean), `df` its degrees of freedom. `missing` says in words what keeps the test from deciding.
+    `bound` is the one-sided lower bound at the pass level, the one that a pass rests on. `lost` says that a loss of
+    more than the indifference is shown, also where the outcome is a pass. `loss_p` is the smallest alpha at which
+    these data would have failed: what corrections for many points work on. `units` is how many pairs (or sessions
+    per arm) the estimate uses, `sd` the standard deviation of one unit (a pair's log-ratio, a session's mean), `df`
+    its degrees of freedom. `missing` says in words what keeps the test from deciding, `odd` which launch was left out
+    with its partner.
     """
 
     outcome: Outcome
@@ -54,7 +57,9 @@ class Analysis:
     sd: float
     df: float
     robust: bool
+    lost: bool = False
     missing: str = ""
+    odd: Odd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +69,10 @@ class Spent:
     to_pass: Floats
     to_fail: Floats
     aside: Floats
-    rule: Rule | None
-    """The fail rule whose shape the looks follow; None for a single look, made at full level."""
 
     def quantiles(self, df: Floats) -> tuple[Floats, Floats, Floats]:
         """How many standard errors each bound lies from the estimate; infinite where nothing is known."""
         return _quantile(self.to_pass, df), _quantile(self.to_fail, df), _quantile(self.aside, df)
-
-    def loss_p(self, level: Floats, looks: Floats) -> float:
-        """The smallest alpha at which the fail rule would have been crossed, from the level reached at each look."""
-        if not level.size:
-            return 1.0
-        if self.rule is None:
-            return float(min(1.0, level.min() / FAIL_SHARE))
-        return min(1.0, alpha_of(self.rule, level, looks) / FAIL_SHARE)
 
 
 def spend(unit: Unit, looks: Looks, alpha: float, at: Floats, share: float = 1.0) -> Spent:
@@ -88,12 +83,19 @@ def spend(unit: Unit, looks: Looks, alpha: float, at: Floats, share: float = 1.0
     wanted = (alpha * share, FAIL_SHARE * alpha * share, CI_SIDE * share)
     if looks == "last":
         levels = [np.full(at.shape, min(level, LARGEST_LEVEL)) for level in wanted]
-        return Spent(levels[0], levels[1], levels[2], None)
+        return Spent(*levels)
     passing: Rule = "pass" if unit == "pair" else "session_pass"
     failing: Rule = "fail" if unit == "pair" else "session_fail"
     rules = (passing, failing, passing)
-    levels = [nominal_levels(rule, level, at) for rule, level in zip(rules, wanted, strict=True)]
-    return Spent(levels[0], levels[1], levels[2], failing)
+    return Spent(*(nominal_levels(rule, level, at) for rule, level in zip(rules, wanted, strict=True)))
+
+
+def loss_probability(unit: Unit, looks: Looks, level: float, at: float) -> float:
+    """The smallest alpha at which the fail rule is crossed by a look after `at` units that reaches `level`."""
+    if looks == "last":
+        return min(1.0, level / FAIL_SHARE)
+    failing: Rule = "fail" if unit == "pair" else "session_fail"
+    return min(1.0, alpha_of(failing, level, at) / FAIL_SHARE)
 
 
 def _quantile(level: Floats, df: Floats) -> Floats:

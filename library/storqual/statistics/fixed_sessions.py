@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test of many points whose number of sessions was fixed before the campaign: one look, at the full level.
+"""The test of many points that are measured in the same sessions, so that they share what they know of noise.
 
-The points are measured in the same sessions, so they share what they know of noise (`shared_noise`).
+One look at the full level where the number of sessions was fixed before the campaign, else the last of all looks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Outcome, nothing, spend
+from storqual.statistics.analysis import Analysis, Limits, Looks, Outcome, loss_probability, nothing, spend
 from storqual.statistics.launches import SessionLevels, session_levels
 from storqual.statistics.noise import LAUNCH_FLOOR
 from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESSION
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 def analyse_fixed_sessions(
-    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, sign: float = 1.0
+    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, sign: float = 1.0, looks: Looks = "last"
 ) -> list[Analysis]:
     """Test points of one bench and metric that were measured in the same sessions.
 
@@ -39,7 +39,7 @@ def analyse_fixed_sessions(
     variance, df = _noise(before, after)
     # a session mean cannot be steadier than the launches it is made of
     variance = np.maximum(variance, np.where(alone_df >= FEWEST_WITHIN, alone, 0.0))
-    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, sign)
+    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, sign, looks)
 
 
 def _alone(levels: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -63,8 +63,9 @@ def _decide(
     levels: SessionLevels,
     limits: Sequence[Limits],
     sign: float,
+    looks: Looks,
 ) -> list[Analysis]:
-    """One look at session means, axes (point, session), with what is known of their noise."""
+    """The last look at session means, axes (point, session), with what is known of their noise."""
     shift = sign * (after.mean(axis=1) - before.mean(axis=1))
     plain = sign * np.subtract(*(np.nanmean(np.nanmean(arm, axis=2), axis=1) for arm in levels.plain[::-1]))
     sd = np.sqrt(variance)
@@ -72,7 +73,10 @@ def _decide(
     margin, indifference, alpha = (
         np.array([getattr(limit, name) for limit in limits]) for name in ("margin", "indifference", "alpha")
     )
-    spent = [spend("session", "last", level, np.ones(1)) for level in alpha.tolist()]
+    units = min(before.shape[1], after.shape[1])
+    at = np.array([float(units)])
+    by_alpha = {level: spend("session", looks, level, at) for level in set(alpha.tolist())}
+    spent = [by_alpha[level] for level in alpha.tolist()]
     to_pass, to_fail, aside = (
         -special.stdtrit(df, np.array([getattr(one, name)[0] for one in spent]))
         for name in ("to_pass", "to_fail", "aside")
@@ -82,7 +86,6 @@ def _decide(
     failed = (shift + to_fail * error < indifference) & (plain < indifference)
     level = special.stdtr(df, (shift - indifference) / error)
     power = special.stdtrit(df, POWER)
-    units = min(before.shape[1], after.shape[1])
     made = []
     for i, limit in enumerate(limits):
         outcome: Outcome = "pass" if passed[i] else "fail" if failed[i] else "inconclusive"
@@ -99,9 +102,10 @@ def _decide(
                 low=float(shift[i] - aside[i] * error[i]),
                 high=float(shift[i] + aside[i] * error[i]),
                 bound=float(bound[i]),
+                lost=bool(failed[i]),
                 detectable=float(limit.indifference - (to_fail[i] + power[i]) * error[i]),
                 wanted=wanted,
-                loss_p=spent[i].loss_p(level[i : i + 1], np.ones(1)),
+                loss_p=loss_probability("session", looks, float(level[i]), float(units)),
                 units=units,
                 sd=float(sd[i]),
                 df=float(df[i]),

@@ -2,10 +2,11 @@
 """The level of each launch: its mean, with dips bounded so that one stall does not decide a verdict in either way.
 
 A dip (garbage collection, a retry) takes 10 to 30 % off one to three seconds. In launches of five seconds such dips
-can double the variance of the means, so that a verdict needs twice the bench time. Seconds are therefore bounded at
-`BOUND` robust standard deviations about the median of their arm, and the means corrected for that (one Newton step
-of Huber's location). What was bounded is not lost: dips are counted by a metric of their own, and the plain means
-are used instead
+can double the variance of the means, so that a verdict needs twice the bench time. Seconds therefore count in full up
+to `BOUND` robust standard deviations about the median of their arm, less beyond, and not at all from `GONE` on, and
+the means are corrected for that (one Newton step of Hampel's location; merely bounding dips, Huber's, leaves pairs
+with 2 to 12 % more variance). What was bounded is not lost: dips are counted by a metric of their own, and the plain
+means are used instead
 
 - where more than `MOST_BOUNDED` of an arm's seconds, beyond one whole launch, would be bounded: that is not a dip,
   that is a second mode;
@@ -24,7 +25,7 @@ from scipy import special
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-BOUND = 2.5
+BOUND, FALLING, GONE = 2.5, 3.0, 4.5
 MOST_BOUNDED = 0.10
 FEWEST_SECONDS = 20
 LARGEST_SCALE = 0.3
@@ -35,9 +36,9 @@ _MAD = 1.482602218505602
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Logarithms of one arm's launch levels at each look; axes (point, look, launch), NaN beyond a look's launches.
+    """Logarithms of one arm's launch levels; axes (point, launch).
 
-    `used` are robust where `bounded` says so, plain elsewhere.
+    `used` are robust where `bounded` (axis point) says so, plain elsewhere.
     """
 
     used: Floats
@@ -72,69 +73,78 @@ def _grouped(launch: list[float], group: int) -> list[float]:
     return [float(values[i : i + group].mean()) for i in range(0, len(values), group)]
 
 
-def launch_levels(
-    baseline: Floats, candidate: Floats, at: tuple[int, ...], sign: float = 1.0
-) -> tuple[Levels, Levels]:
-    """The levels of both arms after `at` pairs; arguments have axes (point, launch, second).
-
-    `sign` is +1 where higher is better. A look uses its own launches only, so that a later launch never changes an
-    earlier look.
-    """
-    plain = [np.log(np.nanmean(arm, axis=2)) for arm in (baseline, candidate)]
-    count = baseline.shape[1]
-    shown = np.arange(count)[None, :] < np.array(at)[:, None]
-    wide = [np.where(shown, level[:, None, :], np.nan) for level in plain]
-    if baseline.shape[2] == 1 or baseline.shape[1] * baseline.shape[2] * 2 < FEWEST_SECONDS:
-        nothing = np.zeros((baseline.shape[0], len(at)), dtype=bool)
-        return Levels(wide[0], wide[0], nothing), Levels(wide[1], wide[1], nothing)
-    robust, bounded = _robust(baseline, candidate, shown, sign)
-    used = [np.where(bounded[:, :, None], r, w) for r, w in zip(robust, wide, strict=True)]
-    return Levels(used[0], wide[0], bounded), Levels(used[1], wide[1], bounded)
+def launch_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> tuple[Levels, Levels]:
+    """The levels of both arms; arguments have axes (point, launch, second). `sign` is +1 where higher is better."""
+    points, count, seconds = baseline.shape
+    with np.errstate(divide="ignore"):
+        plain = [np.log(np.nanmean(arm, axis=2)) for arm in (baseline, candidate)]
+    if seconds == 1 or 2 * count * seconds < FEWEST_SECONDS:
+        none = np.zeros(points, dtype=bool)
+        return Levels(plain[0], plain[0], none), Levels(plain[1], plain[1], none)
+    robust, bounded = _robust(baseline, candidate, sign)
+    used = [np.where(bounded[:, None], r, p) for r, p in zip(robust, plain, strict=True)]
+    return Levels(used[0], plain[0], bounded), Levels(used[1], plain[1], bounded)
 
 
-def _robust(baseline: Floats, candidate: Floats, shown: Flags, sign: float) -> tuple[list[Floats], Flags]:
-    """Huber levels of both arms at each look, and at which looks they may be used."""
+def _robust(baseline: Floats, candidate: Floats, sign: float) -> tuple[list[Floats], Flags]:
+    """Robust levels of both arms, and of which points they may be used."""
+    points, _, arm_seconds = baseline.shape
     relative = []
     centres = []
     for arm in (baseline, candidate):
-        seen = np.where(shown[None, :, :, None], arm[:, None, :, :], np.nan)
-        centre = _median(seen.reshape(*seen.shape[:2], -1))
+        centre = _median(arm.reshape(points, -1))
         # an arm that stands still for most of its seconds has no usual second: its spread is refused below
         centre = np.where(centre > 0, centre, 1e-9)
         centres.append(centre)
-        relative.append(seen / centre[:, :, None, None] - 1.0)
-    deviations = np.concatenate([np.abs(r).reshape(*r.shape[:2], -1) for r in relative], axis=2)
+        relative.append(arm / centre[:, None, None] - 1.0)
+    deviations = np.concatenate([np.abs(r).reshape(points, -1) for r in relative], axis=1)
     spread = _MAD * _median(deviations)
-    enough = np.sum(~np.isnan(deviations), axis=2) >= FEWEST_SECONDS
+    enough = np.sum(~np.isnan(deviations), axis=1) >= FEWEST_SECONDS
     usable = enough & (spread > 0) & (spread < LARGEST_SCALE)
-    limit = BOUND * np.where(usable, spread, 1.0)[:, :, None, None]
-    arm_seconds = baseline.shape[2]
+    scale = np.where(usable, spread, 1.0)
     levels: list[Floats] = []
     lost: list[Floats] = []
     for r, centre in zip(relative, centres, strict=True):
-        clipped = np.clip(r, -limit, limit)
-        outside = np.abs(r) > limit
-        valid = ~np.isnan(r)
-        seconds = np.maximum(valid.sum(axis=3), 1)
-        number, total = outside.sum(axis=(2, 3)), np.maximum(valid.sum(axis=(2, 3)), 1)
-        share = number / total
-        usable &= number <= arm_seconds + MOST_BOUNDED * total
-        mean = np.where(valid, clipped, 0.0).sum(axis=3) / seconds
-        step = mean / (1.0 - np.minimum(share, 0.5))[:, :, None]
+        step, outside, total, taken = _hampel(r, scale)
+        usable &= outside <= arm_seconds + MOST_BOUNDED * total
         with np.errstate(invalid="ignore", divide="ignore"):
-            level = np.log(centre[:, :, None] * np.maximum(1.0 + step, 1e-9))
-        levels.append(np.where(valid.any(axis=3), level, np.nan))
-        # what the bound took away from each launch, in standard deviations of a second; negative: work was lost
-        taken = np.where(valid, r - clipped, 0.0).sum(axis=3)
-        lost.append(sign * taken / (limit[:, :, :, 0] / BOUND))
+            levels.append(np.log(centre[:, None] * np.maximum(1.0 + step, 1e-9)))
+        lost.append(sign * taken)
     usable &= ~_lopsided(lost[0], lost[1])
     return levels, usable
 
 
+def _hampel(relative: Floats, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """One Newton step of each launch from the centre that its seconds are `relative` to; the point is the first axis.
+
+    Also how many seconds lie beyond the bound and how many there are, by point, and what the bound takes away from
+    each launch, in standard deviations of a second (negative: work was lost).
+    """
+    scale = scale.reshape(-1, *[1] * (relative.ndim - 1))
+    valid = ~np.isnan(relative)
+    u = np.where(valid, relative / scale, 0.0)
+    size = np.abs(u)
+    counted = np.sign(u) * np.minimum(
+        np.minimum(size, BOUND), BOUND * np.maximum(GONE - size, 0.0) / (GONE - FALLING)
+    )
+    later = tuple(range(1, relative.ndim))
+    total = np.maximum(valid.sum(axis=later), 1)
+    outside = np.sum(size > BOUND, axis=later)
+    falling = np.sum((size > FALLING) & (size < GONE), axis=later)
+    slope = 1.0 - (outside + falling * BOUND / (GONE - FALLING)) / total
+    seconds = np.maximum(valid.sum(axis=-1), 1)
+    mean = counted.sum(axis=-1) / seconds / np.maximum(slope, 0.5).reshape(-1, *[1] * (relative.ndim - 2))
+    step = np.where(valid.any(axis=-1), mean * scale[..., 0], np.nan)
+    return step, outside, total, (u - np.clip(u, -BOUND, BOUND)).sum(axis=-1)
+
+
 def _lopsided(baseline: Floats, candidate: Floats) -> Flags:
-    """Whether the candidate loses more by what is bounded, in more launches than a fair coin explains."""
-    mine = (candidate < -1.0).sum(axis=2)
-    theirs = (baseline < -1.0).sum(axis=2)
+    """Whether the candidate loses more by what is bounded, in more launches than a fair coin explains.
+
+    The point is the first axis, its launches the last.
+    """
+    mine = (candidate < -1.0).sum(axis=-1)
+    theirs = (baseline < -1.0).sum(axis=-1)
     # P(X >= mine) of a fair coin thrown mine + theirs times
     chance = special.bdtrc(mine - 1.0, mine + theirs, 0.5)
     more: Flags = (mine > theirs) & (chance < ASYMMETRY_LEVEL)
@@ -182,20 +192,16 @@ def session_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> Se
     relative = [arm / centre[..., None] - 1.0 for arm, centre in zip(arms, centres, strict=True)]
     spread = _MAD * _median(np.abs(np.concatenate([r.reshape(points, -1) for r in relative], axis=1)))
     usable &= (spread > 0) & (spread < LARGEST_SCALE)
-    limit = BOUND * np.where(usable, spread, 1.0)[:, None, None, None]
+    scale = np.where(usable, spread, 1.0)
     levels: list[Floats] = []
     lost: list[Floats] = []
-    for r, centre, number in zip(relative, centres, counts, strict=True):
-        clipped = np.clip(r, -limit, limit)
-        outside, whole = np.sum(np.abs(r) > limit, axis=(1, 2, 3)), number.sum(axis=(1, 2))
-        share = outside / whole
+    for r, centre in zip(relative, centres, strict=True):
+        step, outside, whole, taken = _hampel(r, scale)
         usable &= outside <= r.shape[3] + MOST_BOUNDED * whole
         with np.errstate(invalid="ignore", divide="ignore"):
-            step = np.nansum(clipped, axis=3) / number / (1.0 - np.minimum(share, 0.5))[:, None, None]
             levels.append(np.log(centre * np.maximum(1.0 + step, 1e-9)))
-        taken = np.nansum(r - clipped, axis=3) * BOUND / limit[..., 0]
         lost.append(sign * taken.reshape(points, -1))
-    usable &= ~_lopsided(lost[0][:, None], lost[1][:, None])[:, 0]
+    usable &= ~_lopsided(lost[0], lost[1])
     chosen = usable[:, None, None]
     used = (np.where(chosen, levels[0], plain[0]), np.where(chosen, levels[1], plain[1]))
     return SessionLevels(used, plain, usable)

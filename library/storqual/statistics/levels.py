@@ -105,11 +105,10 @@ def scale(rule: Rule, alpha: float) -> float:
     return float(np.exp(_straight(float(np.log(alpha)), alphas, scales)))
 
 
-def alpha_of(rule: Rule, levels: Floats, looks: Floats) -> float:
-    """The error over all looks at which the rule would have been crossed, given the level reached at each look."""
-    share = shape(rule, looks)
-    usable = share > 0
-    smallest = float(np.min(levels[usable] / share[usable])) if np.any(usable) else 1.0
+def alpha_of(rule: Rule, level: float, look: float) -> float:
+    """The error over all looks at which a look would have crossed the rule that reached this level."""
+    share = float(shape(rule, np.array([look]))[0])
+    smallest = level / share if share > 0 else 1.0
     alphas, scales = np.log(np.array(LEVELS[rule])).T
     return float(np.exp(min(0.0, _straight(float(np.log(max(smallest, 1e-300))), scales, alphas))))
 

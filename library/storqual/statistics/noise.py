@@ -37,6 +37,10 @@ class Prior:
     df: float
 
 
+NOTHING_KNOWN = Prior(1.0, 0.0)
+"""Stands for a point of which nothing is known from elsewhere."""
+
+
 @lru_cache(maxsize=512)
 def _ratio_limits(pairs: tuple[int, ...]) -> tuple[Floats, Floats, Floats, Floats]:
     """For so many pairs: degrees of freedom of both sources, and the limits of their ratio."""
@@ -72,7 +76,13 @@ def with_prior(variance: Floats, df: Floats, prior: Prior | None) -> tuple[Float
     """Variance and degrees of freedom with earlier knowledge added, unless the new data are clearly noisier."""
     if prior is None or prior.df <= 0:
         return variance, df
-    limit = special.fdtri(np.maximum(df, 1.0), prior.df, 1 - _NOISIER)
-    noisier = (df >= 1) & (variance > limit * prior.variance)
-    added = (df * variance + prior.df * prior.variance) / (df + prior.df)
-    return np.where(noisier, variance, added), np.where(noisier, df, df + prior.df)
+    return with_priors(variance, df, np.asarray(prior.variance), np.asarray(prior.df))
+
+
+def with_priors(variance: Floats, df: Floats, known: Floats, known_df: Floats) -> tuple[Floats, Floats]:
+    """The same where each point has its own earlier knowledge; none where `known_df` is 0."""
+    weight = np.maximum(known_df, 1e-9)
+    limit = special.fdtri(np.maximum(df, 1.0), weight, 1 - _NOISIER)
+    alone = (known_df <= 0) | ((df >= 1) & (variance > limit * known))
+    added = (df * variance + weight * known) / (df + weight)
+    return np.where(alone, variance, added), np.where(alone, df, df + weight)

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test on interleaved pairs of launches: each pair's log-ratio is one observation.
 
-After each complete pair there is a look. The candidate passes at the first look whose one-sided bound lies above the
-margin, and fails at the first look whose one-sided bound lies below the indifference; levels per look come from
-`levels`. A pass by bounded means also needs the plain means to lie inside the margin, a fail needs them outside the
-indifference: what is bounded away must not turn a verdict. A campaign whose size was fixed before it began may ask
-for the last look alone, which then is made at the full level.
+A campaign may look after each complete pair and stop when it likes: the error is spent over all looks (`levels`), so
+what the last look says of all launches is valid wherever that was. The candidate passes when the one-sided bound lies
+above the margin, and fails when the other one lies below the indifference. A pass by bounded means also needs the
+plain means to lie inside the margin, a fail needs them outside the indifference: what is bounded away must not turn a
+verdict. A campaign whose size was fixed before it began may ask for the last look alone, made at the full level.
+
+Points that are judged together lend each other their noise (`shared_noise`), and history lends its own, so that three
+or four quiet pairs have an interval as wide as their bench makes it, not as few pairs alone would.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Looks, Outcome, Spent, spend
+from storqual.statistics.analysis import Analysis, Limits, Looks, Outcome, loss_probability, nothing, spend
 from storqual.statistics.launches import launch_levels
-from storqual.statistics.noise import LAUNCH_FLOOR, Prior, pair_variance, with_prior
+from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, pair_variance, with_priors
+from storqual.statistics.odd import Odd, odd_pair, odd_pairs
+from storqual.statistics.shared_noise import common_spread
 from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
@@ -26,100 +32,174 @@ Flags = NDArray[np.bool_]
 
 LARGEST_BLOCK = 4_000_000
 DF_PER_PAIR = 5 / 3
+FLOOR = 2 * LAUNCH_FLOOR**2
 
 
 @dataclass(frozen=True, slots=True)
-class _Looks:
-    """Estimates at every look; axes (point, look). `pairs` is how many pairs each look has."""
+class PairLevels:
+    """Logarithms of launch levels at points with equally many pairs, axes (point, pair); `sign` +1: higher is better.
+
+    `plain` is the shift by plain means, `robust` whether seconds were bounded; axis point.
+    """
+
+    before: Floats
+    after: Floats
+    plain: Floats
+    robust: Flags
+    sign: float
+
+    @property
+    def ratios(self) -> Floats:
+        """Log-ratios of pairs, negative = worse."""
+        return self.sign * (self.after - self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What is known of each point; axis point. `pairs` counts those that the shift rests on."""
 
     pairs: Floats
     shift: Floats
     plain: Floats
-    error: Floats
     sd: Floats
     df: Floats
     robust: Flags
+    odd: tuple[Odd | None, ...]
+
+    @property
+    def error(self) -> Floats:
+        """Standard errors of the shifts."""
+        return self.sd / np.sqrt(self.pairs)
+
+
+def pair_levels(baseline: Floats, candidate: Floats, sign: float = 1.0) -> PairLevels:
+    """Levels of points that have the same number of launches; axes (point, launch, second), NaN beyond their ends."""
+    points, count, seconds = baseline.shape
+    step = max(1, LARGEST_BLOCK // max(1, count * seconds))
+    parts = [
+        launch_levels(baseline[start : start + step], candidate[start : start + step], sign)
+        for start in range(0, points, step)
+    ]
+    before, after, plain_before, plain_after, robust = (
+        np.concatenate(arrays)
+        for arrays in zip(*((b.used, a.used, b.plain, a.plain, b.bounded) for b, a in parts), strict=True)
+    )
+    return PairLevels(before, after, sign * (plain_after - plain_before).mean(axis=1), robust, sign)
+
+
+def estimate(levels: Sequence[PairLevels], priors: Sequence[Prior | None]) -> Estimates:
+    """The points of one campaign and metric, which lend each other their noise; one prior for each point.
+
+    An odd launch is left out with its partner.
+    """
+    counts = np.concatenate([np.full(len(one.plain), one.before.shape[1]) for one in levels])
+    found = [_own(one.ratios, one.before + one.after) for one in levels]
+    shift, variance, df = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    history = [prior or NOTHING_KNOWN for prior in priors]
+    before, before_df = (np.array([getattr(one, name) for one in history]) for name in ("variance", "df"))
+    plain, robust = (np.concatenate([getattr(one, name) for one in levels]) for name in ("plain", "robust"))
+    common = common_spread(*with_priors(variance, df, before, before_df), FLOOR) or NOTHING_KNOWN
+    lent, lent_df = np.full(shift.shape, common.variance), np.full(shift.shape, common.df)
+    known_df = before_df + lent_df
+    known = (before_df * before + lent_df * lent) / np.maximum(known_df, 1e-9)
+    pairs = counts.astype(np.float64)
+    odd: list[Odd | None] = [None] * len(counts)
+    start = 0
+    for one in levels:
+        part = slice(start, start + len(one.plain))
+        places = odd_pairs(one.ratios, known[part], known_df[part], FLOOR)
+        for index in np.flatnonzero(places >= 0).tolist():
+            place, where = int(places[index]), start + index
+            rest = [np.delete(arm[index], place)[None] for arm in (one.before, one.after)]
+            without = _own(one.sign * (rest[1] - rest[0]), rest[0] + rest[1])
+            shift[where], variance[where], df[where] = (float(value[0]) for value in without)
+            pairs[where] -= 1
+            odd[where] = odd_pair(one.before[index], one.after[index], place)
+        start = part.stop
+    variance, df = with_priors(variance, df, before, before_df)
+    variance, df = with_priors(variance, df, lent, lent_df)
+    return Estimates(pairs, shift, plain, np.sqrt(np.maximum(variance, FLOOR)), df, robust, tuple(odd))
+
+
+def _own(ratios: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """Shift, variance of a pair's log-ratio and its degrees of freedom, from a point's own launches."""
+    shift = ratios.mean(axis=1)
+    squares = ((ratios - shift[:, None]) ** 2).sum(axis=1)
+    steps = (np.diff(sums, axis=1) ** 2).sum(axis=1) / 2
+    variance, df = pair_variance(squares[:, None], steps[:, None], (ratios.shape[1],))
+    return shift, variance[:, 0], df[:, 0]
 
 
 def analyse_pairs(
-    baseline: Floats,
-    candidate: Floats,
-    limits: Limits,
+    levels: Sequence[PairLevels],
+    limits: Sequence[Limits],
     *,
-    sign: float = 1.0,
-    prior: Prior | None = None,
+    priors: Sequence[Prior | None] | None = None,
     looks: Looks = "every",
 ) -> list[Analysis]:
-    """Test points that have the same number of launches; axes (point, launch, second), NaN beyond a launch's end.
-
-    `sign` is +1 where higher is better, -1 where lower is.
-    """
-    points, count, seconds = baseline.shape
-    at = range(1, count + 1) if looks == "every" else range(count, count + 1)
-    step = max(1, LARGEST_BLOCK // max(1, len(at) * count * seconds))
-    spent = spend("pair", looks, limits.alpha, np.array(at, dtype=np.float64))
-    found: list[Analysis] = []
-    for start in range(0, points, step):
-        part = slice(start, start + step)
-        made = _estimates(baseline[part], candidate[part], tuple(at), sign, prior)
-        found += _decide(made, limits, spent)
-    return found
+    """The last look at the points of one campaign and metric; `limits` and `priors` are of each point, in order."""
+    found = estimate(levels, priors or [None] * len(limits))
+    crossed = crossings(found, limits, looks)
+    return [_analysis(found, crossed, index, limit, looks) for index, limit in enumerate(limits)]
 
 
-def _estimates(baseline: Floats, candidate: Floats, at: tuple[int, ...], sign: float, prior: Prior | None) -> _Looks:
-    """Shift, standard error and degrees of freedom after `at` pairs."""
-    before, after = launch_levels(baseline, candidate, at, sign)
-    d = sign * (after.used - before.used)
-    p = after.used + before.used
-    n = np.array(at, dtype=np.float64)
-    shift = np.nansum(d, axis=2) / n
-    ss = np.nansum((d - shift[:, :, None]) ** 2, axis=2)
-    steps = np.nansum(np.diff(p, axis=2) ** 2, axis=2) / 2
-    variance, df = pair_variance(ss, steps, at)
-    variance, df = with_prior(variance, df, prior)
-    sd = np.sqrt(np.maximum(variance, 2 * LAUNCH_FLOOR**2))
-    plain = sign * np.nansum(after.plain - before.plain, axis=2) / n
-    return _Looks(n, shift, plain, sd / np.sqrt(n), sd, df, before.bounded)
+@dataclass(frozen=True, slots=True)
+class Crossings:
+    """Which bounds of which points lie beyond their limits, and how far from the shift each lies; axis point."""
+
+    passed: Flags
+    failed: Flags
+    to_pass: Floats
+    to_fail: Floats
+    aside: Floats
 
 
-def _decide(looks: _Looks, limits: Limits, spent: Spent) -> list[Analysis]:
-    """The first look that crossed decides; without one the last look is reported."""
-    to_pass, to_fail, aside = spent.quantiles(looks.df)
-    bound = looks.shift - to_pass * looks.error
-    passed = (bound > limits.margin) & (looks.plain > limits.margin)
-    failed = (looks.shift + to_fail * looks.error < limits.indifference) & (looks.plain < limits.indifference)
-    decided = passed | failed
-    last = looks.shift.shape[1] - 1
-    at = np.where(decided.any(axis=1), decided.argmax(axis=1), last)
-    # the level at which each look would have failed
-    t = (looks.shift - limits.indifference) / looks.error
-    level = np.where(looks.df > 0, special.stdtr(np.maximum(looks.df, 1e-9), t), 1.0)
-    found = []
-    for i, look in enumerate(at.tolist()):
-        outcome: Outcome = "pass" if passed[i, look] else "fail" if failed[i, look] else "inconclusive"
-        shift, error, df = float(looks.shift[i, look]), float(looks.error[i, look]), float(looks.df[i, look])
-        sd = float(looks.sd[i, look])
-        units = int(looks.pairs[look])
-        reach = float(aside[i, look]) * error
-        power = special.stdtrit(df, POWER) if df > 0 else np.inf
-        wanted = 0
-        if outcome == "inconclusive":
-            wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
-        found.append(
-            Analysis(
-                outcome=outcome,
-                unit="pair",
-                shift=shift,
-                low=shift - reach,
-                high=shift + reach,
-                bound=float(bound[i, look]),
-                detectable=float(limits.indifference - (to_fail[i, look] + power) * error),
-                wanted=wanted,
-                loss_p=spent.loss_p(level[i, : look + 1], looks.pairs[: look + 1]),
-                units=units,
-                sd=sd,
-                df=df,
-                robust=bool(looks.robust[i, look]),
-            )
-        )
-    return found
+def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every") -> Crossings:
+    """What the estimates show of the limits of each point."""
+    margin, indifference, alpha = (
+        np.array([getattr(limit, name) for limit in limits]) for name in ("margin", "indifference", "alpha")
+    )
+    reach = np.empty((3, len(limits)))
+    for level in np.unique(alpha):
+        of = alpha == level
+        reach[:, of] = spend("pair", looks, float(level), found.pairs[of]).quantiles(found.df[of])
+    # a single pair has a shift and no interval, whatever others say of noise: its launches may be both odd
+    reach[:, found.pairs < 2] = np.inf
+    to_pass, to_fail, aside = reach * found.error
+    return Crossings(
+        passed=(found.shift - to_pass > margin) & (found.plain > margin),
+        failed=(found.shift + to_fail < indifference) & (found.plain < indifference),
+        to_pass=to_pass,
+        to_fail=to_fail,
+        aside=aside,
+    )
+
+
+def _analysis(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> Analysis:
+    shift, sd, df, error = (float(one[index]) for one in (found.shift, found.sd, found.df, found.error))
+    units = int(found.pairs[index])
+    if units < 2:
+        return nothing("pair", "a single pair has no interval", shift=shift, units=units)
+    outcome: Outcome = "pass" if crossed.passed[index] else "fail" if crossed.failed[index] else "inconclusive"
+    # the level at which this look would have failed
+    level = float(special.stdtr(df, (shift - limits.indifference) / error))
+    wanted = 0
+    if outcome == "inconclusive":
+        wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
+    return Analysis(
+        outcome=outcome,
+        unit="pair",
+        shift=shift,
+        low=shift - float(crossed.aside[index]),
+        high=shift + float(crossed.aside[index]),
+        bound=shift - float(crossed.to_pass[index]),
+        lost=bool(crossed.failed[index]),
+        detectable=float(limits.indifference - crossed.to_fail[index] - special.stdtrit(df, POWER) * error),
+        wanted=wanted,
+        loss_p=loss_probability("pair", looks, level, float(units)),
+        units=units,
+        sd=sd,
+        df=df,
+        robust=bool(found.robust[index]),
+        odd=found.odd[index],
+    )

@@ -5,7 +5,7 @@ A boot moves the level of everything that is measured in it, and no number of la
 session counts as one value, its mean, launches of the two arms are not paired, and the noise comes from sessions of
 the same arm. After each complete session in both arms there is a look. A session is complete when another one began
 after it, or when it has as many launches as its predecessors (their median): both can be told without knowing the
-future, so a decision taken launch by launch is the one taken at the end.
+future. The last look is the one that counts: the error is spent over all of them.
 
 What two sessions per arm decide: with two degrees of freedom a pass needs the shift to lie 6.1 standard deviations
 of a session mean inside the margin (3: 2.8, 4: 2.1, 6: 1.5). A margin of 8 % is decided by 2 + 2 sessions on a bench
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Outcome, Spent, nothing, spend
+from storqual.statistics.analysis import Analysis, Limits, Outcome, Spent, Unit, loss_probability, nothing, spend
 from storqual.statistics.launches import session_levels, stack_sessions
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
 from storqual.statistics.wanted import POWER, further_units
@@ -95,39 +95,29 @@ def analyse_sessions(
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
     """
     known = _Known(sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
-    made, spent = _sequence(baseline, candidate, known, limits)
-    if not made:
+    look = _last_look(baseline, candidate, known)
+    if look is None:
         return _undecidable(baseline, candidate, sign)
-    levels = []
-    for number, (look, level) in enumerate(zip(made, spent, strict=True)):
-        t = (look.shift - limits.indifference) / look.error
-        levels.append(float(special.stdtr(look.df, t)) if look.df > 0 else 1.0)
-        outcome = _crossed(look, level, limits)
-        if outcome != "inconclusive" or number == len(made) - 1:
-            at = np.array([float(one.inside or one.units) for one in made[: number + 1]])
-            return _analysis(look, level, outcome, limits, level.loss_p(np.array(levels), at))
-    raise AssertionError("the last look ends the loop")
-
-
-def _sequence(
-    baseline: list[Session], candidate: list[Session], known: _Known, limits: Limits
-) -> tuple[list[_Look], list[Spent]]:
-    """All looks, each at its level."""
-    complete = min(sum(not s.open for s in arm) for arm in (baseline, candidate))
     # a session effect that is known lets the first session speak; its looks and those of sessions share the error
     share = 0.5 if known.session else 1.0
-    made: list[_Look] = []
-    spent: list[Spent] = []
-    if known.session:
-        for count in range(2, min(len(baseline[0].launches), len(candidate[0].launches)) + 1):
-            first = [[arm[0].launches[:count]] for arm in (baseline, candidate)]
-            made.append(_look(first[0], first[1], known, count))
-            spent.append(spend("pair", "every", limits.alpha, np.array([float(count)]), share))
-    for j in range(2, complete + 1):
-        arms = [_first(arm, j) for arm in (baseline, candidate)]
-        made.append(_look(arms[0], arms[1], known, 0))
-        spent.append(spend("session", "every", limits.alpha, np.array([float(j)]), share))
-    return made, spent
+    unit: Unit = "pair" if look.inside else "session"
+    at = float(look.inside or look.units)
+    level = special.stdtr(look.df, (look.shift - limits.indifference) / look.error) if look.df > 0 else 1.0
+    loss_p = min(1.0, loss_probability(unit, "every", float(level), at) / share)
+    return _analysis(look, spend(unit, "every", limits.alpha, np.array([at]), share), limits, loss_p)
+
+
+def _last_look(baseline: list[Session], candidate: list[Session], known: _Known) -> _Look | None:
+    """The look that all launches so far allow: after the last complete session, else inside the first."""
+    complete = min(sum(not s.open for s in arm) for arm in (baseline, candidate))
+    if complete >= 2:
+        arms = [_first(arm, complete) for arm in (baseline, candidate)]
+        return _look(arms[0], arms[1], known, 0)
+    inside = min(len(baseline[0].launches), len(candidate[0].launches))
+    if known.session is None or inside < 2:
+        return None
+    first = [[arm[0].launches[:inside]] for arm in (baseline, candidate)]
+    return _look(first[0], first[1], known, inside)
 
 
 def _first(arm: list[Session], count: int) -> list[Floats]:
@@ -190,17 +180,11 @@ def _reach(look: _Look, spent: Spent) -> tuple[float, float, float]:
     return to_pass, to_fail, aside
 
 
-def _crossed(look: _Look, spent: Spent, limits: Limits) -> Outcome:
-    to_pass, to_fail, _ = _reach(look, spent)
-    if look.shift - to_pass > limits.margin and look.plain > limits.margin:
-        return "pass"
-    if look.shift + to_fail < limits.indifference and look.plain < limits.indifference:
-        return "fail"
-    return "inconclusive"
-
-
-def _analysis(look: _Look, spent: Spent, outcome: Outcome, limits: Limits, loss_p: float) -> Analysis:
+def _analysis(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Analysis:
     to_pass, to_fail, aside = _reach(look, spent)
+    passed = look.shift - to_pass > limits.margin and look.plain > limits.margin
+    failed = look.shift + to_fail < limits.indifference and look.plain < limits.indifference
+    outcome: Outcome = "pass" if passed else "fail" if failed else "inconclusive"
     power = float(special.stdtrit(look.df, POWER)) if look.df > 0 else np.inf
     wanted = 0
     if outcome == "inconclusive":
@@ -212,6 +196,7 @@ def _analysis(look: _Look, spent: Spent, outcome: Outcome, limits: Limits, loss_
         low=look.shift - aside,
         high=look.shift + aside,
         bound=look.shift - to_pass,
+        lost=failed,
         detectable=float(limits.indifference - to_fail - power * look.error),
         wanted=wanted,
         loss_p=loss_p,

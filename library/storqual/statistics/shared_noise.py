@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the points of a campaign say about each other's noise, so that two sessions per arm can decide.
+"""What the points of a campaign say about each other's noise, so that a few pairs or sessions can decide.
 
 Two sessions per arm leave two degrees of freedom for a point's noise, and a Student's t of two degrees needs 2.9 to
 6.1 standard errors. But a campaign has many points, measured in the same sessions. Their variances are drawn from a
@@ -28,31 +28,37 @@ _OUTLYING = 0.01
 _MOST_OUTLYING = 1 / 3
 
 
-def common_spread(variances: Floats, df: float, floor: float = LAUNCH_FLOOR**2) -> Prior | None:
-    """The distribution that variances of `df` degrees of freedom each are drawn from: its scale and weight.
+def common_spread(variances: Floats, df: Floats | float, floor: float = LAUNCH_FLOOR**2) -> Prior | None:
+    """The distribution that variances of `df` degrees of freedom (one number, or each its own) are drawn from.
+
+    A scale and a weight.
 
     Points far noisier than the others can explain are left out: a stall in one session must not cost all points
     their decision. They are looked for from the largest number down, because two of them hide each other: with one
     left in, the spread seems wide enough for both (Phipson et al., Annals of Applied Statistics 10, 2016, on the same
     trouble). None for too few points. The weight is at most that of all points together.
     """
-    s2 = np.sort(np.maximum(np.asarray(variances, dtype=np.float64), floor))
-    if len(s2) < FEWEST_POINTS or df <= 0:
+    each = np.broadcast_to(np.asarray(df, dtype=np.float64), np.shape(variances))
+    some = each > 0
+    s2, each = np.maximum(np.asarray(variances, dtype=np.float64)[some], floor), each[some]
+    if len(s2) < FEWEST_POINTS:
         return None
+    order = np.argsort(s2, kind="stable")
+    s2, each = s2[order], each[order]
     for outlying in range(min(int(_MOST_OUTLYING * len(s2)), len(s2) - FEWEST_POINTS), 0, -1):
-        rest = _fit(s2[:-outlying], df)
+        rest = _fit(s2[:-outlying], each[:-outlying])
         # of equal points, one set in a hundred has one by chance
-        if s2[-outlying] > special.fdtri(df, rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
+        if s2[-outlying] > special.fdtri(each[-outlying], rest.df, 1 - _OUTLYING / len(s2)) * rest.variance:
             return rest
-    return _fit(s2, df)
+    return _fit(s2, each)
 
 
-def _fit(s2: Floats, df: float) -> Prior:
+def _fit(s2: Floats, df: Floats) -> Prior:
     """Scale and weight of a scaled F from the mean and the variance of the logarithms (Smyth 2004, section 6.2)."""
     logs = np.log(s2) - special.digamma(df / 2) + np.log(df / 2)
     middle = float(logs.mean())
-    excess = float(logs.var(ddof=1)) - float(special.polygamma(1, df / 2))
-    most = df * (len(s2) - 1)
+    excess = float(logs.var(ddof=1)) - float(special.polygamma(1, df / 2).mean())
+    most = float(df.sum() - df.mean())
     # no more spread than equal variances have by themselves: they are taken as equal
     weight = most if excess <= 0 else min(2.0 * _trigamma_inverse(excess), most)
     scale = float(np.exp(middle + special.digamma(weight / 2) - np.log(weight / 2)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subjects against each other, at points, over ranges and at equal load: who leads where, and where nobody."""
+"""Subjects against each other, at points, over ranges and at equal load, of one run or several: who leads where."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 from storqual.base.factor_names import level_text, together
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate
-from storqual.study.cells import Cell, Levels, Line, first_axis, lines_of
+from storqual.study.cells import Cell, Levels, Line, cells_of_runs, first_axis, lines_of
 from storqual.study.compare import (
-    Comparison,
+    SubjectComparison,
     common_loads,
     compare,
     comparison_sentences,
@@ -23,6 +25,7 @@ from storqual.study.compare import (
     response_at,
     shift_at_equal_load,
 )
+from storqual_core.kit.errors import BadInputError
 
 COMPARED = ("iops", "throughput_mb_s", "cpu_us_per_io")
 _LOADED = ("iodepth", "numjobs", "drives", "ports")
@@ -37,7 +40,7 @@ class Contest:
     metric: str
     along: str
     lines: tuple[Line, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SubjectComparison, ...]
     leaders: dict[float, str | None]
     sentences: tuple[str, ...]
 
@@ -163,3 +166,62 @@ def _equal_words(first: str, second: str, names: tuple[str, str, str], load: flo
         return f"{where} nothing is shown between {first} and {second} in {response} {sure}."
     more = "more" if shift.value > 0 else "less"
     return f"{where} {first} has {abs(100 * shift.value):.1f} % {more} {response} than {second} {sure}."
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """All contests of the runs' subjects, and what they need at equal load."""
+
+    subjects: tuple[str, ...]
+    contests: tuple[Contest, ...]
+    equal_loads: tuple[EqualLoad, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: fractions; None where there is no interval."""
+        return {
+            "schema": "storqual.compare/1",
+            "subjects": list(self.subjects),
+            "contests": [_contest_json(one) for one in self.contests],
+            "equal_load": [_equal_json(one) for one in self.equal_loads],
+        }
+
+
+def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> Comparisons:
+    """Every pair of subjects at every level that they share. Raises BadInputError with nothing to compare."""
+    cells = cells_of_runs(paths, arms=arms)
+    subjects = list(dict.fromkeys(cell.subject for cell in cells))
+    if len(subjects) < 2:
+        told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
+        raise BadInputError([f"{', '.join(map(str, paths))}: {told}, expected two at least (or two arms, two runs)"])
+    return Comparisons(tuple(subjects), tuple(contests(cells)), tuple(equal_loads(cells)))
+
+
+def _contest_json(one: Contest) -> dict[str, Any]:
+    return {
+        "title": one.title,
+        "metric": one.metric,
+        "along": one.along,
+        "leaders": [{"at": level, "leader": name} for level, name in one.leaders.items()],
+        "pairs": [
+            {
+                "first": pair.first,
+                "second": pair.second,
+                "levels": [
+                    {"at": level.at, "relation": level.relation, **_shift_json(level.shift)} for level in pair.levels
+                ],
+                "ranges": [{"from": one.start, "to": one.end, "relation": one.relation} for one in pair.ranges],
+            }
+            for pair in one.comparisons
+        ],
+        "sentences": list(one.sentences),
+    }
+
+
+def _equal_json(one: EqualLoad) -> dict[str, Any]:
+    names = {"title": one.title, "first": one.first, "second": one.second, "metric": one.of, "at_equal": one.at}
+    return {**names, "load": one.load, **_shift_json(one.shift), "sentence": one.sentence}
+
+
+def _shift_json(shift: Estimate) -> dict[str, Any]:
+    interval = None if shift.low is None or shift.high is None else [shift.low, shift.high]
+    return {"shift": shift.value, "ci95": interval}

@@ -14,9 +14,9 @@ from typing import Any
 
 from storqual.base.factor_names import together
 from storqual.inputs import load_suite
-from storqual.metrics import METRICS, Value
 from storqual.plan.points import cells as suite_cells
-from storqual.run import PlannedPoint, Run, iter_samples, read_run
+from storqual.run import Launch, PlannedPoint, Run, read_run
+from storqual.run.measurements import PointData, PointKey, measurements_at
 
 STUDIED = (
     "iops",
@@ -131,10 +131,17 @@ def cells_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)
     A subject is named by what tells it from the others: its adapter, with bench, drop and run where they differ.
     Raises BadInputError for what is no run, StorqualError for a damaged one.
     """
+    runs = [read_run(path) for path in paths]
+    return cells_of([(run, measurements_at(run, dict.fromkeys(run.points, STUDIED)).points) for run in runs], arms)
+
+
+def cells_of(
+    runs: Sequence[tuple[Run, Mapping[PointKey, PointData]]], arms: Sequence[str] = ("candidate",)
+) -> list[Cell]:
+    """The same from what was read of each run's samples, the metrics `STUDIED` among it."""
     found: dict[_Name, list[Cell]] = {}
     drops: dict[_Name, str] = {}
-    for run in [read_run(path) for path in paths]:
-        launches = _launches(run, arms)
+    for run, points in runs:
         patterns = {
             (cell.workload, frozenset(cell.factors)): cell.pattern.values
             for cell in suite_cells(load_suite(run.input_file("suite")))
@@ -143,14 +150,21 @@ def cells_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)
         for planned in run.plan.points:
             pattern = patterns.get((planned.workload, frozenset(planned.factors.items())), planned.factors)
             wired = {ports.get((planned.bench, drive)) for drive in planned.drives}
+            data = points.get(planned.key) or PointData(planned)
             for arm in arms:
                 name = (run.name, planned.bench, planned.adapter, arm)
-                values = launches.get((*planned.key, arm))
-                if values:
+                launches = [_values(launch) for launch in data.good(arm)]
+                if launches:
                     drops[name] = run.arms[arm].drop if arm in run.arms else arm
-                    found.setdefault(name, []).append(_cell(planned, pattern, max(1, len(wired - {None})), values))
+                    found.setdefault(name, []).append(_cell(planned, pattern, max(1, len(wired - {None})), launches))
     subjects = _subjects(drops)
     return [replace(cell, subject=subjects[name]) for name, cells in found.items() for cell in cells]
+
+
+def _values(launch: Launch) -> dict[str, float]:
+    """The studied metrics of a launch that have a value."""
+    values = {name: launch.number(name) for name in STUDIED}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
@@ -160,18 +174,6 @@ def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
         for alias, adapter in (run.benches[bench].get("adapters") or {}).items()
         for drive in adapter.get("drives") or ()
     }
-
-
-def _launches(run: Run, arms: Sequence[str]) -> dict[tuple[str, str, str, str], list[dict[str, float]]]:
-    """(bench, adapter, point, arm) -> the studied metrics of each launch that ran as asked."""
-    found: defaultdict[tuple[str, str, str, str], list[dict[str, float]]] = defaultdict(list)
-    for sample in iter_samples(run.path):
-        if sample.status != "ok" or sample.arm not in arms:
-            continue
-        values = {name: METRICS[name].value(sample) for name in STUDIED}
-        known = {name: value.value for name, value in values.items() if isinstance(value, Value)}
-        found[(sample.bench, sample.adapter, sample.point, sample.arm)].append(known)
-    return found
 
 
 def _cell(

@@ -56,7 +56,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SubjectComparison:
     """The first adapter against the second over all levels that both have."""
 
     first: str
@@ -71,7 +71,7 @@ class Comparison:
         return tuple(Range(group[0].at, group[-1].at, group[0].relation, tuple(group)) for group in groups)
 
 
-def compare(curves: Curves, *, better: Better = "higher", margin: float = MARGIN) -> tuple[Comparison, ...]:
+def compare(curves: Curves, *, better: Better = "higher", margin: float = MARGIN) -> tuple[SubjectComparison, ...]:
     """Every pair of adapters in `curves` (adapter -> level -> one value per launch), in the order given.
 
     Intervals are simultaneous over all pairs and levels (Bonferroni). Without repeated launches there are none, and
@@ -91,7 +91,9 @@ def compare(curves: Curves, *, better: Better = "higher", margin: float = MARGIN
     tests = sum(map(len, common.values()))
     sign = 1.0 if better == "higher" else -1.0
     return tuple(
-        Comparison(first, second, tuple(_levels(data[first], data[second], levels, sign, margin, tests)), better)
+        SubjectComparison(
+            first, second, tuple(_levels(data[first], data[second], levels, sign, margin, tests)), better
+        )
         for (first, second), levels in common.items()
     )
 
@@ -129,7 +131,7 @@ def _relation(log_shift: Estimate, margin: float) -> Relation:
     return "behind" if log_shift.high < 0 else "open"
 
 
-def leaders(comparisons: Sequence[Comparison]) -> dict[float, str | None]:
+def leaders(comparisons: Sequence[SubjectComparison]) -> dict[float, str | None]:
     """At each level the adapter that is ahead of every other there; None where nobody is shown to be."""
     names = list(dict.fromkeys(name for one in comparisons for name in (one.first, one.second)))
     levels = sorted({level.at for one in comparisons for level in one.levels})
@@ -150,7 +152,7 @@ _TENFOLD = 10.0
 
 
 def comparison_sentences(
-    comparison: Comparison, measure: str, *, at: Shown = lambda level: f"{level:g}", margin: float = MARGIN
+    comparison: SubjectComparison, measure: str, *, at: Shown = lambda level: f"{level:g}", margin: float = MARGIN
 ) -> list[str]:
     """One sentence per range, such as "sym gives 12.1 to 14.8 % more IOPS than mpt from 512 to 4k (interval ...)".
 
@@ -159,7 +161,7 @@ def comparison_sentences(
     return [_sentence(comparison, one, measure, at, margin) for one in comparison.ranges]
 
 
-def _sentence(comparison: Comparison, one: Range, measure: str, at: Shown, margin: float) -> str:
+def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown, margin: float) -> str:
     first, second, where = comparison.first, comparison.second, span(one.start, one.end, at)
     if one.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {100 * margin:g} % {where}."
@@ -203,7 +205,7 @@ def span(start: float, end: float, at: Shown) -> str:
 
 
 def leader_sentence(
-    comparisons: Sequence[Comparison], measure: str, *, at: Shown = lambda level: f"{level:g}"
+    comparisons: Sequence[SubjectComparison], measure: str, *, at: Shown = lambda level: f"{level:g}"
 ) -> str:
     """Who leads where, such as "In IOPS sym leads from 512 to 2k; nobody is shown to lead from 4k to 64k."."""
     found = leaders(comparisons)
@@ -216,7 +218,7 @@ def leader_sentence(
 
 
 @dataclass(frozen=True)
-class Curve:
+class LoadResponse:
     """Loads and responses of one adapter, rising in load; a curve that bends back is cut at its highest load."""
 
     load: LogLevels
@@ -225,7 +227,7 @@ class Curve:
     """Places of the levels in ascending order of load."""
 
 
-def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> Curve:
+def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> LoadResponse:
     """A curve from `launches`: level -> (load, response) of each launch. Raises ValueError as `log_levels` does."""
     load = log_levels({level: [one for one, _ in pairs] for level, pairs in launches.items()})
     response = log_levels({level: [other for _, other in pairs] for level, pairs in launches.items()})
@@ -233,23 +235,23 @@ def curve(launches: Mapping[float, Sequence[tuple[float, float]]]) -> Curve:
     for place in range(len(load.at)):
         if not rising or load.mean[place] > load.mean[rising[-1]]:
             rising.append(place)
-    return Curve(load, response, tuple(rising))
+    return LoadResponse(load, response, tuple(rising))
 
 
-def common_loads(first: Curve, second: Curve) -> tuple[float, float] | None:
+def common_loads(first: LoadResponse, second: LoadResponse) -> tuple[float, float] | None:
     """The lowest and the highest load that both reached; None when there is none."""
     low = max(one.load.mean[one.order[0]] for one in (first, second))
     high = min(one.load.mean[one.order[-1]] for one in (first, second))
     return (math.exp(low), math.exp(high)) if low <= high else None
 
 
-def response_at(one: Curve, load: float) -> Estimate:
+def response_at(one: LoadResponse, load: float) -> Estimate:
     """The response at `load`, between the two levels around it. Raises ValueError outside the curve."""
     estimate, _ = _log_response(one, math.log(load))
     return estimate.exp()
 
 
-def shift_at_equal_load(first: Curve, second: Curve, load: float) -> Estimate:
+def shift_at_equal_load(first: LoadResponse, second: LoadResponse, load: float) -> Estimate:
     """What the first's response is above the second's at `load`, as a fraction. Raises ValueError outside either."""
     (here, of_here), (there, of_there) = (_log_response(one, math.log(load)) for one in (first, second))
     difference = here.value - there.value
@@ -262,7 +264,7 @@ def shift_at_equal_load(first: Curve, second: Curve, load: float) -> Estimate:
     return Estimate(math.expm1(difference), *ends)
 
 
-def _log_response(one: Curve, load: float) -> tuple[Estimate, float | None]:
+def _log_response(one: LoadResponse, load: float) -> tuple[Estimate, float | None]:
     """Logarithm of the response and its variance: the response's own, and the load's by the slope."""
     loads = [one.load.mean[place] for place in one.order]
     slack = 1e-9

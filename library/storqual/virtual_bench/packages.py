@@ -41,12 +41,6 @@ class FetchedPackage:
         return asdict(self)
 
 
-def kernel_release(package: str) -> str:
-    """The kernel release in the name of a package, `6.12.90-amd64` of `linux-image-6.12.90-amd64`, or ""."""
-    match = re.fullmatch(r"linux-image-(\d+\.\d+\.\d+\S*)", package)
-    return match[1] if match else ""
-
-
 class _PrivateApt:
     """An apt of its own: sources of the bench image, package state of the bench, nothing of this machine's."""
 

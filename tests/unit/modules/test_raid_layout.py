@@ -25,6 +25,7 @@ def test_nothing_declared_is_nothing_done(load_module: Callable[[str], ModuleTyp
     """Not even the lock is taken, also when volumes of this run would have to go but there are none."""
     for only in (False, True):
         result = load_module("raid_layout").work(given(tmp_path, only=only), check=False)
+        assert result.pop("diff") == {"before": "", "after": ""}
         assert result == {"changed": False, "settings": [], "steps": [], "drift": [], "progress": {}}
     assert list(tmp_path.iterdir()) == []
 

@@ -18,7 +18,7 @@ from guard_tools import empty, peek, poke, run
 
 from storqual_core.guard import hold
 from storqual_core.guard.claims import Claim, claims_of_adapters
-from storqual_core.guard.writes import outside_claims, read_disks, reading_of
+from storqual_core.guard.writes import read_disks, reading_of
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.machine import Machine
@@ -34,30 +34,41 @@ def before(claim: Claim, unclaimed: str) -> dict[str, Any]:
     return {"reading": read_disks().record(), "made": uuid}
 
 
+def written_outside(reading: dict[str, Any], claimed: set[str]) -> int:
+    """Sectors on disks that are neither claimed nor the system's; in another boot all since its start."""
+    first, now = reading_of(reading), read_disks()
+    was = first.disks if first.boot_id == now.boot_id else {}
+    return sum(
+        disk.sectors_written - (was[name].sectors_written if name in was else 0)
+        for name, disk in now.disks.items()
+        if disk.id not in claimed and not disk.system
+    )
+
+
 def after(claim: Claim, unclaimed: str, reading: dict[str, Any], claimed: set[str]) -> dict[str, Any]:
     """The claims hold again after the boot; the drive is cleared; then a stray write of one sector."""
-    hold.revalidate([claim], purpose="write")
-    first = outside_claims([reading_of(reading), read_disks()], claimed)
+    hold.refuse(hold.check([claim], purpose="write"))
+    first = written_outside(reading, claimed)
     with hold.hold([claim], purpose="write", run="reset") as held:
         held.stamp(claim.id)
     cleared = [str(refusal) for refusal in hold.check([claim], purpose="write")]
     run("mkfs.xfs", "-q", "-f", "-K", next(d.node for d in read_drives(Machine()) if d.id == claim.id))
     try:
-        hold.revalidate([claim], purpose="write")
+        hold.refuse(hold.check([claim], purpose="write"))
         foreign = ""
     except GuardRefusalError as refusal:
         foreign = refusal.refusals[0]
     stray = next(drive for drive in read_drives(Machine()) if drive.identity.serial == unclaimed)
     poke(stray.node, (16384, peek(stray.node)[:512]))
     run("sync")
-    second = outside_claims([reading_of(reading), read_disks()], claimed)
+    second = written_outside(reading, claimed)
     empty(next(d.node for d in read_drives(Machine()) if d.id == claim.id))
     return {
         "boots": len({reading["boot_id"], read_disks().boot_id}),
-        "outside_before_the_stray_write": first.sectors,
+        "outside_before_the_stray_write": first,
         "cleared": cleared,
         "foreign": foreign,
-        "outside": second.sectors,
+        "outside": second,
         "findings": list(second.findings),
     }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from guard_tools import Bench
 
     from storqual_core.guard.claims import Claim
+    from storqual_core.kit.machine import Machine
 
 
 EXT4 = ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=1")
@@ -22,7 +23,8 @@ EXT4 = ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=1")
 class State:
     """One target with something to lose. `arrange` returns the path that bare fio is pointed at, if not the drive.
 
-    `claims` are what the guard is asked for; `says` must be in one of its refusals.
+    `claims` are what the guard is asked for; `says` must be in one of its refusals. With `machine` the guard looks at
+    a machine on which something happens meanwhile.
     """
 
     name: str
@@ -30,6 +32,7 @@ class State:
     arrange: Callable[[Bench], str | None]
     claims: Callable[[Bench], Sequence[Claim]] = lambda bench: [bench.claim()]
     engine: str = "psync"
+    machine: Callable[[Bench], Machine] | None = None
 
 
 def BOTH(bench: Bench) -> list[Claim]:  # noqa: N802 - a word for a column of the tables

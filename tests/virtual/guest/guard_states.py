@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guard_contents import CONTENTS
+from guard_hidden import HIDDEN
 from guard_state import State
 from guard_tools import Bench, put, run
 from guard_uses import USES
@@ -71,6 +72,7 @@ def _system_claim(bench: Bench) -> list[Claim]:
 STATES = [
     *USES,
     *CONTENTS,
+    *HIDDEN,
     State("read-only", "it is read-only", _read_only),
     State("offline", "its state is offline", _offline),
     State("device node is another drive's", "is missing or is another device", _node_swapped),

@@ -24,6 +24,7 @@ from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim, claims_of_adapters
 from storqual_core.guard.stamps import Ledger
 from storqual_core.host.block_stack import resolve
+from storqual_core.host.open_files import ways
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.machine import Machine
 
@@ -40,7 +41,10 @@ def ask_guard(state: State, bench: Bench) -> dict[str, Any]:
     run("sync")
     before, began = sectors(), time.monotonic()
     try:
-        with hold.hold(state.claims(bench), purpose="write", state_dir=STATE_DIR, run="guard-trial") as held:
+        machine = state.machine(bench) if state.machine else None
+        with hold.hold(
+            state.claims(bench), purpose="write", state_dir=STATE_DIR, run="guard-trial", machine=machine
+        ) as held:
             said = [f"GIVEN OUT: {dict(held)}"]
     except GuardRefusalError as refusal:
         said = refusal.refusals
@@ -211,6 +215,7 @@ def main() -> None:
             made_by_storqual(bench)
     finally:
         run("udevadm", "control", "--start-exec-queue")
+    tell(ways=dict(ways(Machine())))
     tell(done=True)
 
 

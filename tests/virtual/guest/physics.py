@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run inside a bench: one block by the bench program itself, on a scsi_debug drive whose service time is known.
 
-Reads `{"delay_ns", "queue", "background", "block"}` from standard input: service time of each command, how many the
-drive takes at once, the share of the processor that something else uses, the block file. Prints one JSON line per
-sample, then the results that fio itself left in /root/trial/bare, then how the block ended.
-"""
+Reads `{"delay_ns", "queue", "background", "block", "bare"}` from standard input: service time of each command,
+how many the drive takes at once, the share of the processor that something else uses, the block file, and
+commands by launch that are run before it. Prints one JSON line per sample, then the results that fio itself
+left in /root/trial/bare, then how the block ended."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from storqual_core.measure.batch_file import Block, parse_block
+from storqual_core.measure.batch_file import Block, Launch, parse_block
 from storqual_core.measure.batch_run import BlockRunner
 from storqual_core.measure.fio_job import FioTarget
+from storqual_core.measure.spool import Spool
 from storqual_core.measure.targets import HeldTargets
 
 BARE = Path("/root/trial/bare")
@@ -77,6 +78,20 @@ def background(share: float) -> Iterator[None]:
             child.kill()
 
 
+class WithBareFio(BlockRunner):
+    """Runs commands of its own between launches; their time is not the launches'."""
+
+    bare: Mapping[str, Sequence[Sequence[str]]] = {}
+
+    def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
+        began = time.monotonic_ns()
+        for words in self.bare.get(str(launch.index), ()):
+            node = self._targets["d0"].node
+            subprocess.run([word.replace("=DRIVE", f"={node}") for word in words], check=True, capture_output=True)
+        self._excluded_ns += time.monotonic_ns() - began
+        return super()._launch(spool, launch, position, folder)
+
+
 def main() -> None:
     """Do what standard input asks for."""
     asked = json.load(sys.stdin)
@@ -91,7 +106,9 @@ def main() -> None:
             # nobody claims a drive of scsi_debug; the guard has tests of its own
             yield HeldTargets({"d0": FioTarget("d0", node)})
 
-        end = BlockRunner(block, resolve=resolve).run()
+        runner = WithBareFio(block, resolve=resolve)
+        runner.bare = asked["bare"]
+        end = runner.run()
     for line in block.spool.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         if record["kind"] == "sample":

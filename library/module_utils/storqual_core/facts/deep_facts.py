@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Callable, Mapping, TypeVar
 
 from ..host.identity import unit_serial, wwn_of_page
+from ..host.open_files import ways
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
@@ -53,8 +54,11 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
         _health(drive, runner, read)
     _namespaces(facts, runner, read)
     _hidden_drives(facts, runner, read)
+    _arrays(facts, machine, read)
     _nvram(facts, machine, runner, read)
     add_vendor_facts(facts, machine, runner)
+    # what the guard can ask this kernel about programs that write
+    facts["writers_told_by"] = dict(ways(machine))
     return facts
 
 
@@ -128,7 +132,7 @@ def _other_devices(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
 
 def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """Mode pages with what can be changed where sdparm is there, else their current values; names from VPD pages."""
-    from ..tools import sdparm, sg3_text  # noqa: PLC0415 - as above
+    from ..tools import sdparm, sg3_text, sg_readcap  # noqa: PLC0415 - as above
 
     node = drive["sg"] or drive["node"]
     fields = read(drive["id"], lambda: sdparm.read_fields(runner, node))
@@ -146,6 +150,13 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     else:
         pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
         drive["mode_pages"] = _fields(pages.pages) if pages is not None else {}
+    capacity = read(drive["id"], lambda: sg_readcap.read_capacity(runner, node))
+    if capacity is not None:
+        drive["capacity"] = {
+            "size": capacity.size,
+            "block": capacity.block,
+            "physical_block": capacity.physical_block,
+        }
 
 
 def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
@@ -191,6 +202,20 @@ def _namespaces(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
             drives[namespace.node]["namespace"] = about
 
 
+def _arrays(facts: dict[str, Any], machine: Machine, read: _Reader) -> None:
+    """What is under way on each md array, which the kernel tells in one text."""
+    from ..tools import mdstat  # noqa: PLC0415 - as above
+
+    text = machine.text("/proc/mdstat")
+    told = (
+        {each.device: each for each in (read("md arrays", lambda: mdstat.parse_arrays(text)) or ())} if text else {}
+    )
+    for volume in facts["volumes"]:
+        array = told.get(volume.get("node", ""))
+        if array is not None:
+            volume["progress"], volume["healthy"] = dict(array.progress), array.healthy
+
+
 def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """Identity and health of the disks behind RAID controllers, which the kernel does not see as disks."""
     from ..tools import smartctl  # noqa: PLC0415 - as above
@@ -208,7 +233,7 @@ def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
 
 def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
     """What the drive says of its own health: an NVMe drive by its own tool, any other by smartctl."""
-    from ..tools import nvme, smartctl  # noqa: PLC0415 - as above
+    from ..tools import nvme, sg_logs, smartctl  # noqa: PLC0415 - as above
 
     drive["health"] = None
     if drive["transport"] == "nvme":
@@ -228,6 +253,12 @@ def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
         said = read(drive["id"], lambda: smartctl.read_health(runner, drive["node"]))
         if said is not None:
             drive["health"] = _told(said)
+    if drive["health"] is None and drive["transport"] == "scsi":
+        # without smartctl the error counters are still there
+        counters = read(drive["id"], lambda: sg_logs.read_counters(runner, drive["sg"] or drive["node"]))
+        if counters is not None:
+            unknown: dict[str, Any] = {"passed": None, "temperature": None, "hours": None, "complaints": []}
+            drive["health"] = {**unknown, "counters": counters}
 
 
 def _told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed

@@ -13,7 +13,7 @@ from typing import Any, Collection, Iterator, Mapping, Sequence
 from ..guard import hold
 from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
-from ..guard.volumes import own_volumes
+from ..guard.stamps import own_volumes
 from ..host.identity import normalise_wwn, same_text
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError, ToolError

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import stat
@@ -19,12 +21,17 @@ _SCHEMA = "storqual.targets/1"
 
 @dataclass(frozen=True)
 class FileState:
-    """A claimed file as it is: where it really lies, and the reason why it cannot be used (`` for none)."""
+    """A claimed file as it is: where it really lies, and the reason why it cannot be used (`` for none).
+
+    `device` and `inode` say which file that is, whatever its path leads to later; 0 for one that was not found.
+    """
 
     path: str
     problem: str
     remedy: str = ""
     missing: bool = False
+    device: int = 0
+    inode: int = 0
 
 
 def targets_folder(state_dir: str | os.PathLike[str]) -> Path:
@@ -76,7 +83,35 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     elif found.st_size != claim.size:
         reason = f"its size is {found.st_size} bytes, the claim says {claim.size}"
     remedy = "move it away if anybody wants it, else delete it, and run the preflight again" if reason else ""
-    return FileState(str(real), reason, remedy)
+    return FileState(str(real), reason, remedy, device=found.st_dev, inode=found.st_ino)
+
+
+def open_file(state: FileState) -> int:
+    """A descriptor of the very file that was examined, locked against other runs: from now on its path is not used.
+
+    Raises OSError: ESTALE when another file, a link or a file with more names is there now, EAGAIN when it is locked.
+    """
+    path = Path(state.path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            descriptor = os.open(path.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except OSError as problem:
+            if problem.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise OSError(errno.ESTALE, "it is another file now") from problem
+            raise
+    finally:
+        os.close(folder)
+    found = os.fstat(descriptor)
+    if (found.st_dev, found.st_ino, found.st_nlink) != (state.device, state.inode, 1):
+        os.close(descriptor)
+        raise OSError(errno.ESTALE, "it is another file now")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def make_file(claim: Claim, state_dir: str | os.PathLike[str]) -> bool:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: the only way to a drive that may be written. Each layer can only refuse; no flag switches it off.
 
-1 claim, 2 resolve, 3 in use, 4 signatures, 5 hold, 6 consent (docs: design, section 6); layer 7, what was written,
-is `disk_write_ledger`. `check` only decides; `hold` decides, takes the drives exclusively, decides again on what is
-there now that nobody can change it, and keeps them until its block ends.
+1 claim, 2 resolve, 3 in use, 4 signatures, 5 hold, 6 consent; layer 7, what was written, is
+`guard/writes.py`; `library/README.md` says what each asks. `check` only decides; `hold` decides, takes the drives
+exclusively, decides again on what is there now that nobody can change it, and keeps them until its `with` ends.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +19,10 @@ from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
+from .files import FileState, open_file
+from .quiet import Quiet
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
-from .snapshot import Snapshot, look
+from .snapshot import Snapshot, look, matching
 from .stamps import Ledger, Window, window, write_stamps
 
 STATE_DIR = "/var/lib/storqual"
@@ -81,19 +82,6 @@ def check(
     return list(found.refusals)
 
 
-def revalidate(
-    claims: Sequence[Claim],
-    *,
-    purpose: str,
-    consent: Collection[str] = (),
-    state_dir: str | os.PathLike[str] = STATE_DIR,
-    volumes: Sequence[VolumeClaim] = (),
-    machine: Machine | None = None,
-) -> None:
-    """After a boot: the same decision again. Raises GuardRefusalError with every refusal."""
-    refuse(check(claims, purpose=purpose, consent=consent, state_dir=state_dir, volumes=volumes, machine=machine))
-
-
 def refuse(refusals: Sequence[Refusal]) -> None:
     """Raise GuardRefusalError when there is any refusal."""
     if refusals:
@@ -124,6 +112,7 @@ class Hold(Mapping[str, str]):
         self._machine, self._runner = machine, runner
         self._nodes: dict[str, str] = {}
         self._names: dict[str, str] = {}
+        self._files: dict[str, FileState] = {}
         self._members: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
         self._open: dict[str, int] = {}
@@ -165,6 +154,13 @@ class Hold(Mapping[str, str]):
     def member(self, drive: str) -> str:
         """The node of a drive that is a member of a held volume; members are not held themselves."""
         return self._members[drive]
+
+    def opened(self, drive: str) -> str:
+        """A path that leads to the very device or file that is held, whatever its node or name leads to by now.
+
+        It is there until the drive is let go.
+        """
+        return f"/proc/{os.getpid()}/fd/{self._open[self._known(drive)]}"
 
     def release(self, drive: str) -> str:
         """Let go of a drive for a tool that must open it exclusively itself; its node."""
@@ -210,7 +206,7 @@ class Hold(Mapping[str, str]):
             state_dir=self._state_dir,
             volumes=self._volumes,
             contents=contents,
-            held={self._names[drive] for drive in self._open if drive in self._names},
+            held={self._names[drive]: self.opened(drive) for drive in self._open if drive in self._names},
             runner=self._runner,
         )
 
@@ -238,8 +234,10 @@ class Hold(Mapping[str, str]):
         self._settle(first)
         for drive in self._nodes:
             self._take(drive)
+        quiet = Quiet(self._machine, self._watched(first))
         second = self._look(contents=self._contents)
-        refuse(self._decide(second))
+        disturbed = quiet.end()
+        refuse([*self._decide(second), *self._disturbed(first, disturbed)])
         if self._purpose == "write":
             bare = [name for name, content in second.contents.items() if not content.stamped and name in self._open]
             members = {member for volume in self._volumes for member in volume.members}
@@ -248,13 +246,41 @@ class Hold(Mapping[str, str]):
                     self._write_stamps(drive, clear=False)
                     self.stamped += (drive,)
 
+    def _watched(self, snapshot: Snapshot) -> dict[str, str]:
+        """The disks that nobody may write to from now on, with their nodes; all paths of a drive, no files.
+
+        Members of a volume are left out: md writes to them whenever it likes.
+        """
+        if not PURPOSES[self._purpose].writes:
+            return {}
+        paths = {
+            path.name
+            for claim in self._claims
+            if claim.id in self._names
+            for path in matching(claim, snapshot.drives)
+        }
+        return {name: snapshot.nodes.get(name, "") for name in sorted({*self._names.values(), *paths})}
+
+    def _disturbed(self, snapshot: Snapshot, seen: Mapping[str, str]) -> Iterator[Refusal]:
+        """What was seen of the watched disks, told of the drives and volumes that they are."""
+        paths = {
+            claim.id: [path.name for path in matching(claim, snapshot.drives)]
+            for claim in self._claims
+            if claim.id in self._names
+        }
+        for drive, name in self._names.items():
+            told = next((seen[disk] for disk in (name, *paths.get(drive, ())) if disk in seen), "")
+            if told:
+                yield Refusal(f"drive {drive} ({name})", told, "find out who writes to it and end that")
+
     def _settle(self, snapshot: Snapshot) -> None:
         """Which node and how many bytes each id stands for; members of a volume are reached through it only."""
         members = {member for volume in self._volumes for member in volume.members}
         for claim in self._claims:
             drive = None if claim.file else chosen(claim, snapshot)
             if claim.file:
-                self._nodes[claim.id], self._sizes[claim.id] = snapshot.files[claim.id].path, claim.size
+                self._files[claim.id] = snapshot.files[claim.id]
+                self._nodes[claim.id], self._sizes[claim.id] = self._files[claim.id].path, claim.size
             elif drive is not None and claim.id in members:
                 self._members[claim.id] = snapshot.nodes[topmost(drive, snapshot)]
             elif drive is not None:
@@ -272,8 +298,7 @@ class Hold(Mapping[str, str]):
             if drive in self._names:
                 descriptor = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
             else:
-                descriptor = os.open(self._nodes[drive], os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                descriptor = open_file(self._files[drive])
         except OSError as problem:
             taken = problem.errno in (errno.EBUSY, errno.EAGAIN)
             reason = "another program took it meanwhile" if taken else f"it cannot be opened: {problem.strerror}"
@@ -284,9 +309,8 @@ class Hold(Mapping[str, str]):
             refuse([Refusal(f"drive {drive}", f"{self._nodes[drive]} is another device now", "try again")])
 
     def _write_stamps(self, drive: str, *, clear: bool) -> None:
-        path = self._machine.path(self._nodes[drive])
         try:
-            write_stamps(path, drive, self._sizes[drive], run=self._run, clear=clear)
+            write_stamps(self.opened(drive), drive, self._sizes[drive], run=self._run, clear=clear)
         except OSError as problem:
             raise StorqualError(f"drive {drive} could not be stamped: {problem.strerror}") from problem
 

@@ -15,6 +15,7 @@ from ..kit.machine import visible
 from .claims import Claim, VolumeClaim
 from .signatures import objection
 from .snapshot import Snapshot, matching
+from .stamps import AREA
 
 CONSENT_DIGITS = 6
 """Characters of a WWN's end that a consent must name at least."""
@@ -87,6 +88,8 @@ def decide(
             for claim in claims
         ]
     refusals = list(_twice(claims, snapshot))
+    if rule.writes:
+        refusals.extend(_unnamed(claims, snapshot))
     for claim in claims:
         if claim.file:
             refusals.extend(_file(claim, snapshot))
@@ -97,7 +100,11 @@ def decide(
             continue
         refusals.extend(_identity(claim, drive))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
+        if rule.writes and snapshot.zoned.get(drive.name, "none") not in ("", "none"):
+            reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which take no write at any place"
+            refusals.append(Refusal(_named(claim, drive), reason, "storqual cannot measure it, " + _KEEP))
         if rule.contents:
+            refusals.extend(_remembered(claim, drive, snapshot))
             going = {volume.uuid for volume in volumes if rule.any_volume and claim.id in volume.members}
             refusals.extend(_content(claim, drive, snapshot, going))
         if rule.consent:
@@ -262,13 +269,43 @@ def _remedy(use: str) -> str:
         ("loop device", "detach the loop device (losetup -d)"),
         ("served", "stop serving it"),
         ("open for writing", "end that program"),
+        ("registered with io_uring", "end that program"),
+        ("mapped into the memory", "end that program"),
     ):
         if word in use:
             return remedy
     return "end that use"
 
 
+def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
+    """Open files that may be any device: nobody can say that they are none of these drives."""
+    for told in snapshot.unnamed:
+        for claim in claims:
+            if not claim.file:
+                reason = f"nobody can tell that no program writes to it: {told}"
+                yield Refusal(_named(claim, chosen(claim, snapshot)), reason, "end that program")
+
+
 # layer 4: what is on it
+
+
+def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot) -> Iterator[Refusal]:
+    """Partitions that the kernel still knows tell of data, also where the table on the drive is gone.
+
+    storqual's own part is one in the window of a stamped drive (provision/drives.py): a killed block leaves it.
+    """
+    content = snapshot.contents.get(claim.id)
+    known = {
+        layer.name
+        for path in matching(claim, snapshot.drives)
+        for layer in snapshot.layers.get(path.name, ())
+        if layer.partition and not (content and len(content.stamps) == 2 and layer.start == AREA)
+    }
+    if known:
+        reason = f"the kernel knows partitions of it ({', '.join(sorted(known))})"
+        yield Refusal(
+            _named(claim, drive), reason, "if nobody wants them, have it forget them (partx --delete), " + _KEEP
+        )
 
 
 def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[str]) -> Iterator[Refusal]:

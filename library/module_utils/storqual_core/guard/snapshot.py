@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve
 from ..host.in_use import find_uses, read_mounts, system_disks
+from ..host.open_files import read_open_files
 from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
@@ -19,17 +21,23 @@ from .signatures import Content, read_content
 from .stamps import Ledger
 
 _POOLS = "/proc/spl/kstat/zfs"
+_AGAIN_S = 0.2
+"""Seconds after which open files that the kernel does not name are looked for again: most wait for an instant."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A device on top of a drive: its kernel name, what it is in words, and which disks are under it."""
+    """A device on top of a drive: its kernel name, what it is in words, and which disks are under it.
+
+    `start` is where a partition begins (bytes), None for anything else and where the kernel does not tell.
+    """
 
     name: str
     words: str
     partition: bool
     multipath: bool
     disks: frozenset[str]
+    start: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +55,9 @@ class VolumeState:
 class Snapshot:
     """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
 
-    `busy` tells of devices that could not be opened exclusively, with the reason; `problem` of a machine about
-    which nothing can be known, so that everything is refused.
+    `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs with open
+    files that may be any device; `zoned` of disks with zones, by their kind; `problem` of a machine about which
+    nothing can be known, so that everything is refused.
     """
 
     drives: tuple[Drive, ...] = ()
@@ -63,6 +72,8 @@ class Snapshot:
     made: Mapping[str, Collection[str]] = field(default_factory=dict)
     restamping: Collection[str] = ()
     pools: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    zoned: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -80,10 +91,12 @@ def look(
     state_dir: str,
     volumes: Sequence[VolumeClaim] = (),
     contents: bool = True,
-    held: Collection[str] = (),
+    held: Mapping[str, str] = MappingProxyType({}),
     runner: Runner = run,
 ) -> Snapshot:
-    """Read all that a decision about `claims` needs. `held` are devices that this process holds exclusively itself.
+    """Read all that a decision about `claims` needs.
+
+    `held` are devices that this process holds exclusively itself, by kernel name, with paths that lead to them.
 
     Never raises for what it finds: a machine that cannot be read gives a snapshot with a problem.
     """
@@ -104,15 +117,16 @@ def _look(
     files: Mapping[str, FileState],
     *,
     contents: bool,
-    held: Collection[str],
+    held: Mapping[str, str],
     runner: Runner,
 ) -> Snapshot:
     drives = tuple(read_drives(machine))
     mounts = read_mounts(machine)
+    open_files = read_open_files(machine)
     ledger = Ledger.read(machine.path(state_dir))
     wanted = {drive.name: claim for claim in claims if not claim.file for drive in matching(claim, drives)}
     layers = {name: tuple(_layer(machine, upper) for upper in above(machine, name)) for name in wanted}
-    states = {volume.id: _volume(machine, volume, contents=contents, runner=runner) for volume in volumes}
+    states = {volume.id: _volume(machine, volume, held, contents=contents, runner=runner) for volume in volumes}
     tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
     tops |= {state.name for state in states.values() if state.name}
     nodes = {name: node_of(machine, name) for name in tops}
@@ -122,12 +136,13 @@ def _look(
             # through the multipath device where there is one: a path's own cache may be older than what is written
             top = next((layer.name for layer in layers[drive.name] if layer.multipath), drive.name)
             if nodes[top]:
-                job = _Job(wanted[drive.name].id, machine.path(nodes[top]), drive.identity.size)
+                path = held.get(top) or machine.path(nodes[top])
+                job = _Job(wanted[drive.name].id, path, drive.identity.size)
                 jobs.setdefault(drive.adapter, []).append(job)
     return Snapshot(
         drives=drives,
         system=system_disks(machine, state_dir, mounts),
-        uses=find_uses(machine, mounts),
+        uses=find_uses(machine, mounts, open_files),
         layers=layers,
         nodes=nodes,
         busy={name: machine.busy(node) for name, node in nodes.items() if node and name not in held},
@@ -137,7 +152,18 @@ def _look(
         made=ledger.made,
         restamping=ledger.restamping,
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
+        unnamed=_lasting(machine, open_files.unnamed),
+        zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},
     )
+
+
+def _lasting(machine: Machine, unnamed: Sequence[str]) -> tuple[str, ...]:
+    """Those of the programs with unnamed open files that still have them a moment later."""
+    if not unnamed:
+        return ()
+    machine.wait(_AGAIN_S)
+    later = read_open_files(machine).unnamed
+    return tuple(told for told in unnamed if told in later)
 
 
 @dataclass(frozen=True)
@@ -170,16 +196,21 @@ def _read_contents(jobs: Mapping[str, Sequence[_Job]], runner: Runner) -> dict[s
 
 
 def _layer(machine: Machine, name: str) -> Layer:
+    partition = is_partition(machine, name)
+    start = machine.number(f"/sys/class/block/{name}/start") if partition else None
     return Layer(
         name=name,
         words=describe(machine, name),
-        partition=is_partition(machine, name),
+        partition=partition,
         multipath=is_multipath(machine, name),
         disks=frozenset(physical(machine, name)),
+        start=None if start is None else start * 512,
     )
 
 
-def _volume(machine: Machine, volume: VolumeClaim, *, contents: bool, runner: Runner) -> VolumeState:
+def _volume(
+    machine: Machine, volume: VolumeClaim, held: Mapping[str, str], *, contents: bool, runner: Runner
+) -> VolumeState:
     found = resolve(machine, volume.path)
     name = found.names[0] if len(found.names) == 1 and found.kind == "block" else ""
     problem = found.problem or ("" if name else f"{volume.path} is no block device")
@@ -187,5 +218,5 @@ def _volume(machine: Machine, volume: VolumeClaim, *, contents: bool, runner: Ru
     content = None
     if contents and node:
         size = (machine.number(f"/sys/class/block/{name}/size") or 0) * 512
-        content = read_content(machine.path(node), volume.id, size, runner=runner)
+        content = read_content(held.get(name) or machine.path(node), volume.id, size, runner=runner)
     return VolumeState(name, node, found.disks, problem, content)

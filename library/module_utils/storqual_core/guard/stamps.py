@@ -20,10 +20,12 @@ import struct
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from ..kit.durable import make_folder, replace_json
 from ..kit.errors import StorqualError
+from ..kit.machine import Machine, block_node
+from .claims import Claim, VolumeClaim
 
 STAMP = 4096
 """Bytes of one stamp."""
@@ -174,3 +176,35 @@ class Ledger:
         made = {drive: sorted(uuids) for drive, uuids in sorted(self.made.items())}
         replace_json(self.path, {_SCHEMA: {"made": made, "restamping": sorted(self.restamping)}})
         return self
+
+
+_NAMESPACE = uuid.UUID("5b1f5a5c-2f0e-5d0b-9f63-6d1d8c3a7e11")
+
+
+def volume_uuid(members: Sequence[str]) -> str:
+    """The UUID of the volume that storqual makes of these drives (by id, in any order).
+
+    The same drives give the same UUID, so that a plan can name a volume that is made later, on any day.
+    """
+    return str(uuid.uuid5(_NAMESPACE, "\n".join(sorted(members))))
+
+
+def volume_path(name: str) -> str:
+    """The link that udev makes to the array with this UUID, whatever its number is after a boot."""
+    digits = name.replace("-", "")
+    return "/dev/disk/by-id/md-uuid-" + ":".join(digits[place : place + 8] for place in range(0, 32, 8))
+
+
+def own_volumes(machine: Machine, state_dir: str, claims: Sequence[Claim]) -> tuple[VolumeClaim, ...]:
+    """The running arrays on these drives that storqual made, with those of the drives that are their members.
+
+    Raises StorqualError when the list of what storqual made cannot be read.
+    """
+    made = Ledger.read(machine.path(state_dir)).made
+    found = []
+    for name in machine.names("/sys/block"):
+        array = machine.text(f"/sys/block/{name}/md/uuid").lower()
+        members = tuple(claim.id for claim in claims if array and array in made.get(claim.id, ()))
+        if members:
+            found.append(VolumeClaim(name, block_node(name), array, members))
+    return tuple(found)

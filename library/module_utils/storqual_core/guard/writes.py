@@ -12,10 +12,10 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
-from ..host.error_counters import read_error_counters
+from ..host.counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
-from ..kit.machine import Machine, visible
+from ..kit.machine import Machine
 
 _WRITTEN_SECTORS = 6  # the seventh column of /sys/block/*/stat (Documentation/block/stat.rst)
 _MEMORY = re.compile(r"(?:ram|zram|sr|fd)\d")
@@ -44,15 +44,6 @@ class Reading:
     def record(self) -> dict[str, Any]:
         """Itself as JSON."""
         return {"boot_id": self.boot_id, "disks": {name: asdict(disk) for name, disk in self.disks.items()}}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Sectors written outside the claims, a sentence for each disk that got any, and the sums of all disks."""
-
-    sectors: int
-    findings: tuple[str, ...]
-    disks: tuple[dict[str, Any], ...]
 
 
 def read_disks(
@@ -117,57 +108,3 @@ def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int
     """What each error counter counted meanwhile; one that went back began anew."""
     counted = {name: value - before.get(name, 0) for name, value in after.items()}
     return {name: grown if grown >= 0 else after[name] for name, grown in counted.items()}
-
-
-def outside_claims(readings: Sequence[Reading], claimed: Collection[str]) -> Outcome:
-    """What was written to each disk over all readings, which are in time order and from one or more boots.
-
-    Between two readings of one boot the difference counts. In a later boot everything since its start counts, and so
-    does everything on a disk that appeared, or whose counter went back because it was unplugged and came again.
-    """
-    written: dict[str, int] = {}
-    boots: dict[str, dict[str, int]] = {}
-    known: dict[str, Disk] = {}
-    last: dict[tuple[str, str], int] = {}
-    boot = ""
-    for index, reading in enumerate(readings):
-        fresh = index > 0 and reading.boot_id != boot
-        if fresh:
-            last = {}
-        boot = reading.boot_id
-        for disk in reading.disks.values():
-            seen = disk.sectors_written if index == 0 else last.get((disk.node, disk.id), 0)
-            more = disk.sectors_written - seen if disk.sectors_written >= seen else disk.sectors_written
-            written[disk.id] = written.get(disk.id, 0) + more
-            boots.setdefault(disk.id, {})[boot] = boots.get(disk.id, {}).get(boot, 0) + more
-            last[disk.node, disk.id] = disk.sectors_written
-            known[disk.id] = _remembering_system(known.get(disk.id), disk)
-    disks: tuple[dict[str, Any], ...] = tuple(
-        {
-            "id": name,
-            "node": known[name].node,
-            "serial": known[name].serial,
-            "claimed": name in claimed,
-            "system": known[name].system,
-            "sectors_written": written[name],
-            "per_boot": boots[name],
-        }
-        for name in sorted(known)
-    )
-    outside = [disk for disk in disks if disk["sectors_written"] and not disk["claimed"] and not disk["system"]]
-    return Outcome(
-        sectors=sum(int(disk["sectors_written"]) for disk in outside),
-        findings=tuple(
-            f"{disk['sectors_written']} sectors were written to drive {visible(str(disk['id']))} ({disk['node']}), "
-            "which is neither claimed nor a system disk"
-            for disk in outside
-        ),
-        disks=disks,
-    )
-
-
-def _remembering_system(before: Disk | None, now: Disk) -> Disk:
-    """A disk counts as a system disk when it was one at any reading: its system writes came before or after."""
-    if before is None or now.system or not before.system:
-        return now
-    return Disk(now.node, now.id, now.wwn, now.serial, now.sectors_written, before.system)

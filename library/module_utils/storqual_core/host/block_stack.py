@@ -6,8 +6,10 @@ Names here are kernel names (`sda1`, `dm-0`); path text decides nothing, because
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Callable, Iterable
+from pathlib import Path
+from typing import Any, Callable, Iterable, Mapping
 
 from ..kit.machine import Machine, Node, block_node, visible
 from .sysfs import is_virtual
@@ -117,8 +119,9 @@ def describe(machine: Machine, name: str) -> str:
         return f"md array {name} ({machine.text(f'{place}/md/level') or 'inactive'})"
     if machine.exists(f"{place}/loop"):
         return f"loop device {name}"
-    if name.startswith("bcache"):
-        return f"bcache device {name}"
+    for start, kind in (("bcache", "bcache"), ("drbd", "DRBD")):
+        if name.startswith(start):
+            return f"{kind} device {name}"
     return f"partition {name}" if is_partition(machine, name) else name
 
 
@@ -173,3 +176,104 @@ def node_of(machine: Machine, name: str) -> str:
     path = block_node(name)
     node = machine.node(path)
     return path if node is not None and node.kind == "block" and machine.name_of(node) == name else ""
+
+
+_CONTROLLER = re.compile(r"^nvme\d+$")
+
+
+@dataclass(frozen=True)
+class DriveTarget:
+    """A drive that was found: its id in the inventory, its kernel name (`sda`), and the node its tool opens."""
+
+    id: str
+    node: str
+    device: str
+
+    @property
+    def nvme(self) -> bool:
+        """Whether nvme-cli is its tool, not sg3_utils."""
+        return self.node.startswith("nvme")
+
+
+def target_of(drive: str, node: str, sysfs: str = "/sys") -> DriveTarget:
+    """The drive `drive` found at the block device `node` (`sda` or `/dev/sda`), with the node its tool opens.
+
+    Commands of a SCSI drive go to its sg node: closing a block device that was open for writing makes udev look at
+    the drive, in the middle of what follows. An NVMe feature belongs to the controller.
+    """
+    name = Path(node).name
+    device = (Path(sysfs) / "block" / name / "device").resolve()
+    if name.startswith("nvme"):
+        # with multipath the namespace hangs on a subsystem, which lists its controllers
+        own = [device.name] if _CONTROLLER.match(device.name) else []
+        controllers = own or sorted(entry.name for entry in device.glob("nvme*") if _CONTROLLER.match(entry.name))
+        return DriveTarget(drive, name, f"/dev/{controllers[0] if controllers else name}")
+    generic = sorted((device / "scsi_generic").glob("sg*"))
+    return DriveTarget(drive, name, f"/dev/{generic[0].name if generic else name}")
+
+
+def read_volumes(machine: Machine, ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every md array and device-mapper device; `ids` names the drives under it. Sizes in bytes."""
+    volumes = []
+    for name in machine.names("/sys/block"):
+        place = f"/sys/block/{name}"
+        if machine.exists(f"{place}/md"):
+            facts = _array(machine, f"{place}/md")
+        elif machine.exists(f"{place}/dm"):
+            facts = _mapped(machine, f"{place}/dm")
+        else:
+            continue
+        facts.update(
+            name=name,
+            node=block_node(name),
+            size=(machine.number(f"{place}/size") or 0) * 512,
+            members=[ids.get(disk, disk) for disk in physical(machine, name)],
+        )
+        volumes.append(facts)
+    return volumes
+
+
+def _array(machine: Machine, place: str) -> dict[str, Any]:
+    return {
+        "kind": "md",
+        "title": "",
+        "uuid": machine.text(f"{place}/uuid"),
+        "level": machine.text(f"{place}/level"),
+        "state": machine.text(f"{place}/array_state"),
+        "chunk": machine.number(f"{place}/chunk_size"),
+        "degraded": machine.number(f"{place}/degraded"),
+        "action": machine.text(f"{place}/sync_action"),
+        "metadata": machine.text(f"{place}/metadata_version"),
+    }
+
+
+def _mapped(machine: Machine, place: str) -> dict[str, Any]:
+    uuid = machine.text(f"{place}/uuid")
+    kinds = {"LVM": "lvm", "mpath": "multipath", "CRYPT": "crypt", "DMRAID": "dmraid"}
+    return {
+        "kind": kinds.get(uuid.split("-", 1)[0], "device-mapper"),
+        "title": machine.text(f"{place}/name"),
+        "uuid": uuid,
+        "state": "suspended" if machine.text(f"{place}/suspended") == "1" else "active",
+    }
+
+
+def read_enclosures(machine: Machine) -> list[dict[str, Any]]:
+    """Enclosures with a services processor (SES): what each says it is, and which slots hold a device."""
+    found = []
+    for name in machine.names("/sys/class/enclosure"):
+        place = f"/sys/class/enclosure/{name}"
+        slots = [slot for slot in machine.names(place) if machine.exists(f"{place}/{slot}/slot")]
+        found.append(
+            {
+                "hctl": name,
+                "id": machine.text(f"{place}/id"),
+                "vendor": machine.text(f"{place}/device/vendor"),
+                "model": machine.text(f"{place}/device/model"),
+                "revision": machine.text(f"{place}/device/rev"),
+                "slots": {
+                    machine.text(f"{place}/{slot}/slot"): machine.target(f"{place}/{slot}/device") for slot in slots
+                },
+            }
+        )
+    return found

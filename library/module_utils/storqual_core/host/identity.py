@@ -14,6 +14,7 @@ _HEX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{8}){0,2}\Z")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _NOTHING = re.compile(r"(?:0x|eui\.|uuid\.)[0-]+\Z")
 _PREFIX = re.compile(r"(?:nvme-|wwn-|scsi-3)", re.IGNORECASE)
+_MAKER = re.compile(r"0x[56]([0-9a-f]{6})")
 _TRAILING = b" \0\n"
 # old EMC Symmetrix: a NAA name stands in the page without a designator before it, as sg_inq knows as well
 _BARE_NAA = b"\x00\x83\x00\x10\x60\x06\x04\x80"
@@ -97,6 +98,12 @@ def printed_wwn(text: str) -> str:
     except ValueError:
         return ""
     return "" if _NOTHING.match(name) else name
+
+
+def same_maker(name: str, other: str) -> bool:
+    """Whether two normalised WWNs (NAA 5 or 6) were given by one maker: a controller's names are no drive's."""
+    made = [_MAKER.match(each) for each in (name, other)]
+    return None not in made and len({match.group(1) for match in made if match}) == 1
 
 
 def designators(page: bytes) -> list[tuple[int, int, bytes]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who uses which block device now: mounts of every namespace, swap, loops, exports, programs that have it open.
+"""Who uses which block device now: mounts of every namespace, swap, loops, exports, programs (open_files.py).
 
 Each finding is a part of a sentence (`is mounted on /data (ext4)`), kept under the kernel name of the device it is
 about; what uses a whole stack is found by walking the stack, not here.
@@ -7,7 +7,6 @@ about; what uses a whole stack is found by walking the stack, not here.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Iterable, Mapping
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
 from .block_stack import backing, physical, resolve
+from .open_files import OpenFiles, processes, read_open_files
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _SYSTEM_MOUNTS = re.compile(r"/\Z|/boot(?:/.*)?\Z|/usr\Z")
@@ -67,10 +67,6 @@ def parse_swaps(lines: Iterable[str]) -> list[str]:
     return [_plain(line.split()[0]) for line in list(lines)[1:] if line.split()]
 
 
-def _processes(machine: Machine) -> list[str]:
-    return sorted((name for name in machine.names("/proc") if name.isdigit()), key=int)
-
-
 def read_mounts(machine: Machine) -> list[Mount]:
     """All mounts of all mount namespaces; those of the first process carry no process.
 
@@ -81,11 +77,13 @@ def read_mounts(machine: Machine) -> list[Mount]:
         raise ToolError("the kernel's mount table (/proc/self/mountinfo) cannot be read")
     mounts = parse_mountinfo(own.decode("latin-1").split("\n"))
     seen = {machine.link("/proc/self/ns/mnt")}
-    for process in _processes(machine):
-        namespace = machine.link(f"/proc/{process}/ns/mnt")
-        if namespace and namespace not in seen:
-            seen.add(namespace)
-            mounts.extend(parse_mountinfo(machine.lines(f"/proc/{process}/mountinfo"), process))
+    for process in processes(machine):
+        # a thread may have left the namespace of its process
+        for place in (process, *(f"{process}/task/{task}" for task in machine.names(f"/proc/{process}/task"))):
+            namespace = machine.link(f"/proc/{place}/ns/mnt")
+            if namespace and namespace not in seen:
+                seen.add(namespace)
+                mounts.extend(parse_mountinfo(machine.lines(f"/proc/{place}/mountinfo"), process))
     return mounts
 
 
@@ -101,8 +99,13 @@ def device_of(machine: Machine, number: str, source: str) -> str:
     return ""
 
 
-def find_uses(machine: Machine, mounts: Iterable[Mount] | None = None) -> Mapping[str, list[str]]:
-    """Every use of every block device of the machine. Raises ToolError when the mount table cannot be read."""
+def find_uses(
+    machine: Machine, mounts: Iterable[Mount] | None = None, open_files: OpenFiles | None = None
+) -> Mapping[str, list[str]]:
+    """Every use of every block device of the machine; mounts and open files are read unless they are given.
+
+    Raises ToolError when the mount table cannot be read.
+    """
     uses: dict[str, list[str]] = defaultdict(list)
     for mount in read_mounts(machine) if mounts is None else mounts:
         name = device_of(machine, mount.number, mount.source)
@@ -119,8 +122,8 @@ def find_uses(machine: Machine, mounts: Iterable[Mount] | None = None) -> Mappin
         if node is not None and node.kind == "block":
             uses[machine.name_of(node)].append("is active swap space")
     _add_shared(machine, uses)
-    for name, programs in open_writers(machine).items():
-        uses[name].extend(f"is open for writing in {program}" for program in programs)
+    for name, programs in (open_files or read_open_files(machine)).writers.items():
+        uses[name].extend(programs)
     return uses
 
 
@@ -159,43 +162,6 @@ def _matching(machine: Machine, pattern: str) -> list[str]:
         else:
             places = [f"{place}/{word}" for place in places]
     return [place for place in places if machine.exists(place)]
-
-
-def open_writers(machine: Machine) -> Mapping[str, list[str]]:
-    """Programs (`fio (process 612)`) that have a disk open for writing, by its node or its sg, bsg or NVMe node.
-
-    This process is left out. Programs that only read do no harm, and there is always one (udev).
-    """
-    found: dict[str, list[str]] = defaultdict(list)
-    known: dict[tuple[str, str], tuple[str, ...]] = {}
-    for process in _processes(machine):
-        if process == str(os.getpid()):
-            continue
-        for descriptor in machine.names(f"/proc/{process}/fd"):
-            path = f"/proc/{process}/fd/{descriptor}"
-            if not machine.link(path).startswith("/"):
-                continue
-            node = machine.node(path)
-            if node is None or node.kind not in ("block", "char"):
-                continue
-            key = (node.kind, node.number)
-            if key not in known:
-                known[key] = resolve(machine, path).names
-            if known[key] and _writes(machine, process, descriptor):
-                program = f"{visible(machine.text(f'/proc/{process}/comm')) or 'a program'} (process {process})"
-                for name in known[key]:
-                    if program not in found[name]:
-                        found[name].append(program)
-    return found
-
-
-def _writes(machine: Machine, process: str, descriptor: str) -> bool:
-    """Whether an open file was opened for writing; what is open and cannot be told counts as writing."""
-    for line in machine.lines(f"/proc/{process}/fdinfo/{descriptor}"):
-        if line.startswith("flags:"):
-            return bool(int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR))
-    # closed meanwhile: the device manager opens and closes devices all the time
-    return bool(machine.link(f"/proc/{process}/fd/{descriptor}"))
 
 
 def system_disks(machine: Machine, state_dir: str, mounts: Iterable[Mount] | None = None) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sort lines of the kernel's log into findings: what happened to adapters, drives and the kernel itself.
 
-A line is of the first kind whose pattern fits, most telling first. Patterns are the kernel's own wording in drivers
-that storqual meets; each names where it comes from. Lines of no kind are kept as log, they are no finding.
+A line is of the first kind of which a rule fits, most telling first; a bench's own rules come before the shipped
+ones. What a network driver says is no trouble of an adapter here. Lines of no kind are kept as log, they are no
+finding.
 """
 
 from __future__ import annotations
@@ -12,8 +13,43 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Iterable, Pattern
 
+from .log_rule import KINDS, Rule
+from .log_rules_common import COMMON
+from .log_rules_drivers import DRIVERS
+from .log_rules_scsi import SCSI
+
 MARKER = "storqual: "
+RULES: tuple[Rule, ...] = (*DRIVERS, *COMMON, *SCSI)
+"""The shipped rules."""
+
 _EVIDENCE_LINES = 5
+_OF_ANY_DRIVER = ("kernel_bug", "hung_task", "aer")
+_NETWORK = re.compile(
+    r"^(?:e1000e?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
+    r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic)\b"
+    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wlan\d+)\b",
+    re.IGNORECASE,
+)
+_LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)
+# drivers/message/fusion/lsi/mpi_log_sas.h: four bits of bus type (3 is SAS), four of originator, then the code
+_ORIGINATORS = {0: "IOP", 1: "PL", 2: "IR"}
+_CODES = {
+    (0, 0x01): "invalid SAS address",
+    (0, 0x03): "invalid configuration page",
+    (0, 0x04): "diagnostic message error",
+    (0, 0x05): "task terminated",
+    (1, 0x01): "open failure",
+    (1, 0x04): "frame transfer error",
+    (1, 0x08): "all queued commands of a SATA drive failed after an error",
+    (1, 0x0D): "SATA link down",
+    (1, 0x11): "reset",
+    (1, 0x12): "abort",
+    (1, 0x13): "I/O not yet executed",
+    (1, 0x14): "I/O executed",
+    (1, 0x16): "open or transmit aborted",
+    (1, 0x17): "I/O retried while a device is missing",
+    (1, 0x18): "I/O cancelled after a receive error",
+}
 
 
 @dataclass(frozen=True)
@@ -26,171 +62,67 @@ class Finding:
 
     def sentence(self) -> str:
         """For a sample's doubts."""
-        return f"kernel log: {KINDS[self.kind][0]}: {self.lines[0]}" + (
-            f" (and {self.count - 1} more)" if self.count > 1 else ""
-        )
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        decoded = decode_log_info(self.lines[0])
+        return f"kernel log: {KINDS[self.kind]}: {self.lines[0]}{f' [{decoded}]' if decoded else ''}{more}"
 
 
-def _any(*patterns: str) -> str:
-    return "|".join(f"(?:{pattern})" for pattern in patterns)
+def decode_log_info(line: str) -> str:
+    """`originator PL, code 0x11 (reset), sub-code 0x0d00` of a line with a SAS log_info word; empty for any other."""
+    match = _LOG_INFO.search(line)
+    value = int(match.group("value"), 16) if match else 0
+    if value >> 28 != 3:
+        return ""
+    originator, code = value >> 24 & 0xF, value >> 16 & 0xFF
+    meaning = _CODES.get((originator, code))
+    return (
+        f"originator {_ORIGINATORS.get(originator, originator)}, code 0x{code:02x}"
+        f"{f' ({meaning})' if meaning else ''}, sub-code 0x{value & 0xFFFF:04x}"
+    )
 
 
-# kind -> what it is in words, its patterns; order is rank
-KINDS: dict[str, tuple[str, str]] = {
-    # the kernel core: BUG, WARN, traps, sanitisers, lockdep, watchdogs and RCU
-    "kernel_bug": (
-        "the kernel found a fault in itself",
-        _any(
-            r"\bkernel BUG at\b",
-            r"^BUG: ",
-            r"^WARNING: ",
-            r"^Oops\b",
-            r"\bKernel panic\b",
-            r"general protection fault",
-            r"unable to handle kernel",
-            r"\bKASAN: ",
-            r"\bUBSAN: ",
-            r"possible (?:circular locking|recursive locking|irq lock inversion) ",
-            r"\bsoft lockup\b",
-            r"\bhard LOCKUP\b",
-            r"rcu.*detected (?:expedited )?stalls",
-        ),
-    ),
-    "hung_task": (
-        "a task waited too long",
-        _any(r"task \S+ blocked for more than \d+ seconds", r"^INFO: task .* blocked"),
-    ),
-    # drivers/pci/pcie/aer.c, dpc.c, arch/x86/kernel/cpu/mce
-    "aer": (
-        "PCI Express or machine-check error",
-        _any(
-            r"PCIe Bus Error",
-            r"\bAER: ",
-            r"\bDPC: ",
-            r"\[Hardware Error\]",
-            r"\bmce: .*(?:error|exception)",
-            r"EDAC .*\bU?CE\b",
-        ),
-    ),
-    # the wording of mpt3sas, megaraid, qla2xxx, lpfc, sym53c8xx, aic7xxx, esp_scsi, Fusion-MPT, libata and nvme
-    "adapter_reset": (
-        "an adapter or link was reset",
-        _any(
-            r"\b(?:host|adapter|controller|bus|ioc|hba|chip|ctrl|firmware)\b.{0,40}\breset(?:ting)?\b",
-            r"\breset(?:ting)? (?:\w+ )?(?:host|adapter|controller|bus|scsi bus|link|ioc|ctrl)\b",
-            r"\bdiag(?:nostic)?[ _]reset\b",
-            r"_ctrl_reset_handler|base_hard_reset_handler|MPTSCSIH.*reset|mptbase: .*(?:Recovered|IOC is in FAULT)",
-            r"\bfault_state\b|in fault state|FW in FAULT|Found FW in FAULT|fault code",
-            r"adapter (?:abort|is dead|died)|ISP (?:abort|error)|SCSI BUS reset|bus_reset_handler|eh_bus_reset",
-            r"\bSCSI bus (?:has been|was) reset|sym\d+: SCSI BUS (?:reset|has been reset|mode change)",
-            r"\bhard resetting link\b|\bsoft resetting link\b|\bhost bus reset\b",
-        ),
-    ),
-    # drivers/scsi/scsi_error.c and the drivers' own handlers
-    "task_abort": (
-        "commands were aborted",
-        _any(
-            r"\b(?:attempting )?task abort\b",
-            r"\babort(?:ing|ed)? (?:the )?(?:command|task|cmd|scmd|request|operation)\b",
-            r"\b(?:task|target|device|lun|logical unit)\b.{0,30}\breset\b",
-            r"\bABORT operation\b|\beh_abort|\bDEVICE RESET operation\b|\bscmd\S* abort|\bAbort status\b",
-            r"\bI/O \d+ .*\baborting\b",
-            r"\bcmd abort\b|\bcommand aborted\b",
-        ),
-    ),
-    "timeout": (
-        "commands timed out",
-        _any(
-            r"\bI/O \S+ .*\btimeout\b",
-            r"\b(?:command|cmd|scmd|request|I/O)\b.{0,40}\btim(?:ed[ -]out|eout)\b",
-            r"\btimed out\b|\btiming out command\b|\btimeout, (?:aborting|reset|disable|completion polled)",
-            r"hostbyte=DID_TIME_OUT",
-        ),
-    ),
-    # drivers/scsi/scsi_logging.c, sense keys by name
-    "medium_error": (
-        "a drive could not read or write its medium",
-        _any(
-            r"Sense Key : Medium Error",
-            r"critical medium error",
-            r"unrecovered read error",
-            r"\bUNC\b",
-            r"Buffer I/O error .*lost .*write",
-        ),
-    ),
-    "sense_error": (
-        "a drive reported an error",
-        _any(
-            r"Sense Key : (?:Hardware Error|Aborted Command|Not Ready|Recovered Error)",
-            r"Sense Key : (?:Data Protect|Blank Check|Copy Aborted|Miscompare)",
-            r"critical (?:target|nexus|space allocation) error",
-            r"\bAdd\. Sense: .*(?:failure|error)",
-        ),
-    ),
-    # the wording of sd and nvme, and of hot-plug slots
-    "device_removed": (
-        "a device went away",
-        _any(
-            r"rejecting I/O to (?:offline|dead) device",
-            r"\bdevice offlined\b|Device offlined - not ready after error recovery",
-            r"\bSynchronizing SCSI cache\b.*|\bStopping disk\b.*|\[\w+\] (?:Removing|Detaching)\b.*",
-            r"hostbyte=DID_(?:NO_CONNECT|BAD_TARGET)",
-            r"\bsurprise remov|Slot\(\S+\): (?:Link Down|Card not present)",
-            r"\bdevice (?:was )?(?:removed|disconnected|gone)\b",
-            r"Removing (?:after probe failure|from iommu)|removing handle\(0x|handle\(0x[0-9a-f]+\).*delete",
-            r"nvme\S*: (?:Device not ready; aborting|failed to set APST|Disabling device after reset failure)",
-        ),
-    ),
-    # drivers/md
-    "md_degraded": (
-        "an array lost a member or is not whole",
-        _any(
-            r"md/raid\S*: ?(?:Disk failure on|not enough operational|\S+: Disk failure on)",
-            r"md: .*kicking non-fresh",
-            r"\bOperation continuing on \d+ devices\b",
-            r"\bmd\S*: .*\bdegraded\b|\barray is degraded\b|\bvolume .*\bdegraded\b",
-            r"md/raid.*(?:read error (?:not )?correct)",
-        ),
-    ),
-    # the wording of the block layer, of buffers and of nvme
-    "io_error": (
-        "I/O failed",
-        _any(
-            r"\bI/O error\b",
-            r"blk_update_request: ",
-            r"\bBuffer I/O error\b",
-            r"hostbyte=DID_(?!OK\b)\w+",
-            r"driverbyte=DRIVER_(?:SENSE|ERROR|TIMEOUT)",
-            r"I/O Cmd\(0x[0-9a-f]+\) @ LBA",
-            r"\bread error\b|\bwrite error\b",
-        ),
-    ),
-}
+@lru_cache(maxsize=8)
+def _compiled(rules: tuple[Rule, ...]) -> tuple[Pattern[str] | None, dict[str, Pattern[str]]]:
+    """What is ordinary, and the patterns by kind, compiled when the kernel first says something."""
+    ordinary = [rule.pattern for rule in rules if rule.severity == "none"]
+    kinds = {
+        kind: [rule.pattern for rule in rules if rule.kind == kind and rule.severity != "none"] for kind in KINDS
+    }
+    return (
+        _any(ordinary) if ordinary else None,
+        {kind: _any(patterns) for kind, patterns in kinds.items() if patterns},
+    )
 
 
-@lru_cache(maxsize=None)
-def _compiled() -> dict[str, Pattern[str]]:
-    """The patterns, compiled when the kernel first says something: a quiet block never needs them."""
-    return {kind: re.compile(pattern, re.IGNORECASE) for kind, (_, pattern) in KINDS.items()}
+def _any(patterns: Iterable[str]) -> Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
-def classify(text: str) -> str | None:
-    """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers."""
+def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
+    """The kind of trouble that one line of the log is about; None for an ordinary line or one of our own markers.
+
+    `own` are a bench's rules: they decide before the shipped ones.
+    """
     if text.startswith(MARKER):
         return None
-    for kind, pattern in _compiled().items():
-        if pattern.search(text):
-            return kind
+    for rules in (own, RULES) if own else (RULES,):
+        ordinary, kinds = _compiled(rules)
+        if ordinary is not None and ordinary.search(text):
+            return None
+        network = rules is RULES and _NETWORK.search(text) is not None
+        for kind, pattern in kinds.items():
+            if (not network or kind in _OF_ANY_DRIVER) and pattern.search(text):
+                return kind
     return None
 
 
-def find_all(lines: Iterable[str]) -> list[Finding]:
+def find_all(lines: Iterable[str], own: tuple[Rule, ...] = ()) -> list[Finding]:
     """Findings in `lines` (without time stamps): each kind once, in order of rank, with its first lines."""
     evidence: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     for line in lines:
         for part in line.splitlines() or [""]:
-            kind = classify(part)
+            kind = classify(part, own)
             if kind is not None:
                 counts[kind] = counts.get(kind, 0) + 1
                 kept = evidence.setdefault(kind, [])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed data as kernels and modules are packed: what packed it is told by its first bytes.
 
-Python's library has gzip, xz, lzma and bzip2; zstd and lz4 are left to their own programs.
+Python's library has gzip, xz, lzma and bzip2; zstd and lz4 are left to their own programs. Nothing is unpacked to
+files: firmware images go to their tools as they are, packages to dpkg, and a name in an archive never becomes a path.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import bz2
 import gzip
 import lzma
 import subprocess
+import tempfile
+import threading
 import zlib
 from dataclasses import dataclass, replace
 from typing import Callable, Iterable, Sequence
@@ -17,28 +20,44 @@ from typing import Callable, Iterable, Sequence
 from .errors import ToolError
 
 _LIMIT_S = 600
+MOST = 1 << 30
+"""Bytes that packed data may unpack to; an initramfs with every driver has a third of it."""
 
 
 def _external(*words: str) -> Callable[[bytes], bytes]:
     """A filter that Python's library does not have."""
 
     def filtered(data: bytes) -> bytes:
-        try:
-            ended = subprocess.run(list(words), input=data, capture_output=True, timeout=_LIMIT_S, check=False)
-        except FileNotFoundError as problem:
-            raise ToolError(f"`{words[0]}` is not installed on this machine, the data is packed with it") from problem
-        except subprocess.TimeoutExpired as problem:
-            raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s") from problem
-        if not ended.stdout:
-            raise ToolError(f"`{words[0]}` gave nothing: {ended.stderr.decode('utf-8', 'replace').strip()[:200]}")
-        return ended.stdout
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
+            given.write(data)
+            given.seek(0)
+            try:
+                program = subprocess.Popen(list(words), stdin=given, stdout=subprocess.PIPE, stderr=said)
+            except FileNotFoundError as problem:
+                told = f"`{words[0]}` is not installed on this machine, the data is packed with it"
+                raise ToolError(told) from problem
+            watch = threading.Timer(_LIMIT_S, program.kill)
+            watch.start()
+            try:
+                assert program.stdout is not None  # noqa: S101 - it is a pipe
+                found = program.stdout.read(MOST + 1)
+                if not watch.is_alive():
+                    raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s")
+            finally:
+                watch.cancel()
+                program.kill()
+                program.communicate()
+            said.seek(0)
+            if not found:
+                raise ToolError(f"`{words[0]}` gave nothing: {said.read().decode('utf-8', 'replace').strip()[:200]}")
+        return found
 
     return filtered
 
 
 def _gunzip(data: bytes) -> bytes:
     # what follows the last archive is padding, which gzip.decompress would take for another member
-    return zlib.decompressobj(wbits=31).decompress(data)
+    return zlib.decompressobj(wbits=31).decompress(data, MOST + 1)
 
 
 @dataclass(frozen=True)
@@ -54,17 +73,17 @@ _FORMATS: Sequence[_Format] = (
     _Format(
         b"\xfd7zXZ\x00",
         ".xz",
-        lambda data: lzma.LZMADecompressor().decompress(data),
+        lambda data: lzma.LZMADecompressor().decompress(data, MOST + 1),
         # the kernel's own unpacker knows no other check than this one (Documentation/staging/xz.rst)
         lambda data: lzma.compress(data, check=lzma.CHECK_CRC32),
     ),
     _Format(
         b"\x5d\x00\x00",
         ".lzma",
-        lambda data: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data),
+        lambda data: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data, MOST + 1),
         lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
     ),
-    _Format(b"BZh", ".bz2", lambda data: bz2.BZ2Decompressor().decompress(data), bz2.compress),
+    _Format(b"BZh", ".bz2", lambda data: bz2.BZ2Decompressor().decompress(data, MOST + 1), bz2.compress),
     _Format(b"\x28\xb5\x2f\xfd", ".zst", _external("zstd", "-dcq"), _external("zstd", "-cq")),
     # the kernel takes the legacy format of lz4 alone
     _Format(b"\x02\x21\x4c\x18", ".lz4", _external("lz4", "-dcq"), _external("lz4", "-lcq")),
@@ -84,12 +103,18 @@ def magic_of(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> bytes:
-    """`data` unpacked by what its first bytes say. Raises ToolError for an unknown format, or broken data."""
+    """`data` unpacked by what its first bytes say.
+
+    Raises ToolError for an unknown format, broken data, and data that is larger than anything that boots.
+    """
     function = _format_of(data).unpack
     try:
-        return function(data)
+        found = function(data)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as problem:
         raise ToolError(f"packed data is broken: {problem}") from problem
+    if len(found) > MOST:
+        raise ToolError(f"packed data of {len(data)} bytes unpacks to more than {MOST >> 20} MiB, expected less")
+    return found
 
 
 def pack(data: bytes, magic: bytes) -> bytes:

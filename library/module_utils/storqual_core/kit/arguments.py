@@ -18,13 +18,6 @@ STEP: Spec = {**STATE_DIR, "run": {"type": "str", "default": "provision"}}
 
 ADAPTERS: Spec = {"adapters": {"type": "dict", "required": True}}
 
-DRIVE_SETTINGS: Spec = {
-    "drives": {"type": "dict", "required": True},
-    "as_found": {"type": "dict", "default": {}},
-    "switched": {"type": "dict", "default": {}},
-}
-"""For a module that brings settings of drives about."""
-
 FIRMWARE: Spec = {
     "tool": {"type": "str", "required": True},
     "path": {"type": "path", "required": True},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
 from .errors import ToolError
 
@@ -18,12 +18,22 @@ _TRIES = 64
 _WHOLE = re.compile(r"\s*[-+]?[0-9]{1,40}(?:\.0*)?\s*\Z")
 
 
+class Repeated(Dict[str, Any]):
+    """An object in which the same key stands more than once: which value is meant is not known. The last is kept."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    body = dict(pairs)
+    return body if len(body) == len(pairs) else Repeated(body)
+
+
 def find_spans(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Every complete JSON object that begins at the start of a line, with its first place and the one behind it.
 
+    An object with a key twice is a `Repeated`.
     A few dozen beginnings are tried, or a text of braces would take for ever.
     """
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_object)
     end = 0
     for match in islice(_OPENING.finditer(text), _TRIES):
         if match.start() < end:

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that vendor tools print for people: `Label   : value` lines, with headings, notes and sizes in them."""
+"""Tables that vendor tools print for people: `Label   : value` lines, with headings, notes and sizes in them.
+
+Releases of one tool write one label in several ways (`Reported Channel,Device(T:L)`, `Reported channel, device`), so
+labels are compared without case, blanks, punctuation and what stands in brackets (`Fields`). A size is printed
+rounded, and stands for every size that it can mean (`size_range`).
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Iterable, Mapping
+from functools import lru_cache
+from typing import Iterable, Iterator, Mapping, Match
 
 # the first colon with a blank or nothing behind it: labels and values have colons of their own (`(T:L)`, `0:0`)
 _LABEL = re.compile(r"^(?P<label>[^\s:][^\n]*?)\s*:(?:\s+(?P<value>.*))?$")
-_SIZE = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGTP])(?:i?B)?\s*$", re.IGNORECASE)
+_SIZE = re.compile(
+    r"^\s*(?P<number>[0-9]{1,18}(?:\.(?P<fraction>[0-9]{1,9}))?)\s*(?P<prefix>[KMGTP])(?P<binary>i)?B?\s*$",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"\([^()]*\)")
 _UNIT = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"\s*(-?\d+)\b")
 
@@ -44,27 +54,119 @@ def read_line(line: str) -> Line | None:
 def printed_size(text: str, *, base: int) -> int | None:
     """Bytes of `4.55 TB` or `953869 MB`, as far as it was printed; None when it is no size.
 
-    `base` is what the tool means by a prefix: 1000 as on a drive's label, 1024 as most tools count.
+    `base` is what the tool means by a prefix: 1000 as on a drive's label, 1024 as most tools count; `TiB` says so.
+    """
+    match = _SIZE.match(text)
+    return None if match is None else round(float(match.group("number")) * _unit(match, base))
+
+
+def size_range(text: str, *, base: int, off: int = 1) -> tuple[int, int] | None:
+    """The least and the greatest size in bytes that `960 GB` or `457862 MB` can mean; None when it is no size.
+
+    Tools round up, down or to the nearest without saying which, so the last digit can be one off either way, or
+    `off` where a tool is known to round twice.
     """
     match = _SIZE.match(text)
     if match is None:
         return None
+    unit, digits = _unit(match, base), len(match.group("fraction") or "")
+    number = round(float(match.group("number")) * 10**digits)
+    low, high = max(number - off, 0) * unit // 10**digits, -(-(number + off) * unit // 10**digits)
+    return low, high
+
+
+def _unit(match: Match[str], base: int) -> int:
+    """The bytes of a size's unit."""
     power = "kmgtp".index(match.group("prefix").lower()) + 1
-    size: int = base**power
-    return round(float(match.group("number")) * size)
+    unit: int = (1024 if match.group("binary") else base) ** power
+    return unit
+
+
+@lru_cache(maxsize=8192)
+def plain_label(label: str) -> str:
+    """A label as `Fields` compares it: `reportedchanneldevice` for `Reported Channel,Device(T:L)`."""
+    bare = "".join(char for char in _BRACKETS.sub("", label).lower() if char.isalnum())
+    return bare or label.strip().lower()
+
+
+def respelt(value: object, names: Mapping[str, str]) -> object:
+    """Parsed JSON with the names of its objects in the spelling of `names`, which are by their plain form.
+
+    A name that would come twice in an object stays as it was printed.
+    """
+    if isinstance(value, list):
+        return [respelt(inner, names) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        printed = str(key)
+        name = names.get(plain_label(printed), printed)
+        found[printed if name in value and name != printed else name] = respelt(inner, names)
+    return found
+
+
+class Fields:
+    """Labels and values of one object, looked up by any spelling of a label.
+
+    A label that comes twice keeps both values: the first under its name, a later one as `label #2`.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._printed: dict[str, str] = {}
+        self._plain: dict[str, str] = {}
+        for label, value in (given or {}).items():
+            self.add(label, value)
+
+    def add(self, label: str, value: str) -> None:
+        """Keep one more line."""
+        number, name = 1, label
+        while name in self._printed:
+            number += 1
+            name = f"{label} #{number}"
+        self._printed[name] = value
+        self._plain.setdefault(plain_label(label), value)
+
+    def get(self, *labels: str) -> str:
+        """The value under the first of `labels` that is there, in any spelling; empty when none is."""
+        for label in labels:
+            if plain_label(label) in self._plain:
+                return self._plain[plain_label(label)]
+        return ""
+
+    def __contains__(self, label: str) -> bool:
+        return plain_label(label) in self._plain
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._printed)
+
+    def __len__(self) -> int:
+        return len(self._printed)
+
+    def printed(self) -> dict[str, str]:
+        """All of it, as printed."""
+        return dict(self._printed)
+
+    def without(self, *labels: str) -> dict[str, str]:
+        """What is left when these labels were read into fields of their own."""
+        known = {plain_label(label) for label in labels}
+        return {name: value for name, value in self._printed.items() if plain_label(name) not in known}
 
 
 def labelled(lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """Labels and values in order, and the lines that are neither rule nor label; the first of a label holds."""
-    found: dict[str, str] = {}
+    """Labels and values in order, and the lines that are neither rule nor label.
+
+    A label that comes again is kept as `label #2`.
+    """
+    found = Fields()
     notes = []
     for text in lines:
         line = read_line(text)
-        if line is not None and line.labelled and line.label not in found:
-            found[line.label] = line.value
+        if line is not None and line.labelled:
+            found.add(line.label, line.value)
         elif text.strip("-=* \t\r"):
             notes.append(text.rstrip())
-    return found, notes
+    return found.printed(), notes
 
 
 def normal_label(label: str) -> str:
@@ -78,14 +180,15 @@ def whole_number(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def pci_of(values: Mapping[str, str], bus: str, device: str, function: str, domain: str = "") -> str:
+def pci_of(values: Mapping[str, str] | Fields, bus: str, device: str, function: str, domain: str = "") -> str:
     """`0000:ad:00.0` from decimal numbers under these labels; empty when one of them is no number.
 
     A label that the tool does not print at all counts as 0 when it is given as empty.
     """
     numbers = []
     for label in (domain, bus, device, function):
-        number = whole_number(values.get(label, "")) if label else 0
+        value = (values.get(label) if isinstance(values, Fields) else values.get(label, "")) if label else "0"
+        number = whole_number(value)
         if number is None or number < 0:
             return ""
         numbers.append(number)

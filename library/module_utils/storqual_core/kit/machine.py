@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Iterable, Mapping
 
+from . import kernel
 from .errors import ToolError
 
 # os.path and os.open on purpose: pathlib doubles the time of hundreds of small reads on an emulated bench
@@ -150,6 +153,32 @@ class Machine:
         """The device number behind an open device node."""
         found = os.fstat(descriptor).st_rdev
         return f"{os.major(found)}:{os.minor(found)}"
+
+    def share_open_files(self, process: str, task: str) -> bool:
+        """Whether a thread has the open files of its process; False where that is not known."""
+        return not self.root and kernel.share_open_files(int(process), int(task))
+
+    def watch_writes(self, paths: Iterable[str]) -> kernel.WriteWatch:
+        """See who writes through these nodes from now on; nothing is seen below another root."""
+        return kernel.WriteWatch(() if self.root else paths)
+
+    def kernel_ways(self) -> Mapping[str, bool]:
+        """What the running kernel tells about programs that can write; nothing of a machine below another root."""
+        if self.root:
+            return {}
+        return {
+            "files registered with io_uring": kernel.lists_registered_files(),
+            "open files that wait in a socket": kernel.counts_waiting_files(),
+            "writes through a node (fanotify)": kernel.names_writers(),
+        }
+
+    def clock(self) -> float:
+        """Seconds of a clock that only goes forward."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
 
     def name_of(self, node: Node) -> str:
         """The kernel name of a block device by its number, `` when sysfs does not know it."""

@@ -74,7 +74,7 @@ def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa:
     """Do `work` and leave the module with its result.
 
     A failure before the first write is unchanged; one after it says what was done and what was read back. The exit
-    code of the playbook run (design: 2 could not judge, 3 bad input, 4 refused) travels as `storqual_exit_code`.
+    code of the playbook run (2 could not judge, 3 bad input, 4 refused) travels as `storqual_exit_code`.
     """
     try:
         result = dict(work())

@@ -3,7 +3,7 @@
 
 A value is remembered before the first write that changes it. The first value stays: a run that is resumed, or a
 second write to the same setting, must not take its own change for the state it found. Whoever writes here shows the
-bench's lock (`bench_lock.BenchLock`), so two runs cannot mix their memories.
+bench's lock (`kit/lock.py`), so two runs cannot mix their memories.
 """
 
 from __future__ import annotations

@@ -98,6 +98,16 @@ def _drive_numbers(setting: Setting, value: object) -> dict[str, int]:
     return {drive: _integer(setting, number) for drive, number in entries.items()}
 
 
+def _cpu_lists(setting: Setting, value: object) -> dict[str, list[int]]:
+    """CPU numbers by adapter alias, sorted; none is no list."""
+    found = {}
+    for alias, cpus in _mapping(setting, value).items():
+        if not isinstance(cpus, (list, tuple)) or not cpus:
+            raise ValueError(f"{alias}: {cpus!r} is not a list of CPU numbers")
+        found[alias] = sorted({_integer(setting, cpu) for cpu in cpus})
+    return found
+
+
 def _unplug(setting: Setting, value: object) -> dict[str, object]:
     entries = _mapping(setting, value)
     wrong = sorted(set(entries) ^ {"drive", "after_s"})
@@ -111,6 +121,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "integer": _integer,
     "size": _size,
     "choice": _choice,
+    "cpu_lists": _cpu_lists,
     "text": _text,
     "list": _list,
     "mapping": _mapping,
@@ -123,7 +134,12 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
 
 
 def check_value(setting: Setting, value: object) -> object:
-    """`value` in its plain form: whole numbers, bytes, text. Raises ValueError that names the setting."""
+    """`value` in its plain form: whole numbers, bytes, text. Raises ValueError that names the setting.
+
+    So it does for a setting that nothing here brings about.
+    """
+    if setting.refused:
+        raise ValueError(f"{setting.qualified}: {setting.refused}")
     try:
         return _KINDS[setting.kind](setting, value)
     except ValueError as problem:

@@ -38,7 +38,11 @@ class ModeField:
 
 @dataclass(frozen=True)
 class Setting:
-    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only."""
+    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only.
+
+    `disturbs`: names of its section that a write of this one may change, so they are written after it and read back.
+    `refused`: why nothing here brings it about; a drop that declares it is refused with that sentence.
+    """
 
     name: str
     section: str
@@ -51,11 +55,18 @@ class Setting:
     cost: str = "instant"
     proof: str = ""
     field: ModeField | None = None
+    disturbs: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def qualified(self) -> str:
         """`drive.WCE`: the name as a suite's `vary` and a report write it."""
         return f"{self.section}.{self.name}"
+
+    @property
+    def switchable(self) -> bool:
+        """Whether a bench that measures can change it between two launches by itself, on a drive that it holds."""
+        return self.section == "drive" and self.cost == "instant"
 
 
 # page[/subpage] [protocol] : title; ACRONYM byte:bit:length[:unit] summary; names and places of `sdparm --enumerate`
@@ -211,6 +222,16 @@ _PROVEN = {
 }
 
 
+_DISTURBS = {
+    # the kernel gives a new scheduler a number of requests of its own (elevator_switch, blk_mq_init_sched)
+    "drive.scheduler": ("nr_requests",),
+    # the kernel is told to read the drive again, and sets the limits of its queue anew (sd_revalidate_disk)
+    "drive.WCE": ("max_sectors_kb", "read_ahead_kb"),
+    # new limits of a queue raise a read-ahead that was lowered (blk_apply_bdi_limits, since Linux 6.9)
+    "drive.max_sectors_kb": ("read_ahead_kb",),
+}
+
+
 def _mode_settings() -> Iterator[Setting]:
     page = subpage = 0
     protocol: int | None = None
@@ -236,6 +257,7 @@ def _mode_settings() -> Iterator[Setting]:
             maximum=(1 << bits) - 1,
             proof=_PROVEN.get(head, ""),
             field=ModeField(page, subpage, int(byte), int(bit), bits, protocol),
+            disturbs=_DISTURBS.get(f"drive.{head}", ()),
         )
 
 
@@ -283,9 +305,9 @@ raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
 raid.bitmap choice none,internal : md write-intent bitmap
 raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
-os.governor text : CPU frequency governor, where the bench has one
-os.irq_affinity mapping : adapter alias to the list of CPUs that take its interrupts
-os.nr_requests integer 1..65535 : drive.nr_requests for every drive under test
+os.governor text : CPU frequency governor; a bench without cpufreq (a virtual one) is refused
+os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : the CPU that takes each
+os.nr_requests integer 1..65535 : drive.nr_requests of every drive under test that declares none of its own
 os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus) : /proc/cmdline after the boot
 os.cmdline list reboot : arguments added to the kernel command line : /proc/cmdline after the boot
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all` : the emulator's answer
@@ -309,6 +331,12 @@ _PROOFS = {
 }
 
 
+_NO_TOOL = (
+    "no tool that storqual drives is known to set it; set it with the vendor's own menu, the same for both arms"
+)
+_REFUSED = dict.fromkeys(("nvram.fifo_threshold", "nvram.data_rate", "nvram.login_timeout"), _NO_TOOL)
+
+
 def _other_settings() -> Iterator[Setting]:
     for line in _OTHERS.strip().splitlines():
         head, summary, *proof = line.split(" : ")
@@ -328,6 +356,8 @@ def _other_settings() -> Iterator[Setting]:
             choices=() if dots or not span else tuple(span.split(",")),
             cost=cost,
             proof=_PROOFS.get(proof[0], proof[0]) if proof else "",
+            disturbs=_DISTURBS.get(qualified, ()),
+            refused=_REFUSED.get(qualified, ""),
         )
 
 
@@ -342,11 +372,11 @@ def section_of(section: str) -> dict[str, Setting]:
 
 def find(section: str, name: str) -> Setting:
     """The setting `name` of `section`. Raises BadInputError that names the nearest known names."""
+    if f"{section}.{name}" in SETTINGS:
+        return SETTINGS[f"{section}.{name}"]
     known = section_of(section)
     if not known:
         raise BadInputError([f"{section!r} is no section of settings; known: {', '.join(SECTIONS)}"])
-    if name in known:
-        return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     near += [other for other in known if other.lower() == name.lower() and other not in near]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -357,3 +387,13 @@ def dearest(qualified: Iterable[str]) -> str:
     """The highest change cost among settings given by qualified name; `instant` for none. Raises BadInputError."""
     costs = [find(*name.split(".", 1)).cost if "." in name else find("", name).cost for name in qualified]
     return max(costs, key=COSTS.index, default="instant")
+
+
+def disturbed_by(section: str, name: str) -> tuple[str, ...]:
+    """The names of a section that a write of `name` may change, and so on. Raises BadInputError."""
+    found: list[str] = []
+    left = list(find(section, name).disturbs)
+    while left:
+        found.append(left.pop(0))
+        left += [hit for hit in find(section, found[-1]).disturbs if hit not in (*found, *left)]
+    return tuple(found)

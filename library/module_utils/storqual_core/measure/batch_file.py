@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block file: an ordered list of launches that a bench runs without the control node (`storqual.block/1`)."""
+"""The block file: an ordered list of launches that a bench runs without the control node (`storqual.block/2`).
+
+A file of the former version, whose switches are commands, is read as one of this: a run that was interrupted goes on.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+from ..host.log_rule import Rule, read_rules
 from ..kit.errors import BadInputError
+from ..kit.setting_values import check_value
+from ..kit.settings import find
 from .asks import FileSystemAsk, LoadAsk, PreconditionAsk, read_file_system, read_load, read_precondition
 from .fio_job import FioAsk, read_ask
 
-SCHEMA = "storqual.block/1"
+SCHEMA = "storqual.block/2"
+_FORMER = "storqual.block/1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
-_TOP = {"schema", "run", "block", "bench", "session", "state_dir", "targets", "idle_s", "precondition", "launches"}
+_TOP = {
+    "schema",
+    "run",
+    "block",
+    "bench",
+    "session",
+    "state_dir",
+    "targets",
+    "idle_s",
+    "precondition",
+    "launches",
+    "kernel_rules",
+}
 _LAUNCH = {"index", "adapter", "arm", "configuration", "point", "n", "drives", "fio", "load", "file_system", "switch"}
-_SWITCH = {"argv", "read_back", "expect", "timeout_s"}
+_SWITCH = {"drive", "setting", "value"}
 
 
 @dataclass(frozen=True)
 class SwitchStep:
-    """One instant setting before a launch: what sets it, what reads it back, what the answer must say."""
+    """One instant setting of a drive before a launch, by the names of the vocabulary's section `drive`."""
 
-    argv: tuple[str, ...]
-    read_back: tuple[str, ...]
-    expect: str
-    timeout_s: float
+    drive: str
+    setting: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,7 @@ class Block:
     idle_s: float
     launches: tuple[Launch, ...]
     precondition: PreconditionAsk | None = None
+    kernel_rules: tuple[Rule, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -103,7 +122,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
         raise BadInputError([f"{where}: is not JSON: {problem}"]) from None
     problems: list[str] = []
     reader = _Reader(where, problems)
-    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+    if not isinstance(body, dict) or body.get("schema") not in (SCHEMA, _FORMER):
         raise BadInputError([f"{where}: found no {SCHEMA}"])
     reader.unknown(body, _TOP, "")
     names = {key: reader.name(body, key) for key in ("run", "block", "bench", "session")}
@@ -123,6 +142,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
     if len(set(indexes)) != len(indexes):
         reader.complain("launches", "two launches with one index", "a different index for each")
     idle_s = reader.number(body, "idle_s", least=0.0, default=0.0)
+    rules = read_rules(body.get("kernel_rules"), f"{where}: kernel_rules", problems)
     precondition = read_precondition(body.get("precondition"), f"{where}: precondition", problems)
     if problems:
         raise BadInputError(problems)
@@ -132,6 +152,7 @@ def parse_block(text: str, *, where: str = "block file") -> Block:
         idle_s=idle_s,
         launches=tuple(launch for launch in read if launch),
         precondition=precondition,
+        kernel_rules=rules,
         **names,
     )
 
@@ -156,7 +177,9 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
     ask = read_ask(entry.get("fio"), f"{inner.where}: fio", reader.problems)
     load = read_load(entry.get("load"), f"{inner.where}: load", reader.problems)
     system = read_file_system(entry.get("file_system"), f"{inner.where}: file_system", reader.problems)
-    switch = tuple(_step(inner.inside(f"switch[{at}]"), step) for at, step in enumerate(steps))
+    switch = tuple(
+        step for at, entry in enumerate(steps) for step in _steps(inner.inside(f"switch[{at}]"), entry, targets)
+    )
     if ask is None:
         return None
     return Launch(
@@ -174,17 +197,58 @@ def _launch(reader: _Reader, entry: object, number: int, targets: Mapping[str, A
     )
 
 
-def _step(reader: _Reader, entry: object) -> SwitchStep:
-    if not isinstance(entry, dict):
-        reader.complain("step", entry, "a mapping with argv, read_back and expect")
-        entry = {}
-    reader.unknown(entry, _SWITCH, "")
-    return SwitchStep(
-        argv=reader.words(entry, "argv", least=1),
-        read_back=reader.words(entry, "read_back", least=0),
-        expect=str(entry.get("expect") or ""),
-        timeout_s=reader.number(entry, "timeout_s", least=0.0, default=60.0),
-    )
+def _steps(reader: _Reader, entry: object, targets: Mapping[str, Any]) -> list[SwitchStep]:
+    """The step that an entry is; none when it is wrong."""
+    plain = plain_switch(entry) if isinstance(entry, dict) else entry
+    if not isinstance(plain, dict) or not set(plain) >= _SWITCH:
+        told = f"{entry!r} is no switch that this version carries out (drive, setting, value): plan the run anew"
+        reader.problems.append(f"{reader.where}: {told}")
+        return []
+    reader.unknown(plain, _SWITCH, "")
+    drive = reader.text(plain, "drive")
+    if drive not in targets:
+        reader.complain("drive", drive, "one of the block's targets")
+    try:
+        setting = find("drive", reader.text(plain, "setting"))
+        return [SwitchStep(drive, setting.name, check_value(setting, plain["value"]))]
+    except (BadInputError, ValueError) as problem:
+        reader.problems.append(f"{reader.where}: {problem}")
+        return []
+
+
+_WRITE = re.compile(r"/sys/block/\{name:(?P<drive>[^{}]+)\}/(?:queue|device)/(?P<setting>[a-z_]+)\Z")
+_NODE = re.compile(r"\{drive:(?P<drive>[^{}]+)\}\Z")
+_SHELL = ("sh", "-c")
+_SCRIPTS = {
+    'printf %s "$1" > "$2"': _WRITE,
+    'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"': _NODE,
+}
+
+
+def plain_switch(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A step as `{drive, setting, value}`: what commands of storqual.block/1 meant; any other entry as it is."""
+    argv = entry.get("argv")
+    if not isinstance(argv, list) or not all(isinstance(word, str) for word in argv):
+        return entry
+    if tuple(argv[:2]) == _SHELL and len(argv) > 5 and argv[2] in _SCRIPTS:
+        found = _SCRIPTS[argv[2]].match(argv[5])
+        return {"setting": "WCE", **found.groupdict(), "value": argv[4]} if found else entry
+    if len(argv) == 3 and argv[0] == "sdparm" and argv[1].startswith("--set="):
+        name, _, value = argv[1][len("--set=") :].partition("=")
+        found = _NODE.match(argv[2])
+        return {**found.groupdict(), "setting": name, "value": value} if found else entry
+    return entry
+
+
+def plain_block(body: dict[str, Any]) -> dict[str, Any]:
+    """A block file's content as one of this version. What is not understood stays as it is, for who reads it."""
+    if body.get("schema") != _FORMER:
+        return body
+    launches = [
+        {**launch, "switch": [plain_switch(step) for step in launch.get("switch") or ()]}
+        for launch in body["launches"]
+    ]
+    return {**body, "schema": SCHEMA, "launches": launches}
 
 
 class _Reader:

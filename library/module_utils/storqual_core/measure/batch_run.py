@@ -22,7 +22,6 @@ from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import boot_id
 from .batch_file import Block, Launch, SwitchStep
-from .batch_lines import BlockEnd, end_of, now, report_log, start_of
 from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
@@ -30,9 +29,9 @@ from .fio_result import is_unable
 from .launch import Launched, StopRequestedError, arrivals, empty_folder, read_again, run_fio, scratch_folder
 from .load import Curve, run_to_cap
 from .precondition import Preconditioner
-from .sample import lost_sample, make_sample
+from .sample import BlockEnd, end_of, lost_sample, make_sample, now, report_log, start_of
 from .spool import Spool
-from .switch import carry_out
+from .switch import Switcher
 from .targets import BlockAim, HeldTargets, Place, Resolver, hold_targets, is_gone, place_of
 
 _LAUNCH_COST_S = 0.5
@@ -55,6 +54,7 @@ class BlockRunner:
         program: str = "fio",
         runner: Runner = command.run,
         ledger: Callable[..., Reading] = read_disks,
+        sysfs: str = "/sys",
     ) -> None:
         self._block = block
         self._resolve = resolve
@@ -63,6 +63,7 @@ class BlockRunner:
         self._program = program
         self._runner = runner
         self._ledger = ledger
+        self._sysfs = sysfs
         self._meter = Meter()
         self._before = Preconditioner(
             block, meter=self._meter, tell=self._tell, stopping=stopping, runner=runner, program=program
@@ -74,6 +75,7 @@ class BlockRunner:
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
         self._idle: dict[str, int] = {}
+        self._proofs: list[str] = []
         self._started = now()
         self._accounted_ns = time.monotonic_ns()
         self._excluded_ns = 0
@@ -142,6 +144,9 @@ class BlockRunner:
                         self._watched.at(self._targets)
                         self._before.run(spool, self._targets, self._places, folder)
                     self._watch_idle()
+                    self._switcher = Switcher(
+                        self._block, self._targets, self._places, lock, self._runner, self._sysfs
+                    )
                     with closing(self._file_systems(lock, folder)) as self._systems:
                         end = self._launches(spool, folder)
         except GuardRefusalError as problem:
@@ -180,7 +185,7 @@ class BlockRunner:
             disks=None if before is None or after is None else (before, after),
             claimed=set(self._targets),
         )
-        spool.append_all([*report_log(self._log, None, now()).lines, last])
+        spool.append_all([*report_log(self._log, None, now(), self._block.kernel_rules).lines, last])
 
     def _first_reading(self, spool: Spool) -> Reading:
         """Written sectors before the block; a block that goes on counts from its first start."""
@@ -228,12 +233,12 @@ class BlockRunner:
         done = spool.held.done
         self._left_s = sum(_cost_s(launch) for launch in self._block.launches if launch.index not in done)
         self._log.mark(f"block {self._block.run}/{self._block.block} begins")
-        spool.append_all(report_log(self._log, None, now()).lines)
-        pending: dict[tuple[str, ...], SwitchStep] = {}
+        spool.append_all(report_log(self._log, None, now(), self._block.kernel_rules).lines)
+        pending: dict[tuple[str, str], SwitchStep] = {}
         self._accounted_ns = time.monotonic_ns()
         for position, launch in enumerate(self._block.launches):
             # a launch that was done before an interruption may have been followed by another one's switch
-            pending.update({step.read_back or step.argv: step for step in launch.switch})
+            pending.update({(step.drive, step.setting): step for step in launch.switch})
             if launch.index in done:
                 continue
             if self._stopping():
@@ -251,7 +256,7 @@ class BlockRunner:
     def _switch(self, steps: list[SwitchStep]) -> None:
         """Set what the launch needs; the time it takes is not the launch's."""
         began = time.monotonic_ns()
-        carry_out(steps, self._targets, self._places, self._runner)
+        self._proofs = self._switcher.apply(steps)
         self._excluded_ns += time.monotonic_ns() - began
 
     def _aimed(self, launch: Launch) -> tuple[list[FioTarget], list[str]]:
@@ -284,11 +289,11 @@ class BlockRunner:
                 launched, notes = self._fio(launch, launch.fio, targets, seed, folder, position)
         except FioStuckError as problem:
             sample = lost_sample(self._block, launch, start=start, reason=str(problem))
-            said = report_log(self._log, launch, start)
+            said = report_log(self._log, launch, start, self._block.kernel_rules)
             spool.append_all([*said.lines, {"kind": "sample", "sample": sample}])
             return str(problem)
         self._log.mark(f"launch {name} ends")
-        said = report_log(self._log, launch, start)
+        said = report_log(self._log, launch, start, self._block.kernel_rules)
         status, reason = self._judge(launch, launched)
         arrived, kept_back = arrivals(launch.fio, len(launch.drives), launched.result)
         accounted_ns = time.monotonic_ns()
@@ -304,7 +309,7 @@ class BlockRunner:
             status=status,
             reason=reason,
             suspect=[*said.doubts, *kept_back, *read_again(launch.fio, targets, launched.result)],
-            notes=[*made, *notes],
+            notes=[*self._proofs, *made, *notes],
             extra={"overhead_ns": overhead_ns, **self._idle, **arrived, **(curve.primitives() if curve else {})},
             beside=curve.texts() if curve else (),
         )

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -15,11 +16,13 @@ import zipfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 from ..kit.durable import fsync_folder, make_folder
-from ..kit.errors import BadInputError, StorqualError
+from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import LockedError, LockHolder, lock_holder, lock_path
+from ..kit.machine import visible
+from ..kit.names import is_name
 from .spool import read_from, read_spool
 
 
@@ -36,8 +39,13 @@ def unpacked(program: Path, state_dir: Path) -> Path:
     if folder.is_dir():
         return folder
     part = Path(tempfile.mkdtemp(prefix=".core-", dir=str(folder.parent)))
-    with zipfile.ZipFile(str(program)) as archive:
-        archive.extractall(str(part))
+    try:
+        with zipfile.ZipFile(str(program)) as archive:
+            _check_members(program, archive.infolist())
+            archive.extractall(str(part))
+    except BaseException:
+        shutil.rmtree(str(part))
+        raise
     part.chmod(0o755)
     os.sync()
     try:
@@ -47,6 +55,22 @@ def unpacked(program: Path, state_dir: Path) -> Path:
         shutil.rmtree(str(part))
     fsync_folder(folder.parent)
     return folder
+
+
+_MEMBERS, _BYTES = 2000, 64 << 20
+
+
+def _check_members(program: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Plain files inside the folder, not too many and not too large. Raises ToolError for anything else."""
+    problems = []
+    for member in members:
+        words, kind = member.filename.split("/"), stat.S_IFMT(member.external_attr >> 16)
+        if not all(is_name(word.lstrip("_"), most=128) for word in words) or kind not in (0, stat.S_IFREG):
+            problems.append(f"{visible(member.filename[:80])} is no plain file inside it")
+    if len(members) > _MEMBERS or sum(member.file_size for member in members) > _BYTES:
+        problems.append(f"it has more than {_MEMBERS} files or {_BYTES >> 20} MiB")
+    if problems:
+        raise ToolError(f"{program} is not unpacked: {problems[0]}")
 
 
 _READY_S = 180.0

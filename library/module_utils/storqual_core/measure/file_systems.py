@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """File systems on drives that the guard holds: made when a launch needs one, gone before its drive is used otherwise.
 
-A file system lies on a part that only the kernel knows of (`kernel_parts`), in the window that fio has of the drive.
-mkfs and mount must open it themselves, so the guard lets go of the drive for each, and in between and afterwards
-takes it again and repeats its layers 2 to 4. Mounts are this process' own, so that they end when it is killed.
+A file system lies on a part that only the kernel knows of (`provision/drives.py`), in the window that fio has of the
+drive. mkfs and mount must open it themselves, so the guard lets go of the drive for each, and in between and
+afterwards takes it again and repeats its layers 2 to 4. Mounts are this process' own: they end when it is killed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from ..kit.errors import StorqualError, ToolError
 from ..kit.lock import BenchLock
 from ..kit.machine import Machine
 from ..kit.saved_state import remember
-from ..provision.drives import claim_record
-from ..provision.parts import MEMORY, drop_part, make_part
+from ..provision.drives import MEMORY, claim_record, drop_part, make_part
 from ..tools import mkfs, util_linux
 from .asks import FileSystemAsk, FillAsk, part_bytes
 from .batch_file import Block

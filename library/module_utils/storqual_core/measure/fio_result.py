@@ -13,7 +13,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
-from ..kit.json_text import find_spans
+from ..kit.json_text import Repeated, find_spans
 
 _VERSION = re.compile(r"fio-(\d+)\.")
 
@@ -248,8 +248,18 @@ class _Reader:
         self.unreadable.add(key)
         return {}
 
+    def once(self, entry: object, where: str = "") -> None:
+        """Remember each object in which a key stands twice; fio itself repeats options and empty percentiles."""
+        if isinstance(entry, dict):
+            if isinstance(entry, Repeated):
+                self.unreadable.add(f"{where or 'a job'} (a key stands in it twice)")
+            for key, value in entry.items():
+                if key not in ("job options", "percentile"):
+                    self.once(value, f"{where}.{key}" if where else key)
+
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
         """One job with its directions."""
+        self.once(entry)
         ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
         runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
         counted_ns = self.number(entry, "job_runtime") * 1e6 or runtime_ns
@@ -278,15 +288,29 @@ class _Reader:
         total = self.mapping(entry, f"lat{suffix}")
         completion = self.mapping(entry, f"clat{suffix}")
         counted = self.number(total, "N", where) or ios
-        bins = total.get("bins") or completion.get("bins") or {}
+        source = completion if completion.get("bins") and not total.get("bins") else total
+        bins = self.bins(source.get("bins") or {}, where, scale)
+        moved = int(self.number(entry, "io_bytes", where) * (1024 if old_units else 1))
+        if ios and not moved:
+            self.unreadable.add(f"{where}io_bytes (nothing moved by {ios} I/Os)")
+        if not old_units:
+            self.agree(source, bins, where)
         return _Way(
             ios=ios,
-            bytes=int(self.number(entry, "io_bytes", where) * (1024 if old_units else 1)),
+            bytes=moved,
             runtime_ns=int(self.number(entry, "runtime", where) * 1e6),
             lat_sum_ns=round(self.number(total, "mean", where) * counted * scale),
             lat_max_ns=int(self.number(total, "max", where) * scale),
-            bins=self.bins(bins, where, scale),
+            bins=bins,
         )
+
+    def agree(self, source: Mapping[str, Any], bins: Mapping[int, int], where: str) -> None:
+        """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts."""
+        counted = int(self.number(source, "N", where))
+        if counted and self.number(source, "mean", where) and not bins:
+            self.unreadable.add(f"{where}bins (none for {counted} latencies)")
+        elif bins and sum(bins.values()) != counted:
+            self.unreadable.add(f"{where}bins ({sum(bins.values())} latencies, N says {counted})")
 
     def bins(self, entry: object, where: str, scale: int) -> dict[int, int]:
         """A histogram: lower edge in nanoseconds to count; empty bins are left out."""

@@ -1,38 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch between two launches: its commands with the drives' names of today, run and read back."""
+"""A switch between two launches: settings of drives that the guard holds for the block, by the engine of settings."""
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
+from ..guard.claims import read_claims
+from ..host.block_stack import target_of
 from ..kit.command import Runner
 from ..kit.errors import ToolError
-from .batch_file import SwitchStep
+from ..kit.lock import BenchLock
+from ..kit.saved_state import read_saved
+from ..provision.drives import DriveSettings, claim_memory
+from ..provision.engine import apply, plan, saver
+from ..provision.mode_pages import WRITE_CACHE, judge_write_cache, write_latencies
+from .batch_file import Block, SwitchStep
 from .fio_job import FioTarget
 from .targets import Place
 
 
-def carry_out(
-    steps: Sequence[SwitchStep], targets: Mapping[str, FioTarget], places: Mapping[str, Place], runner: Runner
-) -> None:
-    """Set what a launch needs and read it back. Raises ToolError: nothing is measured under a wrong name."""
-    for step in steps:
-        runner(filled(step.argv, targets, places), timeout=step.timeout_s).expect()
-        if step.read_back:
-            said = runner(filled(step.read_back, targets, places), timeout=step.timeout_s).expect()
-            if " ".join(step.expect.split()) not in " ".join(said.stdout.split()):
-                raise ToolError(f"`{said.line}` says {said.stdout.strip()[:200]!r}, expected {step.expect!r}")
+class Switcher:
+    """Sets what launches of a block need, on its own drives alone; what was there is remembered for the restore."""
+
+    def __init__(
+        self,
+        block: Block,
+        targets: Mapping[str, FioTarget],
+        places: Mapping[str, Place],
+        lock: BenchLock,
+        runner: Runner,
+        sysfs: str = "/sys",
+    ) -> None:
+        claims = {name: target for name, target in block.targets.items() if "claim" in target}
+        self._claims = read_claims(claims) if any(launch.switch for launch in block.launches) else ()
+        self._places = places
+        self._lock = lock
+        self._sysfs = sysfs
+        self._settings = DriveSettings(runner, sysfs=sysfs)
+        # where a block only reads, or has file systems on its drives, nothing else may write; a member has no window
+        writes = block.writes and not any(launch.file_system for launch in block.launches)
+        self._unproven = {drive: target for drive, target in targets.items() if writes and target.size > 0}
+
+    def apply(self, steps: Sequence[SwitchStep]) -> list[str]:
+        """Set and read back; what was seen of the effect of write caches, the first time each is switched.
+
+        Raises ToolError or PartialError: nothing is measured under a wrong name.
+        """
+        wanted: dict[str, dict[str, Any]] = {}
+        for step in steps:
+            wanted.setdefault(step.drive, {})[step.setting] = step.value
+        plans = []
+        saved = read_saved(self._lock.state_dir)
+        for drive, values in wanted.items():
+            place = self._places.get(drive)
+            if place is None or place.device is None:
+                raise ToolError(
+                    f"{drive}: is no drive that this block holds; only a real drive has mode pages or a queue"
+                )
+            plans.append(plan(self._settings, drive, target_of(drive, place.device.name, self._sysfs), values, saved))
+        caches = {
+            each.owner: (self._unproven.pop(each.owner), each.changes[WRITE_CACHE])
+            for each in plans
+            if WRITE_CACHE in each.changes and each.owner in self._unproven and not each.problems
+        }
+        before = {drive: _latencies(target) for drive, (target, _) in caches.items()}
+        apply(self._settings, plans, save=saver(self._lock), also=lambda each: claim_memory(self._claims, each.owner))
+        return [_told(drive, on, before[drive], _latencies(target)) for drive, (target, on) in caches.items()]
 
 
-def filled(words: Sequence[str], targets: Mapping[str, FioTarget], places: Mapping[str, Place]) -> list[str]:
-    """Words with each `{drive:<id>}` as the drive's node and `{name:<id>}` as its kernel name. Raises ToolError."""
-    made = list(words)
-    for drive, target in targets.items():
-        device = places[drive].device
-        for mark, value in ((f"{{drive:{drive}}}", target.node), (f"{{name:{drive}}}", device and device.name)):
-            if value:
-                made = [word.replace(mark, value) for word in made]
-    left = [word for word in made if "{drive:" in word or "{name:" in word]
-    if left:
-        raise ToolError(f"a switch is about a drive that is no target of this block: {left[0]}")
-    return made
+def _latencies(target: FioTarget) -> list[int]:
+    return write_latencies(target.node, target.offset, target.size)
+
+
+def _told(drive: str, on: int, before: Sequence[int], after: Sequence[int]) -> str:
+    proven, seen = judge_write_cache(after, before) if on else judge_write_cache(before, after)
+    return f"{drive}: WCE {'is shown' if proven else 'was not shown'} to be in effect: {seen}"

@@ -9,6 +9,7 @@ import stat
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping
 
 from ..guard import hold as guard
@@ -26,10 +27,14 @@ FOLDER = Path("/dev/storqual")
 
 @contextmanager
 def private_nodes(
-    nodes: Mapping[str, str], folder: Path = FOLDER, make: Callable[[Path, int, int], None] = os.mknod
+    nodes: Mapping[str, str],
+    folder: Path = FOLDER,
+    make: Callable[[Path, int, int], None] = os.mknod,
+    opened: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Mapping[str, str]]:
     """Paths by the same names that lead to the same block devices, and are gone afterwards.
 
+    `opened` are paths to what is held: a node that leads elsewhere by now does not count.
     A path that is no block device stays what it is, and so do all where nobody may make nodes (a container): what is
     measured is then as disturbed as it would be with any other tool, and no worse. Raises nothing.
     """
@@ -39,7 +44,7 @@ def private_nodes(
         with suppress(OSError):
             folder.mkdir(mode=0o700)
             for number, (name, node) in enumerate(nodes.items()):
-                status = Path(node).stat()
+                status = Path(opened.get(name, node)).stat()
                 if stat.S_ISBLK(status.st_mode):
                     path = folder / f"disk{number}"
                     make(path, stat.S_IFBLK | 0o600, status.st_rdev)
@@ -88,7 +93,10 @@ def hold_targets(block: Block) -> Iterator[HeldTargets]:
         held = stack.enter_context(
             guard.hold(claims, purpose=purpose, state_dir=block.state_dir, run=block.run, volumes=volumes)
         )
-        nodes = stack.enter_context(private_nodes({name: held[name] for name in held}))
+        opened = {name: held.opened(name) for name in held}
+        # a file is known by its descriptor alone: fio opens that, never the path
+        paths = {name: opened[name] if name in files else held[name] for name in held}
+        nodes = stack.enter_context(private_nodes(paths, opened=opened))
         windows = {name: held.window(name) for name in held}
         targets = {
             name: FioTarget(name, nodes[name], window.offset, window.size, name in files)

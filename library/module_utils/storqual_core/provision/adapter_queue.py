@@ -12,16 +12,15 @@ from typing import Any, Mapping, Sequence
 
 from ..guard.claims import claims_of_adapters
 from ..host.adapters import find_adapters
+from ..host.block_stack import DriveTarget
 from ..host.sysfs import read_drives
 from ..kit.errors import BadInputError
 from ..kit.module_options import declared_options
 from ..kit.results import Provisioned
 from .driver import adapters_of_module, lun_depth_parameter, parameter_of
 from .drives import Access, claims_for, usable_drives
-from .mode_pages import DriveTarget
 from .options import OptionsBench, OptionsRequest, provision_options
-from .proofs import judge_queue_depth, observe_in_flight
-from .queue import read_queue
+from .queue import Queues, judge_queue_depth, observe_in_flight
 
 _PREFIX = "driver.options."
 
@@ -106,7 +105,7 @@ def _watch(
     """Queue depth of every drive, and the commands in flight where seconds are given for it."""
     sysfs = bench.machine.path("/sys")
     depths = {
-        drive: read_queue(target, ("queue_depth",), sysfs).get("queue_depth") for drive, target in targets.items()
+        drive: Queues(sysfs).read(target, ("queue_depth",)).get("queue_depth") for drive, target in targets.items()
     }
     higher = {drive: seen for drive, seen in depths.items() if isinstance(seen, int) and seen > depth}
     if higher:

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ContextManager, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from ..kit.errors import BadInputError, StorqualError, ToolError
-from ..kit.lock import BenchLock, hold_lock
+from ..kit.lock import BenchLock
 from ..kit.results import PartialError, Provisioned, TrialFailedError
 from ..kit.saved_state import read_saved, remember
 from ..tools import dpkg
 from ..tools.kmod import Build
-from .drives import LOCK_WAIT_S
+from .engine import lock_for, told
 from .initramfs import builds_in
 from .kernel_boot import (
     System,
@@ -63,13 +62,6 @@ class PackageRequest:
     check: bool = False
 
 
-def _lock(request: BootRequest | PackageRequest, purpose: str) -> ContextManager[BenchLock | None]:
-    """The bench's lock; check mode touches nothing, not even that."""
-    if request.check:
-        return nullcontext()
-    return hold_lock(Path(request.state_dir), request.run, purpose, wait_s=LOCK_WAIT_S)
-
-
 def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
     """Carry the request out; the module's result, with the facts after it. Raises StorqualError of all kinds."""
     if request.state == "verify":
@@ -78,14 +70,14 @@ def provision_boot(request: BootRequest, system: System) -> dict[str, Any]:
         found = {"package": look_at_package(system, request.package, request.version)} if request.package else {}
         return {"changed": False, "settings": [], "steps": [], **found, **_facts(request, system)}
     if request.state == "remember":
-        with _lock(request, "boot loader") as lock:
+        with lock_for(request.state_dir, request.run, "boot loader", check=request.check) as lock:
             if lock is not None:
                 remember_boot(lock, system)
         return {"changed": False, "settings": [], "steps": []}
     kernel = request.kernel or (system.running if request.state == "default" else "")
     if not kernel:
         raise BadInputError(["a trial needs the release of the kernel to boot"])
-    with _lock(request, "boot loader") as lock:
+    with lock_for(request.state_dir, request.run, "boot loader", check=request.check) as lock:
         return (
             _trial(request, system, kernel, lock)
             if request.state == "trial"
@@ -202,12 +194,10 @@ def _trial(request: BootRequest, system: System, kernel: str, lock: BenchLock | 
     steps: list[str] = []
     if lock is not None:
         remember_boot(lock, system)
-        try:
+        with told(steps):
             if fallback != before["default"]:
                 steps += keep(system, fallback, [])
             steps += trial(system, kernel, request.arguments, request.mark, request.initramfs)
-        except StorqualError as problem:
-            raise PartialError(str(problem), steps=steps, settings=[]) from problem
     setting = Provisioned("boot.trial", kernel, before["next"], kernel if lock else before["next"], changed=True)
     return {
         "changed": True,
@@ -228,10 +218,8 @@ def _default(request: BootRequest, system: System, kernel: str, lock: BenchLock 
     steps: list[str] = []
     if was != wanted and lock is not None:
         remember_boot(lock, system)
-        try:
-            steps = keep(system, kernel, request.arguments, request.initramfs)
-        except StorqualError as problem:
-            raise PartialError(str(problem), steps=steps, settings=[]) from problem
+        with told(steps):
+            steps += keep(system, kernel, request.arguments, request.initramfs)
     now = _default_release(system)
     setting = Provisioned("boot.default", kernel, before, now, changed=was != _default_words(system))
     return {
@@ -262,7 +250,7 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
     A package that is installed in another version than declared is a failure, for one kernel release in two builds
     cannot stay installed side by side, and the bench may be running it.
     """
-    found = dpkg.installed(system.runner, package)
+    found = dpkg.installed(system.runner, dpkg.named(package, version))
     has = found.version if found and found.complete else ""
     if has and version and has != version:
         raise ToolError(
@@ -301,7 +289,7 @@ def provision_package(request: PackageRequest, system: System) -> dict[str, Any]
                 "after": f"{request.package}: {request.version}\n",
             },
         }
-    with _lock(request, "driver package") as lock:
+    with lock_for(request.state_dir, request.run, "driver package", check=request.check) as lock:
         if lock is not None:
             # installing a kernel rewrites the boot menu, and may change what is the default
             remember_boot(lock, system)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ContextManager
 
 from ..host.adapters import refuse_when_used
 from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
-from ..kit.lock import hold_lock
+from ..kit.lock import BenchLock, hold_lock
 from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import read_saved
 from ..tools import dkms, dpkg, kmod
@@ -49,7 +49,7 @@ from .driver import (
     read_module_file,
     reload_module,
 )
-from .drives import LOCK_WAIT_S
+from .engine import LOCK_WAIT_S, Outcome, told
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
 from .kernel_boot import System, image_name, own_images, remove_images, unchanged
 from .options import OptionsBench
@@ -80,7 +80,7 @@ def stage_build(
     if request.check or wanted is None:
         step = f"an initramfs with {request.module} would be made, for a boot of its own: {reason}"
         return {**result(request, before, before, [step]), "initramfs": name, "boots": True}
-    with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S) as lock:
+    with _locked(request) as lock:
         remember_boot(lock, system)
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=True)
         name, steps = _make(request, bench, system, wanted, before)
@@ -99,18 +99,9 @@ def stage_none(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
             continue
         boots = boots or not is_former(bench, owner.partition("/")[0], memory)
         if not request.check:
-            with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S):
+            with _locked(request):
                 steps += set_aside(bench, memory)
-    return {
-        "changed": bool(steps),
-        "settings": [],
-        "steps": steps,
-        "drift": [],
-        "diff": {},
-        "identifiers": {},
-        "initramfs": found,
-        "boots": boots,
-    }
+    return Outcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
 
 
 def put_on_disk(
@@ -128,24 +119,24 @@ def put_on_disk(
             "build: the role driver boots it once"
         )
     steps: list[str] = []
-    with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S):
-        try:
-            if wanted.file is not None:
-                steps += write_module(bench, wanted.file)
-            else:
-                source = dkms.source_of(bench.runner, wanted.package, bench.machine.root)
-                dkms.install(bench.runner, source, bench.kernel)
-                steps.append(f"{source.name} {source.version} installed for kernel {bench.kernel}")
-            now = identifiers(bench, request.name)
-            if not is_there(replace(wanted, installed=True), now):
-                places = ", ".join(f"{place} {words_of(build)}" for place, build in now.items())
-                raise ToolError(f"driver {request.module} is not the declared build everywhere: {places}")
-        except StorqualError as problem:
-            left = identifiers(bench, request.name)
-            raise PartialError(str(problem), steps=steps, settings=records(request.name, before, left)) from problem
+    with _locked(request), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
+        if wanted.file is not None:
+            steps += write_module(bench, wanted.file)
+        else:
+            source = dkms.source_of(bench.runner, wanted.package, bench.machine.root)
+            dkms.install(bench.runner, source, bench.kernel)
+            steps.append(f"{source.name} {source.version} installed for kernel {bench.kernel}")
+        now = identifiers(bench, request.name)
+        if not is_there(replace(wanted, installed=True), now):
+            places = ", ".join(f"{place} {words_of(build)}" for place, build in now.items())
+            raise ToolError(f"driver {request.module} is not the declared build everywhere: {places}")
     was = builds_of_run(request.state_dir).get(f"{request.name}/{bench.kernel}", {})
     former = kmod.Build(was.get("srcversion", ""), was.get("version", ""))
     return result(request, {**before, "loaded": former}, now, steps)
+
+
+def _locked(request: BuildRequest) -> ContextManager[BenchLock]:
+    return hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S)
 
 
 def write_module(bench: OptionsBench, file: ModuleFile) -> list[str]:
@@ -278,19 +269,16 @@ def provision_build(request: BuildRequest, bench: OptionsBench, system: System) 
 def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted) -> dict[str, Any]:
     """Save, install, load again, read back."""
     steps: list[str] = []
-    with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S) as lock:
+    with _locked(request) as lock:
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=False)
         note_starts(bench.machine, request.state_dir, [request.name])
-        try:
+        with told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
             steps += _install(request, bench, wanted)
             reload_module(bench.machine, bench.runner, request.name)
             forget_start(bench.machine, request.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
             _check(request, wanted, now)
-        except StorqualError as problem:
-            left = identifiers(bench, request.name)
-            raise PartialError(str(problem), steps=steps, settings=records(request.name, before, left)) from problem
     return result(request, before, now, steps)
 
 
@@ -329,15 +317,8 @@ def _as_found(request: BuildRequest, bench: OptionsBench) -> dict[str, Any]:
         if request.check:
             steps += [] if is_former(bench, module, was) else [f"{module} would be loaded as it was found"]
         else:
-            with hold_lock(Path(request.state_dir), request.run, "driver build", wait_s=LOCK_WAIT_S):
+            with _locked(request):
                 steps += uninstall(bench, module, was, request.state_dir)
         now = identifiers(bench, module)
         settings += records(module, before, now)
-    return {
-        "changed": bool(steps),
-        "settings": [entry.record() for entry in settings],
-        "steps": steps,
-        "drift": steps,
-        "diff": {},
-        "identifiers": {},
-    }
+    return Outcome(settings, steps).result(drift=steps, identifiers={})

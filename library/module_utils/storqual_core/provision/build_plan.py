@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver build: what is asked, what the files are, where which build lies now, and how it can come into effect.
 
-Nothing here writes. A driver that the machine cannot do without while it runs, or that its initramfs loads, comes
-with a boot of its own (`build_trial`); any other is loaded again where it is (`provision_build`).
+A driver that the machine cannot do without while it runs, or that its initramfs loads, comes with a boot of its own
+(`stage_build` in `provision/build.py`); any other is loaded again where it is (`provision_build` there).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -18,8 +18,18 @@ from ..kit.lock import BenchLock
 from ..kit.results import Provisioned
 from ..kit.saved_state import read_saved, remember
 from ..tools import dkms, dpkg, kmod
-from .driver import ModuleFile, adapters_of_module, objections, place_of, read_module_file, reload_module
+from .driver import (
+    ModuleFile,
+    adapters_of_module,
+    forget_start,
+    objections,
+    place_of,
+    read_module_file,
+    reload_module,
+)
+from .engine import Outcome
 from .initramfs import builds_in
+from .kernel_boot import put_native_back
 from .option_step import boot_reason
 from .options import OptionsBench
 
@@ -218,11 +228,15 @@ def remember_build(
     remember(lock, {f"{_KEY}{owner}": fresh})
 
 
+def builds_in_memory(saved: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What saved.json holds of builds, by `<module>/<kernel>`."""
+    return {key[len(_KEY) :]: value for key, value in saved.items() if key.startswith(_KEY)}
+
+
 def builds_of_run(state_dir: str) -> dict[str, dict[str, Any]]:
-    """What is remembered of builds, by `<module>/<kernel>`."""
+    """The same of the bench's saved.json."""
     saved = read_saved(Path(state_dir))
-    values = saved.values if saved else {}
-    return {key[len(_KEY) :]: value for key, value in values.items() if key.startswith(_KEY)}
+    return builds_in_memory(saved.values if saved else {})
 
 
 def is_former(bench: OptionsBench, module: str, memory: Mapping[str, Any]) -> bool:
@@ -288,3 +302,41 @@ def uninstall(bench: OptionsBench, module: str, memory: Mapping[str, Any], state
         reload_module(bench.machine, bench.runner, module)
         steps.append(f"module {module} loaded again as it was found")
     return steps
+
+
+def take_builds_off(
+    saved: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool
+) -> tuple[list[str], bool]:
+    """Take builds that came with a boot off the disk, before the boot that may be needed for the former ones.
+
+    `saved` are the values of saved.json. What was done, and whether a former build needs a boot to run. Raises
+    StorqualError.
+    """
+    steps: list[str] = []
+    boots = False
+    for owner, was in builds_in_memory(saved).items():
+        if was["boots"]:
+            if not check:
+                steps += take_off(bench, was)
+                native = replace(bench, release=str(was["kernel"])).initrd
+                steps += put_native_back(Path(bench.machine.path(native)), state_dir)
+            boots = boots or not is_former(bench, owner.partition("/")[0], was)
+    return steps, boots
+
+
+def restore_build(owner: str, was: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool) -> Outcome:
+    """The build of a driver that was there before, loaded; `owner` is `<module>/<kernel>`. Raises StorqualError."""
+    module = owner.partition("/")[0]
+    before = kmod.loaded(module, bench.machine.path("/sys"))
+    steps = [] if check else uninstall(bench, module, was, state_dir)
+    if not check:
+        forget_start(bench.machine, state_dir, module)
+    now = kmod.loaded(module, bench.machine.path("/sys"))
+    setting = Provisioned(
+        f"driver.module.{module}",
+        was["srcversion"],
+        before.srcversion if before else None,
+        now.srcversion if now else None,
+        changed=bool(steps),
+    )
+    return Outcome([setting], steps)

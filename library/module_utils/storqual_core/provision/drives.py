@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From drives named in a drop to nodes that may be changed: claims of the inventory, then the guard."""
+"""Settings of drives: from what a drop declares to nodes that the guard lets be changed, and what is remembered.
+
+And a part of a drive that only the kernel knows of: the window that fio has of it, as a device for a file system. No
+partition table is written, so the guard's stamps at both ends stay, and at every moment, a power cut included, the
+drive is recognised as scratch. The part goes when its block ends, with the next boot, or with the restore.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Callable, Collection, ContextManager, Iterable, Iterator, Mapping
+from typing import Any, Callable, Collection, ContextManager, Iterable, Iterator, Mapping, Sequence
 
 from ..guard import hold
 from ..guard.claims import Claim, claims_of_adapters
-from ..guard.volumes import own_volumes
-from ..kit.errors import BadInputError
-from ..kit.lock import BenchLock, hold_lock
+from ..guard.stamps import AREA, own_volumes
+from ..host.block_stack import DriveTarget, node_of, partitions, target_of
+from ..kit.command import Runner, run
+from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import Machine
 from ..kit.results import Provisioned
-from ..kit.saved_state import read_saved, remember
-from .drive_step import carry_out, declared_for, target_of
-from .mode_pages import DriveTarget
+from ..kit.saved_state import read_saved
+from ..kit.settings import find
+from ..tools import util_linux
+from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
+from .mode_pages import SAVED, ModePages, field_of, plain
+from .queue import Queues, prove_queue_depths
 
 
 def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
@@ -46,22 +55,70 @@ def claim_record(claim: Claim) -> dict[str, Any]:
 
 
 @contextmanager
-def usable_drives(claims: tuple[Claim, ...], state_dir: str, run: str) -> Iterator[dict[str, DriveTarget]]:
+def usable_drives(claims: tuple[Claim, ...], state_dir: str, run_id: str) -> Iterator[dict[str, DriveTarget]]:
     """The claimed drives as targets, once the guard lets their settings be changed. Raises GuardRefusalError.
 
     A drive in a volume that storqual made is reached beside the volume, which is held in its place.
     """
     volumes = own_volumes(Machine(), state_dir, claims)
     members = {member for volume in volumes for member in volume.members}
-    with hold.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run, volumes=volumes) as held:
+    with hold.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run_id, volumes=volumes) as held:
         yield {
             claim.id: target_of(claim.id, held.member(claim.id) if claim.id in members else held[claim.id])
             for claim in claims
         }
 
 
-LOCK_WAIT_S = 30.0
 Access = Callable[[Any, str, str], ContextManager[Mapping[str, DriveTarget]]]
+
+ALL, MODE_PAGES, QUEUE = "all", "mode_pages", "queue"
+"""What drives keep themselves, what the kernel keeps for each of them, or both."""
+
+
+class DriveSettings:
+    """Every setting of a drive: the names of mode-page fields, and the others, which are the kernel's."""
+
+    section = "drive"
+    owned_by = "drive"
+
+    def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys") -> None:
+        self._pages = ModePages(runner, save=save, sysfs=sysfs)
+        self._queues = Queues(sysfs)
+
+    def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
+        """The values now. Raises ToolError."""
+        found = self._pages.read(target, [name for name in names if is_page(name)])
+        found.update(self._queues.read(target, [name for name in names if not is_page(name)]))
+        return {name: found[name] for name in names if name in found}
+
+    def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """What the drive, its driver or its adapter does not allow. Raises ToolError."""
+        pages, queue = ({n: v for n, v in wanted.items() if is_page(n) is kind} for kind in (True, False))
+        return self._pages.objections(target, pages, now) + self._queues.objections(target, queue, now)
+
+    def disturbs(self, name: str) -> Collection[str]:
+        """As the vocabulary says; a saved page that is written is the current one, too."""
+        return (plain(name),) if name.endswith(SAVED) else find("drive", name).disturbs
+
+    def together(self, name: str) -> object:
+        """The fields of a page are one write."""
+        field = field_of(name)
+        return name if field is None else (field.page, field.subpage, name.endswith(SAVED))
+
+    def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
+        """Write what goes together. Raises ToolError."""
+        return (self._pages if is_page(next(iter(values))) else self._queues).write(target, values)
+
+    def prove(self, target: DriveTarget, name: str, value: object) -> tuple[bool | None, str]:
+        """How a value is known; what it does is not measured here."""
+        del value
+        told = self._pages.told(target, name) if is_page(name) else ""
+        return None, told or "read back from the kernel; its effect was not measured"
+
+
+def is_page(name: str) -> bool:
+    """Whether a drive setting is a field of a mode page."""
+    return field_of(name) is not None
 
 
 @dataclass(frozen=True)
@@ -69,7 +126,8 @@ class DriveRequest:
     """What a module was asked: declared settings by drive, the bench's adapters, its state, the run.
 
     `as_found`: settings by drive that must have the value that was remembered, where one was (what only the other arm
-    of a campaign declares). `switched`: settings by drive that a block will change, to be remembered now.
+    of a campaign declares). `part`: only what drives keep themselves, or only the kernel's queue. `save`: have drives
+    keep it over a power-on. `prove_s`: seconds of reads per drive that show a queue depth in effect.
     """
 
     drives: Mapping[str, Mapping[str, object]]
@@ -78,68 +136,111 @@ class DriveRequest:
     run: str
     check: bool = False
     as_found: Mapping[str, Collection[str]] = field(default_factory=dict)
-    switched: Mapping[str, Collection[str]] = field(default_factory=dict)
+    part: str = ALL
+    save: bool = False
+    prove_s: float = 0.0
 
 
 def provision_drives(
-    request: DriveRequest,
-    subsystem: Any,  # noqa: ANN401 - ModePages or Queues
-    *,
-    queue: bool,
-    prove: Callable[[Iterable[Provisioned], Mapping[str, DriveTarget]], list[Provisioned]] | None = None,
-    access: Access = usable_drives,
+    request: DriveRequest, *, runner: Runner = run, sysfs: str = "/sys", access: Access = usable_drives
 ) -> dict[str, Any]:
-    """Make the drives as declared; the module's result. Raises StorqualError of all kinds (see `drive_step`).
+    """Make the drives as declared; the module's result. Raises StorqualError of all kinds (see `engine.apply`).
 
-    `prove` looks at the effect of what was set, after the step; `access` is the guard, an argument for tests.
+    `access` is the guard, an argument for tests.
     """
-    declared = declared_for(_with_found(request), queue=queue)
+    declared = _chosen(request)
     if not declared:
-        return {"changed": False, "settings": [], "steps": [], "drift": []}
+        return Outcome([], []).result()
     claims = claims_for(request.adapters, declared)
-    with _lock(request, "queue of drives" if queue else "settings of drives") as lock:
+    subsystem = DriveSettings(runner, save=request.save, sysfs=sysfs)
+    with ExitStack() as stack:
+        lock = stack.enter_context(
+            lock_for(request.state_dir, request.run, "settings of drives", check=request.check)
+        )
+        targets = stack.enter_context(access(claims, request.state_dir, request.run))
+        saved = read_saved(Path(request.state_dir))
+        plans = [
+            plan(subsystem, drive, targets[drive], _with_saved(values, targets[drive], save=request.save), saved)
+            for drive, values in declared.items()
+        ]
+        outcome = apply(subsystem, plans, save=saver(lock), also=lambda each: claim_memory(claims, each.owner))
+        if lock is not None and request.prove_s > 0:
+            outcome = replace(outcome, settings=prove_queue_depths(outcome.settings, targets, request.prove_s, sysfs))
+    return outcome.result()
 
-        def save(before: Mapping[str, Mapping[str, object]]) -> None:
-            if lock is not None and any(before.values()):
-                remember(lock, memory_of(claims, before))
 
-        with access(claims, request.state_dir, request.run) as targets:
-            outcome = carry_out(
-                subsystem, targets, declared, check=request.check, save=save, remember=request.switched
-            )
-            settings = outcome.settings if request.check or prove is None else prove(outcome.settings, targets)
-    return {
-        "changed": outcome.changed,
-        "settings": [entry.record() for entry in settings],
-        "steps": outcome.steps,
-        "drift": outcome.drift,
-        "diff": outcome.diff,
+def _chosen(request: DriveRequest) -> dict[str, dict[str, Any]]:
+    """The declared values of the part that is asked for, checked, by drive; drives without any are left out.
+
+    All names are checked, so that a misspelt one is refused and not passed over by both parts.
+    """
+    declared = declared_by_owner("drive", request.drives, request.as_found, request.state_dir)
+    parts = {MODE_PAGES: (True,), QUEUE: (False,), ALL: (True, False)}[request.part]
+    chosen = {
+        drive: {name: value for name, value in values.items() if is_page(name) in parts}
+        for drive, values in declared.items()
     }
+    return {drive: values for drive, values in chosen.items() if values}
 
 
-def _with_found(request: DriveRequest) -> dict[str, dict[str, object]]:
-    """What is declared, and what must be as it was found; a value that nobody changed is only read."""
-    drives = {drive: dict(values) for drive, values in request.drives.items()}
-    saved = read_saved(Path(request.state_dir)) if request.as_found else None
-    for drive, names in request.as_found.items():
-        for name in names:
-            value = saved.values.get(f"drive.{name}@{drive}") if saved else None
-            drives.setdefault(drive, {}).setdefault(name, value)
-    return drives
+def _with_saved(values: Mapping[str, Any], target: DriveTarget, *, save: bool) -> dict[str, Any]:
+    """The same with the saved pages of a SCSI drive, which have what is declared."""
+    if not save or target.nvme:
+        return dict(values)
+    saved = {f"{name}{SAVED}": value for name, value in values.items() if is_page(name) and value is not None}
+    return {**values, **saved}
 
 
-def _lock(request: DriveRequest, purpose: str) -> ContextManager[BenchLock | None]:
-    """The bench's lock; check mode touches nothing, not even that."""
-    if request.check:
-        return nullcontext()
-    return hold_lock(Path(request.state_dir), request.run, purpose, wait_s=LOCK_WAIT_S)
+def claim_memory(claims: Iterable[Claim], drive: str) -> dict[str, Any]:
+    """What is remembered with a drive's old values: the claim that allowed the change."""
+    return {f"claim@{claim.id}": claim_record(claim) for claim in claims if claim.id == drive}
 
 
-def memory_of(claims: Iterable[Claim], before: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
-    """What is remembered of drives about to be changed: each old value, and the claim that allowed the change."""
-    values: dict[str, Any] = {}
-    for claim in claims:
-        if before.get(claim.id):
-            values[f"claim@{claim.id}"] = claim_record(claim)
-            values.update({f"drive.{name}@{claim.id}": value for name, value in before[claim.id].items()})
-    return values
+MEMORY = "file_system"
+"""In saved.json, `file_system@<drive>`: null, because a claimed drive has no part when it is found."""
+_PART = 1
+_SECTOR = 512
+
+
+def make_part(runner: Runner, machine: Machine, disk: str, size: int) -> str:
+    """Make the part of the drive with kernel name `disk`, `size` bytes from the guard's area on; its kernel name.
+
+    Raises ToolError where the kernel makes none (a device-mapper device has no parts).
+    """
+    drop_part(runner, machine, disk)
+    util_linux.add_part(runner, _node(machine, disk), _PART, AREA, size)
+    names = partitions(machine, disk)
+    if len(names) != 1:
+        raise ToolError(f"{disk} shows parts {', '.join(names) or 'none'} after one was made, expected one")
+    return names[0]
+
+
+def drop_part(runner: Runner, machine: Machine, disk: str) -> list[str]:
+    """Have the kernel forget the part that was made here, where there is one; its name. The guard holds the drive.
+
+    Raises ToolError for a part that is somebody else's: nothing is done then.
+    """
+    names = partitions(machine, disk)
+    for name in names:
+        number, start = (machine.number(f"/sys/class/block/{name}/{what}") for what in ("partition", "start"))
+        if (number, start) != (_PART, AREA // _SECTOR):
+            raise ToolError(f"part {name} of {disk} was not made by storqual: have it forgotten yourself (delpart)")
+    for _ in names:
+        util_linux.delete_part(runner, _node(machine, disk), _PART)
+    return names
+
+
+def restore_part(runner: Runner, machine: Machine, drive: str, disk: str, *, check: bool) -> Provisioned:
+    """Take away what a block that was killed left of its part; the record of it. Raises ToolError."""
+    before = ", ".join(partitions(machine, disk)) or None
+    if not check:
+        drop_part(runner, machine, disk)
+    now = ", ".join(partitions(machine, disk)) or None
+    return Provisioned(MEMORY, None, before, now, drive=drive, changed=before != now)
+
+
+def _node(machine: Machine, disk: str) -> str:
+    node = node_of(machine, disk)
+    if not node:
+        raise ToolError(f"the device node of {disk} is missing or is another device: repair /dev (udev)")
+    return node

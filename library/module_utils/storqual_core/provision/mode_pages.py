@@ -1,217 +1,186 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that live in a drive: mode-page fields of SCSI drives, the volatile write cache of NVMe drives.
 
-Read everything, plan everything, and only when nothing stands in the way write, page by page with all fields of a
-page in one MODE SELECT; then read back. A drive that does not let a field be changed is found before any write.
+All fields of a page go in one MODE SELECT. A field that a drive does not let be changed is found before any write.
+`<name>.saved` is the field in the drive's saved page, which holds after the next power-on. A write cache is shown in
+effect by single writes, which take longer without it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import mmap
+import os
+import random
+import time
 from pathlib import Path
-from typing import Mapping, Sequence
+from statistics import median
+from typing import Any, Iterable, Mapping, Sequence
 
+from ..host.block_stack import DriveTarget
 from ..kit.command import Runner
-from ..kit.errors import BadInputError, ToolError
+from ..kit.errors import ToolError
 from ..kit.machine import read_attribute, write_attribute
-from ..kit.results import Provisioned
 from ..kit.settings import ModeField, find
 from ..tools import nvme, sg3
-from ..tools.sg3 import PagePlan, get_field, plan_page
 
-_WRITE_CACHE = "WCE"
-
-
-@dataclass(frozen=True)
-class DriveTarget:
-    """A drive that was found: its id in the inventory, its kernel name (`sda`), and the node its tool opens."""
-
-    id: str
-    node: str
-    device: str
-
-    @property
-    def nvme(self) -> bool:
-        """Whether nvme-cli is its tool, not sg3_utils."""
-        return self.node.startswith("nvme")
+WRITE_CACHE = "WCE"
+SAVED = ".saved"
 
 
-@dataclass(frozen=True)
-class DrivePlan:
-    """What one drive has, what it should have, and the page writes that lead there; `problems` forbid them.
-
-    `saved`: what the saved pages held, where they are to be written too.
-    """
-
-    target: DriveTarget
-    declared: Mapping[str, int | None]
-    before: Mapping[str, int]
-    pages: tuple[tuple[int, int, PagePlan], ...] = ()
-    save: bool = False
-    problems: tuple[str, ...] = field(default=())
-    saved: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def changes(self) -> dict[str, int]:
-        """The fields that differ from what is declared."""
-        wanted = ((name, value) for name, value in self.declared.items() if value is not None)
-        return {name: value for name, value in wanted if self.before.get(name) != value}
-
-    @property
-    def memory(self) -> dict[str, int]:
-        """The values that a write is about to replace; those of saved pages under `<name>.saved`."""
-        kept = {f"{name}.saved": value for name, value in self.saved.items() if self.declared[name] != value}
-        return {**{name: self.before[name] for name in self.changes}, **kept}
-
-    @property
-    def writes(self) -> bool:
-        """Whether anything is to be written: a changed field, or a saved page that differs from the current one."""
-        return bool(self.changes or self.pages)
+def plain(name: str) -> str:
+    """The name of the field, whether its current or its saved value is meant."""
+    return name[: -len(SAVED)] if name.endswith(SAVED) else name
 
 
-def _fields(names: Sequence[str]) -> dict[tuple[int, int], dict[str, ModeField]]:
-    """Fields by page and subpage. Raises BadInputError for a name that is not a mode-page field."""
-    pages: dict[tuple[int, int], dict[str, ModeField]] = {}
-    problems = []
+def field_of(name: str) -> ModeField | None:
+    """Where a field lives; None for a setting that is no field of a mode page. Raises BadInputError."""
+    return find("drive", plain(name)).field
+
+
+class ModePages:
+    """How fields are read and written; with `save` an NVMe drive keeps its write cache over a power-on, too."""
+
+    def __init__(self, runner: Runner, *, save: bool = False, sysfs: str = "/sys") -> None:
+        self._runner = runner
+        self._save = save
+        self._sysfs = sysfs
+        self._pages: dict[tuple[str, object], bytes] = {}
+        self._changeable: dict[tuple[str, object], bytes] = {}
+
+    def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
+        """The values of `names` as the drive has them now. Raises ToolError."""
+        if names and target.nvme:
+            return self._read_nvme(target, names)
+        values: dict[str, Any] = {}
+        for place, fields in _by_page(names).items():
+            data = sg3.read_page(self._runner, target.device, *place)
+            self._pages[target.device, place] = data
+            values.update({name: sg3.get_field(data, field) for name, field in fields.items()})
+        return {name: values[name] for name in names}
+
+    def _read_nvme(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
+        others = [name for name in names if name != WRITE_CACHE]
+        if others:
+            raise ToolError(
+                f"is an NVMe drive: it has no mode pages, of these settings only WCE, not {', '.join(others)}"
+            )
+        return {WRITE_CACHE: nvme.read_write_cache(self._runner, target.device)}
+
+    def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """The fields that the drive does not let be changed; its mask is asked for when something must change."""
+        problems = []
+        for place, fields in {} if target.nvme else _by_page(wanted).items():
+            if all(now[name] == wanted[name] for name in fields):
+                continue
+            page, subpage, _ = place
+            mask = self._changeable.get((target.device, (page, subpage)))
+            if mask is None:
+                mask = sg3.read_page(self._runner, target.device, page, subpage, sg3.CHANGEABLE)
+                self._changeable[target.device, (page, subpage)] = mask
+            asked = {name: (field, wanted[name]) for name, field in fields.items()}
+            problems += [
+                f"{name} is {now[name]} and not changeable on this drive (its changeable mask says so), "
+                f"{wanted[name]} is declared"
+                for name in sg3.plan_page(self._pages[target.device, place], mask, asked).unchangeable
+            ]
+        return problems
+
+    def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
+        """Write fields of one page, and have the kernel look at the drive's cache again; what was done."""
+        if target.nvme:
+            nvme.write_write_cache(self._runner, target.device, values[WRITE_CACHE], save=self._save)
+            return [f"{target.id}: write cache set to {values[WRITE_CACHE]}"]
+        ((place, fields),) = _by_page(values).items()
+        page, subpage, control = place
+        asked = {name: (field, values[name]) for name, field in fields.items()}
+        # what can be changed was asked before the first write
+        everything = b"\xff" * len(self._pages[target.device, place])
+        plan = sg3.plan_page(self._pages[target.device, place], everything, asked)
+        saving = control == sg3.SAVED
+        sg3.write_page(self._runner, target.device, page, subpage, plan.contents, plan.mask, save=saving)
+        steps = [f"{target.id}: mode page 0x{page:02x} written{' and saved' if saving else ''}"]
+        if WRITE_CACHE in map(plain, values):
+            # without this the kernel would go on flushing, or not flushing, by what it read when it found the drive
+            write_attribute(Path(self._sysfs) / "block" / target.node / "device" / "rescan", 1)
+            steps.append(f"{target.id}: kernel asked to read the cache type again")
+            self._refuse_other_belief(
+                target, *(value for name, value in values.items() if plain(name) == WRITE_CACHE)
+            )
+        return steps
+
+    def _refuse_other_belief(self, target: DriveTarget, value: int) -> None:
+        kernel = self._cache_type(target)
+        if kernel and kernel.startswith("write back") != bool(value):
+            raise ToolError(
+                f"{target.id}: WCE is {value}, and the kernel goes by '{kernel}' also after it looked again"
+            )
+
+    def told(self, target: DriveTarget, name: str) -> str:
+        """How a value is known; the kernel's cache type is told beside WCE."""
+        if plain(name) != WRITE_CACHE or target.nvme:
+            return "read back from the drive; its effect was not measured"
+        kernel = self._cache_type(target) or "nothing"
+        return f"read back from the drive, the kernel says {kernel}; write latency was not measured"
+
+    def _cache_type(self, target: DriveTarget) -> str:
+        """What the kernel believes: `write back` or `write through`; empty when it does not say."""
+        for path in sorted((Path(self._sysfs) / "block" / target.node / "device" / "scsi_disk").glob("*/cache_type")):
+            return read_attribute(path) or ""
+        return ""
+
+
+def _by_page(names: Iterable[str]) -> dict[tuple[int, int, int], dict[str, ModeField]]:
+    """Fields by page, subpage and page control (current or saved)."""
+    pages: dict[tuple[int, int, int], dict[str, ModeField]] = {}
     for name in names:
-        place = find("drive", name).field
-        if place is None:
-            problems.append(f"drive.{name} is not a mode-page field")
-        else:
-            pages.setdefault((place.page, place.subpage), {})[name] = place
-    if problems:
-        raise BadInputError(problems)
+        field = field_of(name)
+        if field is None:
+            raise ToolError(f"drive.{name} is not a mode-page field")
+        control = sg3.SAVED if name.endswith(SAVED) else sg3.CURRENT
+        pages.setdefault((field.page, field.subpage, control), {})[name] = field
     return pages
 
 
-def _only_write_cache(target: DriveTarget, names: Sequence[str]) -> None:
-    others = [name for name in names if name != _WRITE_CACHE]
-    if others:
-        raise ToolError(
-            f"{target.id} is an NVMe drive: it has no mode pages, of these settings only WCE, not {', '.join(others)}"
-        )
+_WRITES = 40
+_FEW = 20
+_BYTES = 4096
 
 
-def read_fields(
-    runner: Runner, target: DriveTarget, names: Sequence[str], control: int = sg3.CURRENT
-) -> dict[str, int]:
-    """The values of `names` as the drive has them now. Raises ToolError, BadInputError."""
-    if not names:
-        return {}
-    if target.nvme:
-        _only_write_cache(target, names)
-        return {_WRITE_CACHE: nvme.read_write_cache(runner, target.device)}
-    values: dict[str, int] = {}
-    for (page, subpage), fields in _fields(names).items():
-        data = sg3.read_page(runner, target.device, page, subpage, control)
-        values.update({name: get_field(data, place) for name, place in fields.items()})
-    return {name: values[name] for name in names}
+def write_latencies(path: str, offset: int, size: int) -> list[int]:
+    """How long single direct writes of 4 KiB take (ns), at random places of the window that a block may write.
 
-
-def plan_drive(
-    runner: Runner, target: DriveTarget, declared: Mapping[str, int | None], *, save: bool = False
-) -> DrivePlan:
-    """Read the drive and say what must be written. What the drive does not allow is in `problems`, not raised.
-
-    `declared` maps names to values; None only reads. With `save` the saved page must have the values as well, so
-    that they hold after the next power-on. Raises BadInputError for names that do not exist.
+    Raises ToolError.
     """
-    pages = _fields(list(declared))
+    found = []
     try:
-        if target.nvme:
-            return DrivePlan(target, declared, read_fields(runner, target, list(declared)), save=save)
-        before: dict[str, int] = {}
-        writes: list[tuple[int, int, PagePlan]] = []
-        problems: list[str] = []
-        saved: dict[str, int] = {}
-        for (page, subpage), fields in pages.items():
-            current = sg3.read_page(runner, target.device, page, subpage)
-            before.update({name: get_field(current, place) for name, place in fields.items()})
-            wanted = {name: (place, value) for name, place in fields.items() if (value := declared[name]) is not None}
-            if save and wanted:
-                kept = sg3.read_page(runner, target.device, page, subpage, sg3.SAVED)
-                saved.update({name: get_field(kept, place) for name, (place, _) in wanted.items()})
-            plan = _plan_page(runner, target, current, wanted, saved)
-            problems += [_not_changeable(target, name, before[name], wanted[name][1]) for name in plan.unchangeable]
-            if not plan.empty:
-                writes.append((page, subpage, plan))
-    except ToolError as problem:
-        return DrivePlan(target, declared, {}, save=save, problems=(f"{target.id}: {problem}",))
-    ordered = {name: before[name] for name in declared}
-    return DrivePlan(target, declared, ordered, tuple(writes), save, tuple(problems), saved)
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
+        try:
+            # direct I/O wants aligned memory; an anonymous mapping is
+            with mmap.mmap(-1, _BYTES) as memory:
+                for _ in range(_WRITES):
+                    place = offset + random.randrange(max(size // _BYTES, 1)) * _BYTES  # noqa: S311 - an offset
+                    began = time.perf_counter_ns()
+                    os.pwritev(handle, [memory], place)
+                    found.append(time.perf_counter_ns() - began)
+        finally:
+            os.close(handle)
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be written: {problem.strerror}") from problem
+    return found
 
 
-def _plan_page(
-    runner: Runner,
-    target: DriveTarget,
-    current: bytes,
-    wanted: Mapping[str, tuple[ModeField, int]],
-    saved: Mapping[str, int],
-) -> PagePlan:
-    """The write of one page; the changeable mask is asked for only when something must change."""
-    differing = [name for name, (place, value) in wanted.items() if get_field(current, place) != value]
-    stale = [name for name, (_, value) in wanted.items() if saved.get(name, value) != value]
-    if not differing and not stale:
-        return PagePlan(current, bytes(len(current)), ())
-    page, subpage = current[0] & 0x3F, current[1] if current[0] & 0x40 else 0
-    changeable = sg3.read_page(runner, target.device, page, subpage, sg3.CHANGEABLE)
-    plan = plan_page(current, changeable, wanted)
-    if plan.empty and stale and not plan.unchangeable:
-        # only the saved page is behind: write the current values again, with the save bit
-        first = wanted[stale[0]][0]
-        mask = bytearray(len(current))
-        mask[first.byte] = 0xFF
-        return PagePlan(current, bytes(mask), ())
-    return plan
+def judge_write_cache(
+    on_ns: Sequence[float], off_ns: Sequence[float], *, least: float = 1.2
+) -> tuple[bool | None, str]:
+    """Whether WCE is in effect: the median write latency without the cache is `least` times that with it.
 
-
-def _not_changeable(target: DriveTarget, name: str, has: int, wanted: int) -> str:
-    mask = "its changeable mask says so"
-    return f"{target.id}: {name} is {has} and not changeable on this drive ({mask}), {wanted} is declared"
-
-
-def apply_plan(runner: Runner, plan: DrivePlan, sysfs: str = "/sys") -> list[str]:
-    """Write what the plan says, and have the kernel look at the drive's cache again; return what was done."""
-    target, steps = plan.target, []
-    if target.nvme:
-        for value in plan.changes.values():
-            nvme.write_write_cache(runner, target.device, value, save=plan.save)
-            steps.append(f"{target.id}: write cache set to {value}")
-    for page, subpage, write in plan.pages:
-        sg3.write_page(runner, target.device, page, subpage, write.contents, write.mask, save=plan.save)
-        steps.append(f"{target.id}: mode page 0x{page:02x} written")
-    if _WRITE_CACHE in plan.changes and not target.nvme:
-        # without this the kernel would go on flushing, or not flushing, by what it read when it found the drive
-        write_attribute(Path(sysfs) / "block" / target.node / "device" / "rescan", 1)
-        steps.append(f"{target.id}: kernel asked to read the cache type again")
-    return steps
-
-
-def _cache_type(target: DriveTarget, sysfs: str) -> str:
-    """What the kernel believes: `write back` or `write through`; empty when it does not say."""
-    for path in sorted((Path(sysfs) / "block" / target.node / "device" / "scsi_disk").glob("*/cache_type")):
-        return read_attribute(path) or ""
-    return ""
-
-
-def results(plan: DrivePlan, after: Mapping[str, int], sysfs: str = "/sys") -> list[Provisioned]:
-    """One record per declared setting; the kernel's cache type is told beside WCE, its effect is not yet shown."""
-    records = []
-    for name, declared in plan.declared.items():
-        before, now = plan.before.get(name), after.get(name)
-        note = "read back from the drive; its effect was not measured"
-        if name == _WRITE_CACHE and not plan.target.nvme:
-            kernel = _cache_type(plan.target, sysfs) or "nothing"
-            note = f"read back from the drive, the kernel says {kernel}; write latency was not measured"
-        records.append(
-            Provisioned(
-                name=f"drive.{name}",
-                declared=declared,
-                before=before,
-                read_back=now,
-                drive=plan.target.id,
-                changed=before != now,
-                proof="" if declared is None else note,
-            )
-        )
-    return records
+    Both are latencies of single writes in ns. None when there is too little, or no difference: an emulated drive, or
+    one with a protected cache, may be as fast without.
+    """
+    if min(len(on_ns), len(off_ns)) < _FEW:
+        return None, f"{len(on_ns)} and {len(off_ns)} writes are too few to compare"
+    on, off = median(on_ns), median(off_ns)
+    facts = f"median write latency {on / 1000:.0f} us with the cache, {off / 1000:.0f} us without"
+    if on > 0 and off >= least * on:
+        return True, facts
+    return None, f"{facts}: no difference that shows the setting"

@@ -1,30 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of the module that sets adapters' NVRAM: read, plan, refuse or save and write, start the driver, prove.
+"""The NVRAM of adapters: its words as a subsystem of the engine, and the start of the driver that reads them.
 
-Every adapter is read and planned before the first one is written. What is known against a value is found then: a name
-that the adapter does not keep, a value that it cannot hold, an id that a drive has, syntax that the tool does not
-confirm, a drive in use behind an adapter whose driver must start again.
+What is known against a value is found before the first write: a name that the adapter does not keep, a value that it
+cannot hold, an id that a drive has, syntax that the tool does not confirm, a drive in use behind an adapter whose
+driver must start again.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Callable, Collection, Mapping, Sequence
 
 from ..host.adapters import Place, behind, find_adapters, refuse_when_used
 from ..kit.command import Runner
-from ..kit.errors import BadInputError, StorqualError, ToolError
-from ..kit.lock import hold_lock
+from ..kit.errors import ToolError
 from ..kit.machine import Machine
-from ..kit.results import PartialError, Provisioned
-from ..kit.saved_state import read_saved, remember
-from ..kit.setting_values import check_section
-from ..tools.capabilities import Value
+from ..tools.dc390 import Image
 from .driver import bind_unbound, forget_start, note_starts, pending_starts, rebind
-from .drives import LOCK_WAIT_S
+from .engine import Outcome, Plan, Separate, Values, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
 from .nvram_backend import THROTTLE, Backend, backend_of, beside, effect_of, log_lines
+
+IMAGE = "image"
+"""The whole EEPROM, remembered and put back as if it were a setting, whatever it holds now."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +52,112 @@ class NvramRequest:
     start: Collection[str] = ()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """One adapter: what it has, what it should have; `throttle` is left to the driver's own parameter."""
+class Nvram(Separate):
+    """How the words of adapters are read and written; `in_image` are names that a written image sets, too."""
 
-    place: Place
-    backend: Backend | None
-    declared: Mapping[str, Any]
-    before: Mapping[str, Value]
-    problems: tuple[str, ...] = ()
-    throttle: Any = None
+    section = "nvram"
+    owned_by = "adapter"
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in self.declared.items() if value is not None and self.before[name] != value
-        }
+    def __init__(self, bench: NvramBench, in_image: Collection[str] = ()) -> None:
+        self._bench = bench
+        self._in_image = tuple(in_image)
+        self._backends: dict[str, Backend | None] = {}
+
+    def backend(self, place: Place) -> Backend | None:
+        """The tool that keeps an adapter's settings, asked for once. Raises ToolError."""
+        if place.pci not in self._backends:
+            self._backends[place.pci] = backend_of(self._bench.runner, place)
+        return self._backends[place.pci]
+
+    def read(self, place: Place, names: Sequence[str]) -> Values:
+        """The words that the adapter shows; with the image also what it holds, where that makes sense."""
+        backend = self.backend(place) if names else None
+        if backend is None or not any(name == IMAGE or name in backend.spellings for name in names):
+            return {}
+        values: Mapping[str, Any]
+        if IMAGE in names:
+            now = backend.tool.read_image(backend.index, self._bench.machine.path("/sys"))
+            values = {**(now.values() if now.valid else {}), IMAGE: now.hex}
+        else:
+            values = backend.read(self._bench.runner)
+        return {name: values[name] for name in names if name in values}
+
+    def objections(self, place: Place, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """Names that are not kept or not shown, values that the tool or a drive's id rules out. Raises ToolError."""
+        backend = self.backend(place) if wanted else None
+        if IMAGE in wanted:
+            # what the image holds was read from this adapter
+            return []
+        kept = backend.spellings if backend is not None else {}
+        problems = _not_kept(place, backend, [name for name in wanted if name not in kept])
+        for name, value in wanted.items():
+            if backend is None or name not in kept:
+                continue
+            if name not in now:
+                problems.append(f"it does not show nvram.{name}, so it cannot be read back")
+            elif now[name] != value:
+                objection = backend.objection(self._bench.runner, name, value)
+                problems += [f"nvram.{name} cannot be {value}: {objection}"] if objection else []
+                problems += self._taken(place, name, value)
+        return problems
+
+    def _taken(self, place: Place, name: str, value: object) -> list[str]:
+        return [
+            f"nvram.host_scsi_id {value} is the id of drive {drive.id} ({drive.hctl})"
+            for drive in (behind(self._bench.machine, [place.pci]) if name == "host_scsi_id" else ())
+            if drive.hctl.split(":")[2:3] == [str(value)]
+        ]
+
+    def disturbs(self, name: str) -> Collection[str]:
+        """A written image is all words."""
+        return self._in_image if name == IMAGE else ()
+
+    def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
+        """Write words, or the image; what was done. Raises ToolError."""
+        backend, steps = self.backend(place), []
+        assert backend is not None  # noqa: S101 - an adapter without a tool has an objection and is not written
+        for name, value in values.items():
+            if name == IMAGE:
+                count = backend.tool.write_image(backend.index, Image.of_hex(value), self._bench.machine.path("/sys"))
+                steps.append(f"{place.alias}: {count} words of its EEPROM put back")
+            else:
+                backend.write(self._bench.runner, name, value)
+                steps.append(f"{place.alias}: nvram.{name} set to {value}")
+        return steps
+
+    def prove(self, place: Place, name: str, value: object) -> tuple[bool | None, str]:
+        """What the driver shows of a word."""
+        backend = self.backend(place)
+        if backend is None or name == IMAGE:
+            return None, ""
+        proven, proof = effect_of(self._bench.machine, place, name, value, self._bench.log)
+        own = beside(place, name, stored=True)
+        if own:
+            # what the driver's own parameter does is shown by who sets it
+            proven, proof = None, f"{proof}; {own} is set beside it"
+        return proven, f"{proof} (spelling: {backend.spellings[name].verified})"
+
+    def memory(self, each: Plan[Place]) -> Values:
+        """What a restore needs beside old values: where the adapter is, and its image where the tool has one."""
+        backend = self.backend(each.target)
+        if backend is None:
+            return {}
+        memory: Values = {f"adapter@{each.owner}": {**asdict(each.target), "tool": backend.name}}
+        if hasattr(backend.tool, "read_image"):
+            image = backend.tool.read_image(backend.index, self._bench.machine.path("/sys")).hex
+            memory[f"nvram.{IMAGE}@{each.owner}"] = image
+        return memory
+
+
+def _not_kept(place: Place, backend: Backend | None, names: Sequence[str]) -> list[str]:
+    """Names that neither the adapter's tool nor its driver has."""
+    if not names:
+        return []
+    listed = ", ".join(f"nvram.{name}" for name in names)
+    if backend is None:
+        return [f"no tool here keeps NVRAM settings of driver {place.driver or '(none)'} ({listed} declared)"]
+    known = ", ".join(backend.spellings)
+    return [f"{backend.name} does not keep {listed}; of such settings it keeps {known}"]
 
 
 def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
@@ -79,225 +166,95 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     `throttle` in the result: execution throttles by alias that only a parameter of the driver brings about. Raises
     BadInputError, ToolError, GuardRefusalError (nothing was written) or PartialError (something was).
     """
-    declared = _declared(request)
+    purpose = "NVRAM of adapters"
+    declared = {
+        alias: {name: value for name, value in values.items() if value is not None}
+        for alias, values in declared_by_owner("nvram", request.nvram, request.as_found, request.state_dir).items()
+    }
     unread = pending_starts(bench.machine, request.state_dir)
     if unread and not request.check:
-        with hold_lock(Path(request.state_dir), request.run, "NVRAM of adapters", wait_s=LOCK_WAIT_S):
+        with lock_for(request.state_dir, request.run, purpose, check=False):
             bind_unbound(bench.machine, unread)
-    places = find_adapters(bench.machine, request.adapters, dict.fromkeys([*declared, *request.start]))
-    plans = [_plan(bench, place, declared.get(alias, {})) for alias, place in places.items()]
-    problems = [problem for plan in plans for problem in plan.problems]
-    if problems:
-        raise ToolError("\n".join(problems))
-    writing = [plan for plan in plans if plan.changes]
-    starting = [plan for plan in plans if _starts(request, plan, unread)]
+    wanted = [alias for alias, values in declared.items() if values]
+    places = find_adapters(bench.machine, request.adapters, dict.fromkeys([*wanted, *request.start]))
+    nvram = Nvram(bench)
+    plans, throttle = [], {}
+    for alias, place in places.items():
+        one, beside_it = _plan(nvram, place, declared.get(alias, {}))
+        plans.append(one)
+        throttle.update({alias: beside_it} if beside_it is not None else {})
+    refuse_problems([problem for one in plans for problem in one.problems])
+    starting = [
+        one.target
+        for one in plans
+        if one.owner in request.start or (request.start_driver and (one.changes or one.target.pci in unread))
+    ]
+    if not request.check and not starting and not any(one.changes for one in plans):
+        return apply(nvram, plans, save=lambda _memory: None).result(throttle=throttle)
+    with lock_for(request.state_dir, request.run, purpose, check=request.check) as lock:
+        outcome = _set(nvram, plans, starting, bench, request.state_dir, saver(lock))
+    return outcome.result(throttle=throttle)
+
+
+def _plan(nvram: Nvram, place: Place, values: Values) -> tuple[Plan[Place], object]:
+    """The plan of one adapter, and the throttle that is left to its driver's own parameter (None: none is)."""
+    try:
+        backend = nvram.backend(place) if values else None
+    except ToolError as problem:
+        return Plan(place.alias, place, {}, {}, problems=(f"adapter {place.alias}: {problem}",)), None
+    kept = backend.spellings if backend is not None else {}
+    stored = {name: value for name, value in values.items() if name in kept or not beside(place, name, stored=False)}
+    throttle = values.get(THROTTLE) if beside(place, THROTTLE, stored=THROTTLE in kept) else None
+    return plan(nvram, place.alias, place, stored), throttle
+
+
+def _set(
+    nvram: Nvram,
+    plans: Sequence[Plan[Place]],
+    starting: Sequence[Place],
+    bench: NvramBench,
+    state_dir: str,
+    save: Callable[[Values], None] | None,
+) -> Outcome:
+    """Save, write, start drivers, read back, look at the effect; without `save` only say what would be done."""
     if starting:
         what = "its adapter's driver must start again to read the NVRAM"
-        refuse_when_used(bench.machine, [plan.place.pci for plan in starting], request.state_dir, what)
-    if request.check or not (writing or starting):
-        settings, steps = _records(bench, plans, {}), _foreseen(writing, starting)
-    else:
-        settings, steps = _carry_out(request, bench, plans, writing, starting)
-    return {
-        "changed": bool(writing or starting),
-        "settings": [entry.record() for entry in settings],
-        "steps": steps,
-        "drift": [
-            f"{plan.place.alias} nvram.{name}: {plan.before[name]}, declared {value}"
-            for plan in writing
-            for name, value in plan.changes.items()
-        ],
-        "diff": {"before": _text(writing, before=True), "after": _text(writing, before=False)},
-        "throttle": {plan.place.alias: plan.throttle for plan in plans if plan.throttle is not None},
-    }
+        refuse_when_used(bench.machine, [place.pci for place in starting], state_dir, what)
+    if save is None:
+        outcome = apply(nvram, plans, save=None)
+        return replace(
+            outcome, steps=[*outcome.steps, *(f"{place.alias}: its driver would start again" for place in starting)]
+        )
+
+    def noted(memory: Values) -> None:
+        save(memory)
+        note_starts(bench.machine, state_dir, [place.pci for place in starting])
+
+    def start(steps: list[str]) -> None:
+        for place in starting:
+            bench.start_driver(bench.machine, place.pci)
+            forget_start(bench.machine, state_dir, place.pci)
+            steps.append(f"{place.alias}: driver {place.driver} started again")
+
+    return apply(nvram, plans, save=noted, also=nvram.memory, afterwards=start)
 
 
-def _starts(request: NvramRequest, plan: _Plan, unread: Collection[str]) -> bool:
-    """Whether an adapter's driver starts again in this step."""
-    written = bool(plan.changes) or plan.place.pci in unread
-    return plan.place.alias in request.start or (request.start_driver and written)
+def restore_nvram(
+    alias: str, known: Mapping[str, Any], values: Mapping[str, Any], bench: NvramBench, state_dir: str, *, check: bool
+) -> Outcome:
+    """One adapter's NVRAM as it was, its driver started again when that changed anything. Raises StorqualError.
 
-
-def _text(plans: Sequence[_Plan], *, before: bool) -> str:
-    return "".join(
-        f"{plan.place.alias} nvram.{name}: {plan.before[name] if before else value}\n"
-        for plan in plans
-        for name, value in plan.changes.items()
-    )
-
-
-def _foreseen(writing: Sequence[_Plan], starting: Sequence[_Plan]) -> list[str]:
-    steps = [f"{plan.place.alias}: {', '.join(plan.changes)} would be written" for plan in writing]
-    return steps + [f"{plan.place.alias}: its driver would start again" for plan in starting]
-
-
-def _declared(request: NvramRequest) -> dict[str, dict[str, Any]]:
-    """Declared values, checked, and those that must be as they were found. Raises BadInputError with all problems."""
-    saved = read_saved(Path(request.state_dir)) if request.as_found else None
-    found: dict[str, dict[str, Any]] = {}
-    problems: list[str] = []
-    for alias, values in request.nvram.items():
-        found[alias] = _checked(alias, values, problems)
-    if problems:
-        raise BadInputError(problems)
-    for alias, names in request.as_found.items():
-        for name in names:
-            value = saved.values.get(f"nvram.{name}@{alias}") if saved else None
-            # what nobody changed is as it was found
-            if value is not None:
-                found.setdefault(alias, {}).setdefault(name, value)
-    return {alias: values for alias, values in found.items() if values}
-
-
-def _checked(alias: str, values: Mapping[str, object], problems: list[str]) -> dict[str, Any]:
-    """The values of one adapter in plain form; what is wrong with them is added to `problems`."""
-    try:
-        return check_section("nvram", values)
-    except BadInputError as problem:
-        problems += [f"{alias}: {line}" for line in problem.problems]
-        return {}
-
-
-def _plan(bench: NvramBench, place: Place, values: Mapping[str, Any]) -> _Plan:
-    """Read one adapter; what stands against a value is in `problems`. No tool is asked when nothing is declared."""
-    if not values:
-        return _Plan(place, None, {}, {})
-    try:
-        backend = backend_of(bench.runner, place)
-        kept = backend.spellings if backend is not None else {}
-        stored = {name: value for name, value in values.items() if name in kept}
-        before = backend.read(bench.runner) if backend is not None and stored else {}
-        problems = [*_not_kept(place, backend, [name for name in values if name not in kept])]
-        for name, value in stored.items():
-            if name not in before:
-                problems.append(f"adapter {place.alias}: it does not show nvram.{name}, so it cannot be read back")
-            elif before[name] != value and backend is not None:
-                problems += _objections(bench, place, backend, name, value)
-    except ToolError as problem:
-        return _Plan(place, None, {}, {}, (f"adapter {place.alias}: {problem}",))
-    throttle = values.get(THROTTLE) if beside(place, THROTTLE, stored=THROTTLE in stored) else None
-    return _Plan(place, backend, stored, before, tuple(problems), throttle)
-
-
-def _not_kept(place: Place, backend: Backend | None, names: Sequence[str]) -> list[str]:
-    """Names that neither the adapter's tool nor its driver has."""
-    without = [name for name in names if not beside(place, name, stored=False)]
-    if not without:
-        return []
-    listed = ", ".join(f"nvram.{name}" for name in without)
-    if backend is None:
-        driver = place.driver or "(none)"
-        return [f"adapter {place.alias}: no tool here keeps NVRAM settings of driver {driver} ({listed} declared)"]
-    known = ", ".join(backend.spellings)
-    return [f"adapter {place.alias}: {backend.name} does not keep {listed}; of such settings it keeps {known}"]
-
-
-def _objections(bench: NvramBench, place: Place, backend: Backend, name: str, value: Any) -> list[str]:  # noqa: ANN401
-    problems = []
-    objection = backend.objection(bench.runner, name, value)
-    if objection:
-        problems.append(f"adapter {place.alias}: nvram.{name} cannot be {value}: {objection}")
-    if name == "host_scsi_id":
-        problems += [
-            f"adapter {place.alias}: nvram.host_scsi_id {value} is the id of drive {drive.id} ({drive.hctl})"
-            for drive in behind(bench.machine, [place.pci])
-            if drive.hctl.split(":")[2:3] == [str(value)]
-        ]
-    return problems
-
-
-def _carry_out(
-    request: NvramRequest,
-    bench: NvramBench,
-    plans: Sequence[_Plan],
-    writing: Sequence[_Plan],
-    starting: Sequence[_Plan],
-) -> tuple[list[Provisioned], list[str]]:
-    """Save, write, read back, start drivers, look at the effect."""
-    steps: list[str] = []
-    after: dict[str, Mapping[str, Value]] = {}
-    with hold_lock(Path(request.state_dir), request.run, "NVRAM of adapters", wait_s=LOCK_WAIT_S) as lock:
-        remember(lock, {key: value for plan in writing for key, value in _memory(plan, bench).items()})
-        note_starts(bench.machine, request.state_dir, [plan.place.pci for plan in starting])
-        try:
-            for plan in writing:
-                steps += _write(plan, bench, after)
-            for plan in starting:
-                bench.start_driver(bench.machine, plan.place.pci)
-                forget_start(bench.machine, request.state_dir, plan.place.pci)
-                steps.append(f"{plan.place.alias}: driver {plan.place.driver} started again")
-        except StorqualError as problem:
-            left = _records(bench, plans, _reread(writing, bench))
-            raise PartialError(str(problem), steps=steps, settings=left) from problem
-    settings = _records(bench, plans, after)
-    wrong = [
-        f"{entry.adapter}: {entry.name} was set to {entry.declared} and reads back {entry.read_back}"
-        for entry in settings
-        if not entry.as_declared
-    ]
-    if wrong:
-        raise PartialError("\n".join(wrong), steps=steps, settings=settings)
-    return settings, steps
-
-
-def _memory(plan: _Plan, bench: NvramBench) -> dict[str, Any]:
-    """Old values, the whole image where the tool has one, and how to find the adapter without an inventory."""
-    place, backend = plan.place, plan.backend
-    if backend is None:
-        return {}
-    memory: dict[str, Any] = {f"adapter@{place.alias}": {**asdict(place), "tool": backend.name}}
-    memory.update({f"nvram.{name}@{place.alias}": plan.before[name] for name in plan.changes})
-    if hasattr(backend.tool, "read_image"):
-        memory[f"nvram.image@{place.alias}"] = backend.tool.read_image(backend.index, bench.machine.path("/sys")).hex
-    return memory
-
-
-def _write(plan: _Plan, bench: NvramBench, after: dict[str, Mapping[str, Value]]) -> list[str]:
-    """Write one adapter's changes and read it back; what was done."""
-    steps: list[str] = []
-    if plan.backend is not None:
-        for name, value in plan.changes.items():
-            plan.backend.write(bench.runner, name, value)
-            steps.append(f"{plan.place.alias}: nvram.{name} set to {value}")
-        after[plan.place.alias] = plan.backend.read(bench.runner)
-    return steps
-
-
-def _reread(plans: Sequence[_Plan], bench: NvramBench) -> dict[str, Mapping[str, Value]]:
-    """What can still be read after a failure."""
-    found: dict[str, Mapping[str, Value]] = {plan.place.alias: {} for plan in plans}
-    for plan in plans:
-        # the failure that is being reported names the adapter; one that no longer answers has no state to tell
-        with suppress(StorqualError):
-            found[plan.place.alias] = plan.backend.read(bench.runner) if plan.backend is not None else {}
-    return found
-
-
-def _records(
-    bench: NvramBench, plans: Sequence[_Plan], after: Mapping[str, Mapping[str, Value]]
-) -> list[Provisioned]:
-    """One record per declared setting, with what the driver shows of it."""
-    lines = bench.log() if any(plan.declared for plan in plans) else []
-    records = []
-    for plan in plans:
-        now = after.get(plan.place.alias, plan.before)
-        for name, declared in plan.declared.items():
-            proven, proof = effect_of(bench.machine, plan.place, name, now.get(name), lines)
-            own = beside(plan.place, name, stored=True)
-            spelling = plan.backend.spellings[name].verified if plan.backend is not None else ""
-            if own:
-                # what the driver's own parameter does is shown by who sets it
-                proven, proof = None, f"{proof}; {own} is set beside it"
-            records.append(
-                Provisioned(
-                    f"nvram.{name}",
-                    declared,
-                    plan.before[name],
-                    now.get(name),
-                    adapter=plan.place.alias,
-                    changed=plan.before[name] != now.get(name),
-                    proven=proven,
-                    proof=f"{proof} (spelling: {spelling})",
-                )
-            )
-    return records
+    `known` is the adapter as it was remembered, `values` its words and, where there is one, its image.
+    """
+    if not known:
+        raise ToolError(f"adapter {alias}: its NVRAM was changed, and where it is was not remembered")
+    texts = {name: str(known[name]) for name in ("pci", "driver", "module", "tool")}
+    place = Place(alias, hosts=tuple(known["hosts"]), **texts)
+    if not check:
+        bind_unbound(bench.machine, [place.pci])
+    nvram = Nvram(bench, [name for name in values if name != IMAGE])
+    one = plan(nvram, alias, place, values)
+    refuse_problems(one.problems)
+    starts = one.changes or place.pci in pending_starts(bench.machine, state_dir)
+    save = None if check else lambda _memory: None
+    return _set(nvram, [one], [place] if starts else [], bench, state_dir, save)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 from ..host.adapters import Place, behind
 from ..host.kernel_log import KernelLog, texts
@@ -123,16 +123,16 @@ def reported_id(lines: Sequence[str], pci: str) -> int | None:
 
 
 def effect_of(
-    machine: Machine, place: Place, name: str, value: object, lines: Sequence[str]
+    machine: Machine, place: Place, name: str, value: object, log: Callable[[], Sequence[str]]
 ) -> tuple[bool | None, str]:
-    """Whether the driver works with `value`, and how that is known. None: not shown. `lines`: the kernel's log."""
+    """Whether the driver works with `value`, and how that is known. None: not shown. `log` reads the kernel's log."""
     ignored = driver_follows(place.driver, name)
     if ignored:
         return False, f"read back from the adapter, and not in effect: {ignored}"
     if place.driver != "am53c974":
         return None, _STORED
     if name == "host_scsi_id":
-        return _host_id(place, value, lines)
+        return _host_id(place, value, log())
     return _tags(machine, place, value) if name == "max_tags" else (None, _STORED)
 
 

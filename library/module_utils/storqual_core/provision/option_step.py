@@ -13,7 +13,6 @@ from typing import Mapping, Sequence
 from ..host.in_use import system_disks
 from ..host.sysfs import read_drives
 from ..kit.command import Runner
-from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute
 from ..kit.module_options import Options, parse_options, same_value
 from ..tools import kmod
@@ -179,10 +178,3 @@ def refuse_boot(plan: ModulePlan) -> str:
         f"module {plan.module} cannot be loaded again while the machine runs ({plan.boot_reason}): it takes a boot "
         f"with {words} on the kernel's command line, which the role driver does"
     )
-
-
-def check_problems(plans: Sequence[ModulePlan]) -> None:
-    """Raise ToolError with every problem of every module."""
-    problems = [problem for plan in plans for problem in plan.problems]
-    if problems:
-        raise ToolError("\n".join(problems))

@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from ..host.adapters import refuse_when_used
 from ..kit.command import Runner
 from ..kit.durable import fsync_folder, make_folder, replace_bytes, replace_file
-from ..kit.errors import StorqualError, ToolError
-from ..kit.lock import BenchLock, hold_lock
+from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..kit.module_options import FILE, Options, compose, declared_options, in_file, same_value
 from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import read_saved, remember
-from ..tools import initramfs_maker
+from ..tools import initramfs_maker, kmod
 from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
-from .drives import LOCK_WAIT_S
+from .engine import Change, Outcome, lock_for, refuse_problems, told
 from .initramfs import builds_in, entries, with_file
 from .kernel_boot import booted_image
-from .option_step import ModulePlan, OptionValue, check_problems, plan_module, read_values, refuse_boot
+from .option_step import ModulePlan, OptionValue, plan_module, read_values, refuse_boot
 
 Prove = Callable[[Sequence[Provisioned]], "list[Provisioned]"]
+_OUR_FILE, _LOADED = "options.file@bench", "options.loaded@"
 
 
 @dataclass(frozen=True)
@@ -96,55 +96,62 @@ def provision_options(request: OptionsRequest, bench: OptionsBench, prove: Prove
     plans = _plans(bench, options, request.state_dir) if options else []
     if not request.plan:
         # what runs while a drop is planned may be another build, with other parameters
-        check_problems(plans)
+        refuse_problems([problem for plan in plans for problem in plan.problems])
     words = [word for plan in plans for word in plan.boot_words]
-    result: dict[str, Any] = {"boot_words": words}
     if request.plan:
-        return {"changed": False, "settings": [], "steps": [], "drift": [], **result}
+        return Outcome([], []).result(boot_words=words)
     stuck = [refuse_boot(plan) for plan in plans if plan.reloads and plan.boot_reason]
-    if stuck and not request.check:
-        raise ToolError("\n".join(stuck))
-    work = _work(request, bench, plans)
+    if not request.check:
+        refuse_problems(stuck)
+    saved = read_saved(Path(request.state_dir))
+    work = _work(bench, plans, saved.values if saved else {}, request.state_dir)
     _refuse_used(bench, [*(plan.module for plan in work.reloading), *work.returning], request.state_dir)
-    if request.check:
-        settings = _records(plans, plans)
-        steps = [f"module {plan.module} would be loaded again" for plan in work.reloading]
-        steps += [f"{bench.file} would be written"] if work.writes else []
-        steps += [f"module {module} would be loaded again as it was found" for module in work.returning]
-        changed = bool(steps or stuck)
-    else:
-        settings, steps = _carry_out(request, bench, plans, work, options)
-        settings, changed = prove(settings), bool(steps)
-    return {
-        "changed": changed,
-        "settings": [entry.record() for entry in settings],
-        "steps": steps,
-        "drift": [*_drift(plans), *(f"module options of {module}: not declared" for module in work.returning)],
-        "diff": {"before": _text(plans, before=True), "after": _text(plans, before=False)},
-        **result,
-    }
+    settings, steps = _records(plans, plans), work.foreseen(bench)
+    if not request.check and steps:
+        with lock_for(request.state_dir, request.run, "module options", check=False) as lock:
+            if lock is not None:
+                remember(lock, _memory(bench, plans))
+            steps = []
+            now = _carry_out(bench, plans, work, request.state_dir, steps)
+            settings = _records(plans, now)
+            _refuse_unlike(bench, now, settings, steps)
+    if not request.check:
+        settings = prove(settings)
+    result = Outcome(settings, steps, _changes(plans)).result(boot_words=words)
+    result["changed"] = bool(steps or stuck)
+    result["drift"] += [f"module options of {module}: not declared" for module in work.returning]
+    return result
 
 
 @dataclass(frozen=True)
 class _Work:
-    """Modules to load again with what is declared, our file as it must be, modules to load again as they were."""
+    """Modules to load again with what is declared, our file as it must be, modules to load again as they were.
+
+    `concerned`: modules whose options the file has, or had.
+    """
 
     reloading: Sequence[ModulePlan]
     text: str | None
     writes: bool
     returning: Sequence[str]
+    concerned: Sequence[str]
+
+    def foreseen(self, bench: OptionsBench) -> list[str]:
+        """What check mode says."""
+        steps = [f"module {plan.module} would be loaded again" for plan in self.reloading]
+        steps += [f"{bench.file} would be written"] if self.writes else []
+        return steps + [f"module {module} would be loaded again as it was found" for module in self.returning]
 
 
-def _work(request: OptionsRequest, bench: OptionsBench, plans: Sequence[ModulePlan]) -> _Work:
-    saved = read_saved(Path(request.state_dir))
+def _work(bench: OptionsBench, plans: Sequence[ModulePlan], saved: Mapping[str, Any], state_dir: str) -> _Work:
     now = bench.text()
-    found = in_file(saved.values.get("options.file@bench", now) if saved else now)
+    found = in_file(saved.get(_OUR_FILE, now))
     wanted = {module: dict(parameters) for module, parameters in found.items()}
     for plan in plans:
         wanted.setdefault(plan.module, {}).update(plan.for_file)
     text = compose(wanted)
     declared = {plan.module for plan in plans}
-    unfinished = pending_starts(bench.machine, request.state_dir)
+    unfinished = pending_starts(bench.machine, state_dir)
     returning = [
         module
         for module, parameters in in_file(now).items()
@@ -157,17 +164,7 @@ def _work(request: OptionsRequest, bench: OptionsBench, plans: Sequence[ModulePl
     # a file that differs in its comments alone is somebody's, and is left as it is
     writes = in_file(text) != in_file(now)
     reloading = [plan for plan in plans if (plan.reloads or plan.module in unfinished) and not plan.boot_reason]
-    return _Work(reloading, text, writes, returning)
-
-
-def _text(plans: Sequence[ModulePlan], *, before: bool) -> str:
-    """What runs, or what is declared, a line for each option that is not as declared."""
-    return "".join(
-        f"{plan.module}.{value.name}: {value.now if before else value.declared}\n"
-        for plan in plans
-        for value in plan.values
-        if not value.in_effect
-    )
+    return _Work(reloading, text, writes, returning, [*(plan.module for plan in plans), *returning])
 
 
 def _plans(bench: OptionsBench, options: Options, state_dir: str) -> list[ModulePlan]:
@@ -178,10 +175,14 @@ def _plans(bench: OptionsBench, options: Options, state_dir: str) -> list[Module
     ]
 
 
-def _drift(plans: Sequence[ModulePlan]) -> list[str]:
+def _changes(plans: Sequence[ModulePlan]) -> list[Change]:
     return [
-        f"module option {plan.module}.{value.name}: {value.now if value.now is not None else 'not set'}, "
-        f"declared {value.declared}"
+        Change(
+            "module option",
+            f"{plan.module}.{value.name}",
+            value.now if value.now is not None else "not set",
+            value.declared,
+        )
         for plan in plans
         for value in plan.values
         if not value.in_effect
@@ -197,78 +198,57 @@ def _refuse_used(bench: OptionsBench, modules: Sequence[str], state_dir: str) ->
 
 
 def _carry_out(
-    request: OptionsRequest,
-    bench: OptionsBench,
-    plans: Sequence[ModulePlan],
-    work: _Work,
-    options: Options,
-) -> tuple[list[Provisioned], list[str]]:
-    """Save, load again, write the file, read back."""
-    steps: list[str] = []
-    if not work.reloading and not work.writes and not work.returning:
-        return _records(plans, plans), steps
-    starting = [*(plan.module for plan in work.reloading), *work.returning]
-    with _lock(request) as lock:
-        remember(lock, _memory(bench, plans))
-        note_starts(bench.machine, request.state_dir, starting)
-        try:
-            for plan in work.reloading:
-                words = [f"{value.name}={value.declared}" for value in plan.values]
-                reload_module(bench.machine, bench.runner, plan.module, words)
-                forget_start(bench.machine, request.state_dir, plan.module)
-                steps.append(f"module {plan.module} loaded again with {' '.join(words)}")
-            if work.writes:
-                put_file(bench, work.text)
-                steps.append(f"{bench.file} written")
-                steps += refresh_initramfs(bench, [*(plan.module for plan in plans), *work.returning])
-            for module in work.returning:
-                reload_module(bench.machine, bench.runner, module)
-                forget_start(bench.machine, request.state_dir, module)
-                steps.append(f"module {module} loaded again as it was found")
-            now = _plans(bench, options, request.state_dir)
-        except StorqualError as problem:
-            raise PartialError(
-                str(problem), steps=steps, settings=_what_is_left(bench, plans, options, request)
-            ) from problem
-        settings = _records(plans, now)
-        wrong = [
-            f"{plan.module}.{value.name} was set to {value.declared} and reads back {value.now}"
-            for plan in now
-            if plan.loaded
-            for value in plan.values
-            if not value.in_effect
-        ]
-        wrong += [
-            f"{plan.module}.{value.name} is {value.declared} in {bench.file}, and another file of modprobe makes it "
-            f"{value.configured}"
-            for plan in now
-            for value in plan.values
-            if value.configured is None or not same_value(value.configured, value.declared)
-        ]
+    bench: OptionsBench, plans: Sequence[ModulePlan], work: _Work, state_dir: str, steps: list[str]
+) -> list[ModulePlan]:
+    """Load again, write the file, read back; `steps` is what was done, also when this raises."""
+    options = {plan.module: {value.name: value.declared for value in plan.values} for plan in plans}
+
+    def again(module: str, words: Sequence[str], how: str) -> None:
+        reload_module(bench.machine, bench.runner, module, words)
+        forget_start(bench.machine, state_dir, module)
+        steps.append(f"module {module} loaded again {how}")
+
+    note_starts(bench.machine, state_dir, [*(plan.module for plan in work.reloading), *work.returning])
+    with told(steps, lambda: _records(plans, _plans(bench, options, state_dir))):
+        for plan in work.reloading:
+            words = [f"{value.name}={value.declared}" for value in plan.values]
+            again(plan.module, words, f"with {' '.join(words)}")
+        if work.writes:
+            put_file(bench, work.text)
+            steps.append(f"{bench.file} written")
+            steps += refresh_initramfs(bench, work.concerned)
+        for module in work.returning:
+            again(module, (), "as it was found")
+        return _plans(bench, options, state_dir) if plans else []
+
+
+def _refuse_unlike(
+    bench: OptionsBench, now: Sequence[ModulePlan], settings: Sequence[Provisioned], steps: Sequence[str]
+) -> None:
+    """Raise PartialError with every option that is not in effect, or would not be after the next load."""
+    wrong = [
+        f"{plan.module}.{value.name} was set to {value.declared} and reads back {value.now}"
+        for plan in now
+        if plan.loaded
+        for value in plan.values
+        if not value.in_effect
+    ]
+    wrong += [
+        f"{plan.module}.{value.name} is {value.declared} in {bench.file}, and another file of modprobe makes it "
+        f"{value.configured}"
+        for plan in now
+        for value in plan.values
+        if value.configured is None or not same_value(value.configured, value.declared)
+    ]
     if wrong:
         raise PartialError("\n".join(wrong), steps=steps, settings=settings)
-    return settings, steps
-
-
-def _what_is_left(
-    bench: OptionsBench, plans: Sequence[ModulePlan], options: Options, request: OptionsRequest
-) -> list[Provisioned]:
-    """The state after a failure, where it can still be read."""
-    try:
-        return _records(plans, _plans(bench, options, request.state_dir))
-    except StorqualError:
-        return []
-
-
-def _lock(request: OptionsRequest) -> ContextManager[BenchLock]:
-    return hold_lock(Path(request.state_dir), request.run, "module options", wait_s=LOCK_WAIT_S)
 
 
 def _memory(bench: OptionsBench, plans: Sequence[ModulePlan]) -> dict[str, Any]:
     """Our file as it was, and of each module what it ran with."""
-    memory: dict[str, Any] = {"options.file@bench": bench.text()}
+    memory: dict[str, Any] = {_OUR_FILE: bench.text()}
     for plan in plans:
-        memory[f"options.loaded@{plan.module}"] = {value.name: value.loaded for value in plan.values}
+        memory[f"{_LOADED}{plan.module}"] = {value.name: value.loaded for value in plan.values}
     return memory
 
 
@@ -326,3 +306,52 @@ def _record(plan: ModulePlan, old: OptionValue, new: OptionValue) -> Provisioned
         proven=True if new.loaded is not None and new.in_effect else None,
         proof=note if plan.loaded else f"module {plan.module} is not loaded; it will be with the next load",
     )
+
+
+def restore_options(
+    saved: Mapping[str, Any], bench: OptionsBench, state_dir: str, *, check: bool
+) -> tuple[Outcome, dict[str, Any]]:
+    """Our file as it was, and the modules that run with other options loaded again; what is read back, by key.
+
+    `saved` are the values of saved.json. Raises StorqualError.
+    """
+    if _OUR_FILE not in saved:
+        return Outcome([], []), {}
+    loaded = {key[len(_LOADED) :]: values for key, values in saved.items() if key.startswith(_LOADED)}
+    now = bench.text()
+    had, has = in_file(saved[_OUR_FILE]), in_file(now)
+    unfinished = pending_starts(bench.machine, state_dir)
+    returning = [
+        module
+        for module, values in loaded.items()
+        if module in unfinished
+        or (
+            bench.machine.exists(f"/sys/module/{module}")
+            and (had.get(module) != has.get(module) or values != _shown(bench, module, values))
+        )
+    ]
+    _refuse_used(bench, returning, state_dir)
+    steps: list[str] = []
+    if not check:
+        work = _Work((), saved[_OUR_FILE], now != saved[_OUR_FILE], returning, list(loaded))
+        _carry_out(bench, (), work, state_dir, steps)
+    read_back: dict[str, Any] = {_OUR_FILE: bench.text()}
+    settings = []
+    for module, values in loaded.items():
+        shown = _shown(bench, module, values)
+        read_back[f"{_LOADED}{module}"] = shown
+        for name, value in values.items():
+            old, new = has.get(module, {}).get(name), in_file(bench.text()).get(module, {}).get(name)
+            before = had.get(module, {}).get(name) if value is None else value
+            after = new if value is None else shown[name]
+            settings.append(Provisioned(f"driver.options.{module}.{name}", before, old, after, changed=old != after))
+    return Outcome(settings, steps), read_back
+
+
+def _shown(bench: OptionsBench, module: str, values: Mapping[str, str | None]) -> dict[str, str | None]:
+    """What the loaded module shows of these parameters, spelled as in `values` where it means the same."""
+    shown = {name: kmod.loaded_parameter(module, name, bench.machine.path("/sys")) for name in values}
+    return {
+        name: was if was is not None and now is not None and same_value(was, now) else now
+        for (name, now), was in zip(shown.items(), values.values())
+    }

@@ -1,139 +1,224 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's queue of each drive: queue depth, I/O scheduler, queued requests and their kin, in sysfs.
 
-Order matters: choosing a scheduler sets the number of requests anew, so the scheduler is written first.
+A driver may ignore what it stored, so a queue depth is shown in effect: more reads than the depth are offered, which
+destroy nothing, and the drive's in-flight count is watched.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+import random
 import stat
-from dataclasses import dataclass
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from ..kit.errors import BadInputError, ToolError
+from ..host.block_stack import DriveTarget
+from ..kit.errors import ToolError
 from ..kit.machine import read_attribute, selected_word, write_attribute
 from ..kit.results import Provisioned
-from ..kit.settings import section_of
-from .mode_pages import DriveTarget
 
-_ORDER = ("scheduler", "queue_depth", "nr_requests")
-QUEUE_NAMES = (
-    *_ORDER,
-    *(name for name, setting in section_of("drive").items() if setting.field is None and name not in _ORDER),
-)
-"""The drive settings that are the kernel's, in the order in which they are written."""
+
+class Queues:
+    """How the attributes are read and written."""
+
+    def __init__(self, sysfs: str = "/sys") -> None:
+        self._sysfs = sysfs
+
+    def _path(self, node: str, name: str) -> Path:
+        block = Path(self._sysfs) / "block" / node
+        return block / "device" / "queue_depth" if name == "queue_depth" else block / "queue" / name
+
+    def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
+        """The values the kernel has now; a name the drive's driver does not have is left out. Raises ToolError."""
+        values = ((name, self._value(target.node, name)) for name in names)
+        return {name: value for name, value in values if value is not None}
+
+    def _value(self, node: str, name: str) -> int | str | None:
+        text = read_attribute(self._path(node, name))
+        if text is None or (name == "queue_depth" and not text.isdigit()):
+            return None
+        if name == "scheduler":
+            return selected_word(text)
+        try:
+            return int(text)
+        except ValueError:
+            raise ToolError(f"{self._path(node, name)} holds {text[:40]!r} where a number was expected") from None
+
+    def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """Attributes that are not there or cannot be written, a depth that is more than the adapter takes."""
+        problems = [
+            f"the driver of {target.node} has no {name}, {value} is declared"
+            for name, value in wanted.items()
+            if name not in now
+        ]
+        problems += [
+            f"{name} is {now[name]}, and the driver of {target.node} does not let it be changed (the attribute is "
+            f"read-only), {value} is declared"
+            for name, value in wanted.items()
+            if now.get(name, value) != value and self._read_only(target.node, name)
+        ]
+        depth, limit = wanted.get("queue_depth"), self._can_queue(target.node)
+        if depth is not None and limit is not None and int(depth) > limit:
+            problems.append(f"queue depth {depth} is declared, its adapter takes {limit} commands in all")
+        return problems
+
+    def _read_only(self, node: str, name: str) -> bool:
+        """Whether the driver has no way to change the attribute: then not even root may write it."""
+        return not self._path(node, name).stat().st_mode & stat.S_IWUSR
+
+    def _can_queue(self, node: str) -> int | None:
+        """What the adapter takes in all: the highest queue depth the kernel accepts for one of its drives."""
+        device = (Path(self._sysfs) / "block" / node / "device").resolve()
+        for folder in device.parents:
+            if folder.name.startswith("host"):
+                text = read_attribute(folder / "scsi_host" / folder.name / "can_queue")
+                return int(text) if text and text.isdigit() else None
+        return None
+
+    def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
+        """Write the attributes; what was done. Raises ToolError at the first refusal."""
+        for name, value in values.items():
+            write_attribute(self._path(target.node, name), value)
+        return [f"{target.id}: {name} set to {value}" for name, value in values.items()]
+
+
+READ_BYTES = 4096
+
+
+@dataclass
+class Tally:
+    """How many reads ended well, by path, and every failure in words."""
+
+    reads: dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, path: str, count: int) -> None:
+        """Count what one reader did."""
+        with self.lock:
+            self.reads[path] = self.reads.get(path, 0) + count
+
+
+@contextmanager
+def random_reads(paths: Sequence[str], offered: int) -> Iterator[Tally]:
+    """Keep `offered` reads of 4 KiB going on each path while the body runs; the tally is whole after it.
+
+    A path whose read fails is not read on. Raises ToolError when one cannot be opened.
+    """
+    stop = threading.Event()
+    tally = Tally(dict.fromkeys(paths, 0))
+    handles: dict[str, int] = {}
+    readers: list[threading.Thread] = []
+    try:
+        for path in paths:
+            handles[path] = _open(path)
+        for path, handle in handles.items():
+            blocks = os.lseek(handle, 0, os.SEEK_END) // READ_BYTES
+            for _ in range(offered):
+                words = (path, handle, blocks, stop, tally)
+                readers.append(threading.Thread(target=_read_on, args=words, daemon=True))
+        for reader in readers:
+            reader.start()
+        yield tally
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+        for handle in handles.values():
+            os.close(handle)
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
+    except OSError as problem:
+        raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def _read_on(path: str, handle: int, blocks: int, stop: threading.Event, tally: Tally) -> None:
+    done = 0
+    # direct I/O wants aligned memory; an anonymous mapping is
+    try:
+        with mmap.mmap(-1, READ_BYTES) as memory:
+            # one read at least, however late the thread comes to run
+            while done == 0 or not stop.is_set():
+                os.preadv(handle, [memory], random.randrange(max(blocks, 1)) * READ_BYTES)  # noqa: S311 - offsets
+                done += 1
+    except OSError as problem:
+        tally.failures.append(f"{path}: {problem.strerror or problem}")
+    tally.add(path, done)
+
+
+_SAMPLE_S = 0.001
+_FEW = 20
+_EXTRA_READS = 32
 
 
 @dataclass(frozen=True)
-class QueuePlan:
-    """What one drive's queue has and should have; `problems` forbid writing."""
+class InFlight:
+    """What was seen: the highest count of requests in the drive, the number of looks, the reads that were offered."""
 
-    target: DriveTarget
-    declared: Mapping[str, int | str | None]
-    before: Mapping[str, int | str]
-    problems: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> dict[str, int | str]:
-        """The attributes that differ from what is declared, in writing order."""
-        wanted = ((name, self.declared.get(name)) for name in QUEUE_NAMES)
-        return {name: value for name, value in wanted if value is not None and self.before.get(name) != value}
-
-    @property
-    def memory(self) -> dict[str, int | str]:
-        """The values that a write is about to replace."""
-        return {name: self.before[name] for name in self.changes}
+    highest: int
+    samples: int
+    offered: int
 
 
-def _path(node: str, name: str, sysfs: str) -> Path:
-    block = Path(sysfs) / "block" / node
-    return block / "device" / "queue_depth" if name == "queue_depth" else block / "queue" / name
+def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sys", dev: str = "/dev") -> InFlight:
+    """Keep `offered` random direct 4 KiB reads going on `node` (`sda`) for `seconds`, and sample its in-flight count.
 
-
-def _can_queue(node: str, sysfs: str) -> int | None:
-    """What the adapter takes in all: the highest queue depth the kernel accepts for one of its drives."""
-    device = (Path(sysfs) / "block" / node / "device").resolve()
-    for folder in device.parents:
-        if folder.name.startswith("host"):
-            text = read_attribute(folder / "scsi_host" / folder.name / "can_queue")
-            return int(text) if text and text.isdigit() else None
-    return None
-
-
-def _read_only(node: str, name: str, sysfs: str) -> bool:
-    """Whether the driver has no way to change the attribute: then not even root may write it."""
-    return not _path(node, name, sysfs).stat().st_mode & stat.S_IWUSR
-
-
-def _read(node: str, name: str, sysfs: str) -> int | str | None:
-    text = read_attribute(_path(node, name, sysfs))
-    if text is None or (name == "queue_depth" and not text.isdigit()):
-        return None
-    if name == "scheduler":
-        return selected_word(text)
-    try:
-        return int(text)
-    except ValueError:
-        raise ToolError(f"{_path(node, name, sysfs)} holds {text[:40]!r} where a number was expected") from None
-
-
-def read_queue(
-    target: DriveTarget, names: Mapping[str, object] | tuple[str, ...], sysfs: str = "/sys"
-) -> dict[str, int | str]:
-    """The values the kernel has now; a name the drive's driver does not have is left out."""
-    values = ((name, _read(target.node, name, sysfs)) for name in names)
-    return {name: value for name, value in values if value is not None}
-
-
-def plan_queue(target: DriveTarget, declared: Mapping[str, int | str | None], sysfs: str = "/sys") -> QueuePlan:
-    """Read the queue and say what must be written; what cannot be is in `problems`. None only reads.
-
-    Raises BadInputError for names that are no queue settings.
+    The count is that of requests handed to the drive's driver; what waits in the scheduler is not in it.
+    Raises ToolError when the drive cannot be read.
     """
-    unknown = [f"drive.{name} is not a setting of a drive's queue" for name in declared if name not in QUEUE_NAMES]
-    if unknown:
-        raise BadInputError(unknown)
-    before = read_queue(target, declared, sysfs)
-    problems = [
-        f"{target.id}: the driver of {target.node} has no {name}, {value} is declared"
-        for name, value in declared.items()
-        if value is not None and name not in before
-    ]
-    problems += [
-        f"{target.id}: {name} is {before[name]}, and the driver of {target.node} does not let it be changed "
-        f"(the attribute is read-only), {value} is declared"
-        for name, value in declared.items()
-        if value is not None and before.get(name, value) != value and _read_only(target.node, name, sysfs)
-    ]
-    depth, limit = declared.get("queue_depth"), _can_queue(target.node, sysfs)
-    if depth is not None and limit is not None and int(depth) > limit:
-        problems.append(f"{target.id}: queue depth {depth} is declared, its adapter takes {limit} commands in all")
-    return QueuePlan(target, declared, before, tuple(problems))
+    path = f"{dev}/{node}"
+    with random_reads([path], offered) as tally:
+        highest, samples = _sample(f"{sysfs}/block/{node}/inflight", seconds)
+    if tally.failures:
+        raise ToolError(f"reading {dev}/{node} failed while its queue was watched: {tally.failures[0]}")
+    return InFlight(highest, samples, offered)
 
 
-def apply_queue(plan: QueuePlan, sysfs: str = "/sys") -> list[str]:
-    """Write what differs; return what was done. Raises ToolError at the first refusal."""
-    steps = []
-    for name, value in plan.changes.items():
-        # an earlier write may have changed or restored this one already
-        if _read(plan.target.node, name, sysfs) != value:
-            write_attribute(_path(plan.target.node, name, sysfs), value)
-            steps.append(f"{plan.target.id}: {name} set to {value}")
-    return steps
+def _sample(path: str, seconds: float) -> tuple[int, int]:
+    """The highest sum of reads and writes in flight, and the number of looks."""
+    highest = samples = 0
+    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - unbuffered, so that each look asks the kernel
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            stream.seek(0)
+            highest = max(highest, sum(int(word) for word in stream.read().split()))
+            samples += 1
+            time.sleep(_SAMPLE_S)
+    return highest, samples
 
 
-def queue_results(plan: QueuePlan, after: Mapping[str, int | str]) -> list[Provisioned]:
-    """One record per declared setting."""
-    return [
-        Provisioned(
-            name=f"drive.{name}",
-            declared=declared,
-            before=plan.before.get(name),
-            read_back=after.get(name),
-            drive=plan.target.id,
-            changed=plan.before.get(name) != after.get(name),
-            proof="" if declared is None else "read back from the kernel; its effect was not measured",
-        )
-        for name, declared in plan.declared.items()
-    ]
+def judge_queue_depth(depth: int, seen: InFlight) -> tuple[bool | None, str]:
+    """Whether a queue depth is in effect: never exceeded, and reached while more was offered. None: not shown."""
+    facts = f"{seen.highest} in flight at most in {seen.samples} looks while {seen.offered} reads were offered"
+    if seen.highest > depth:
+        return False, f"{facts}: more than the depth of {depth}"
+    if seen.samples < _FEW or seen.offered <= depth:
+        return None, f"{facts}: too little to tell"
+    if seen.highest < depth:
+        return None, f"{facts}: the drive is too fast to fill a queue of {depth}"
+    return True, f"{facts}: the depth of {depth} was reached and not exceeded"
+
+
+def prove_queue_depths(
+    settings: Iterable[Provisioned], targets: Mapping[str, DriveTarget], seconds: float, sysfs: str = "/sys"
+) -> list[Provisioned]:
+    """The same settings, each declared queue depth with what was seen of it during `seconds` of reads per drive."""
+    shown = []
+    for entry in settings:
+        if entry.name == "drive.queue_depth" and isinstance(entry.declared, int):
+            depth = entry.declared
+            offered = min(2 * depth, depth + _EXTRA_READS)
+            seen = observe_in_flight(targets[entry.drive].node, offered, seconds, sysfs)
+            shown.append(entry.with_proof(*judge_queue_depth(depth, seen)))
+        else:
+            shown.append(entry)
+    return shown

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put a bench back as it was found: everything in saved.json, then proof, then saved.json goes.
 
-What is remembered carries the claim that allowed the change, so that a restore needs neither the inventory nor the
-drop, from any later moment. A thing that cannot be restored does not stop the others; the memory stays then.
+A restore is the same subsystems with the values that were remembered. What is remembered carries the claim that
+allowed the change, so that neither the inventory nor the drop is needed, at any later moment. A thing that cannot be
+restored does not stop the others; the memory stays then.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 from ..guard.claims import read_claims
+from ..host.block_stack import DriveTarget
 from ..kit.command import Runner
 from ..kit.durable import fsync_folder, make_folder
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
@@ -20,38 +21,31 @@ from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import SavedState, read_saved, remove_after_proof, saved_path
-from .drive_step import ModePages, Queues, carry_out
-from .drives import LOCK_WAIT_S, Access, usable_drives
+from .build_plan import builds_in_memory, is_former, restore_build, take_builds_off
+from .drives import MEMORY as FILE_SYSTEM
+from .drives import Access, DriveSettings, is_page, restore_part, usable_drives
+from .engine import LOCK_WAIT_S, Outcome, apply, lock_for, plan
 from .firmware.apply import Step, put_firmware_back
 from .kernel_boot import System, restore_boot, saved_boot
-from .mode_pages import DriveTarget
-from .nvram import NvramBench
-from .options import OptionsBench
-from .parts import MEMORY as FILE_SYSTEM
-from .parts import restore_part
-from .queue import QUEUE_NAMES
-from .raid.backends import volumes_of
-from .raid.layout import Backends, restore_volume
-from .restore_adapters import AdapterMemory, Restored, restore_build, restore_nvram, restore_options, take_builds_off
+from .nvram import IMAGE, NvramBench, restore_nvram
+from .options import OptionsBench, restore_options
+from .os_tuning import restore_interrupts, restore_processors
+from .raid.layout import Backends, restore_volume, volumes_of
 
-_SAVED_PAGE = ".saved"
 _ASIDE = "accepted"
-
-
-@dataclass
-class Memory:
-    """saved.json by owner: claims and old values of drives, boot loader, adapters; firmware by its whole key."""
-
-    claims: dict[str, dict[str, Any]] = field(default_factory=dict)
-    pages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    saved_pages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    queues: dict[str, dict[str, Any]] = field(default_factory=dict)
-    file_systems: set[str] = field(default_factory=set)
-    boot: dict[str, Any] = field(default_factory=dict)
-    volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    firmware: dict[str, Any] = field(default_factory=dict)
-    adapters: AdapterMemory = field(default_factory=AdapterMemory)
-    unknown: list[str] = field(default_factory=list)
+_KNOWN = (
+    "claim@",
+    f"{FILE_SYSTEM}@",
+    "drive.",
+    "raid.",
+    "boot.",
+    "firmware.",
+    "adapter@",
+    "nvram.",
+    "os.",
+    "build.",
+    "options.",
+)
 
 
 @dataclass(frozen=True)
@@ -76,31 +70,15 @@ class Tools:
         return NvramBench(self.runner, self.machine or Machine())
 
 
-def read_memory(values: Mapping[str, Any]) -> Memory:
-    """Sort keys `<setting>@<owner>` by who restores them; a key of nobody is in `unknown`."""
-    memory = Memory()
+def remembered(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
+    """The values of keys `<section>.<name>@<owner>`, by owner and name."""
+    found: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         setting, _, owner = key.partition("@")
-        section, _, name = setting.partition(".")
-        if setting == "claim":
-            memory.claims[owner] = value
-        elif setting == FILE_SYSTEM and owner:
-            memory.file_systems.add(owner)
-        elif section == "drive" and name in QUEUE_NAMES:
-            memory.queues.setdefault(owner, {})[name] = value
-        elif section == "drive" and name.endswith(_SAVED_PAGE):
-            memory.saved_pages.setdefault(owner, {})[name[: -len(_SAVED_PAGE)]] = value
-        elif section == "drive" and name:
-            memory.pages.setdefault(owner, {})[name] = value
-        elif section == "raid" and name and owner and isinstance(value, dict):
-            memory.volumes[key] = value
-        elif section == "boot" and owner == "bench":
-            memory.boot[name] = value
-        elif section == "firmware" and isinstance(value, dict):
-            memory.firmware[key] = value
-        elif not memory.adapters.take(setting, owner, value):
-            memory.unknown.append(key)
-    return memory
+        head, _, name = setting.partition(".")
+        if head == section and name and owner:
+            found.setdefault(owner, {})[name] = value
+    return found
 
 
 @dataclass
@@ -110,6 +88,21 @@ class _Report:
     steps: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     read_back: dict[str, Any] = field(default_factory=dict)
+
+    def attempt(self, work: Callable[[], Outcome | None]) -> None:
+        """Do one part and keep what came of it; after a failure the other parts go on."""
+        try:
+            outcome = work()
+        except StorqualError as problem:
+            self.failures.append(str(problem))
+            if isinstance(problem, PartialError):
+                self.steps += problem.steps
+                self.settings += problem.settings
+            return
+        if outcome is not None:
+            self.settings += outcome.settings
+            self.steps += outcome.steps
+            self.read_back.update({f"{entry.name}@{entry.owner}": entry.read_back for entry in outcome.settings})
 
 
 def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
@@ -123,24 +116,12 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
     if saved is None:
         nothing = {"reboot": False, "power_cycle": False, "settings": [], "steps": [], "run": ""}
         return {"changed": False, "restored": True, **nothing}
-    memory = read_memory(saved.values)
-    report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in memory.unknown])
-    with nullcontext() if check else hold_lock(Path(state_dir), saved.run, "restore", wait_s=LOCK_WAIT_S) as lock:
-        if memory.firmware:
-            # a drive that is a member of a volume is not flashed
-            _volumes(memory, saved, state_dir, tools, report, check=check)
-        pending = _firmware(memory, saved, state_dir, tools, report, lock)
-        former = _former_builds(memory, state_dir, tools, report, check=check)
-        reboot = _boot(memory, tools, report, check=check) or former or bool(pending)
-        if not reboot:
-            if not memory.firmware:
-                # first: while a drive is a member of a volume, nobody may have it
-                _volumes(memory, saved, state_dir, tools, report, check=check)
-            # loading a driver again gives its drives new queues, so drives come last
-            _adapters(memory.adapters, state_dir, tools, report, check=check)
-            _drives(memory, saved, state_dir, tools, report, check=check)
-            if lock is not None and not report.failures:
-                _attempt(report, lambda: remove_after_proof(lock, report.read_back))
+    unknown = [key for key in saved.values if "@" not in key or not key.startswith(_KNOWN)]
+    report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in unknown])
+    with lock_for(state_dir, saved.run, "restore", check=check) as lock:
+        pending, reboot = _Restore(saved, state_dir, tools, report, lock).run()
+        if lock is not None and not reboot and not report.failures:
+            report.attempt(lambda: remove_after_proof(lock, report.read_back))
     if report.failures and not check:
         raise PartialError("\n".join(report.failures), steps=report.steps, settings=report.settings)
     return {
@@ -154,6 +135,202 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         "failures": report.failures,
         "run": saved.run,
     }
+
+
+@dataclass(frozen=True)
+class _Restore:
+    """One restore; without a lock (check mode) it only reads."""
+
+    saved: SavedState
+    state_dir: str
+    tools: Tools
+    report: _Report
+    lock: BenchLock | None
+
+    @property
+    def check(self) -> bool:
+        return self.lock is None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.saved.values
+
+    def run(self) -> tuple[str, bool]:
+        """Put back what can be; what firmware still needs, and whether the bench must boot before the rest."""
+        firmware = {key: value for key, value in self.values.items() if key.startswith("firmware.")}
+        if firmware:
+            # a drive that is a member of a volume is not flashed
+            self.volumes()
+        pending = self.firmware(firmware)
+        former = self.former_builds()
+        if self.boot() or former or pending:
+            return pending, True
+        if not firmware:
+            # first: while a drive is a member of a volume, nobody may have it
+            self.volumes()
+        # loading a driver again gives its drives new queues, so drives come last
+        self.adapters()
+        self.os()
+        self.drives()
+        return pending, False
+
+    def firmware(self, memory: Mapping[str, Any]) -> str:
+        """Put firmware back, before the boot that it may need; what it needs: reboot, power cycle, nothing."""
+        if not memory:
+            return ""
+        step = Step(self.state_dir, self.saved.run, check=self.check)
+        back = put_firmware_back(memory, step, self.lock, runner=self.tools.runner, machine=self.tools.machine)
+        self.report.firmware += back.settings
+        self.report.steps += back.steps
+        self.report.failures += back.failures
+        self.report.read_back.update(back.read_back)
+        return back.pending
+
+    def former_builds(self) -> bool:
+        """Take builds that came with a boot off the disk; whether the former ones need a boot to run."""
+        boots = []
+
+        def take_off() -> Outcome:
+            steps, boot = take_builds_off(self.values, self.tools.options, self.state_dir, check=self.check)
+            boots.append(boot)
+            return Outcome([], steps)
+
+        self.report.attempt(take_off)
+        return any(boots)
+
+    def boot(self) -> bool:
+        """Put the boot loader back; whether the bench must boot to be on its former kernel."""
+        memory = remembered(self.values, "boot").get("bench", {})
+        if not memory:
+            return False
+        system, report = self.tools.system, self.report
+        before = saved_boot(system)
+        wanted = {name: memory.get(name) for name in before}
+        if self.check:
+            return _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
+        report.attempt(lambda: Outcome([], restore_boot(system, wanted)))
+        now = saved_boot(system)
+        report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory})
+        if now["default"] == wanted["default"]:
+            # how the default is named is not the point: where a newer kernel was installed, it must be named now
+            report.read_back["boot.saved_entry@bench"] = wanted["saved_entry"]
+        report.settings += [
+            Provisioned(f"boot.{name}", value, before[name], now[name], changed=before[name] != now[name])
+            for name, value in wanted.items()
+            if name not in ("custom", "images")
+        ]
+        again = _other_boot(now, wanted)
+        # words that were there when the bench was found and went with a boot are nothing that a run left behind
+        gone = [name for name in ("added", "initramfs") if name in memory and not again]
+        report.read_back.update({f"boot.{name}@bench": wanted[name] for name in gone})
+        return again
+
+    def volumes(self) -> None:
+        """Take away the volumes that the run made, each for itself: one that cannot go does not keep the others."""
+        backends = self.tools.volumes(self.state_dir, self.saved.run)
+        claims = self.claims()
+        for key, value in self.values.items():
+            if key.startswith("raid.") and isinstance(value, dict):
+
+                def put_back(key: str = key, value: Mapping[str, Any] = value) -> None:
+                    record, steps = restore_volume(key, value, claims, backends, check=self.check)
+                    self.report.settings.append(record)
+                    self.report.steps += steps
+                    if record.as_declared:
+                        self.report.read_back[key] = value
+
+                self.report.attempt(put_back)
+
+    def claims(self) -> dict[str, Any]:
+        """The claims that allowed the changes, by drive."""
+        return {key.partition("@")[2]: value for key, value in self.values.items() if key.startswith("claim@")}
+
+    def adapters(self) -> None:
+        """Put driver builds, module options and NVRAM back; one that fails does not hold the others up."""
+        report, tools = self.report, self.tools
+        for owner, was in builds_in_memory(self.values).items():
+            report.attempt(
+                lambda owner=owner, was=was: restore_build(  # type: ignore[misc]
+                    owner, was, tools.options, self.state_dir, check=self.check
+                )
+            )
+            if is_former(tools.options, owner.partition("/")[0], was):
+                report.read_back[f"build.module@{owner}"] = was
+
+        def options() -> Outcome:
+            outcome, read_back = restore_options(self.values, tools.options, self.state_dir, check=self.check)
+            report.read_back.update(read_back)
+            return outcome
+
+        report.attempt(options)
+        for alias, values in remembered(self.values, "nvram").items():
+            known = self.values.get(f"adapter@{alias}") or {}
+            report.attempt(
+                lambda alias=alias, values=values, known=known: restore_nvram(  # type: ignore[misc]
+                    alias, known, values, tools.nvram, self.state_dir, check=self.check
+                )
+            )
+            report.read_back[f"adapter@{alias}"] = known
+        # a whole EEPROM is proof, and nothing to read
+        report.settings = [entry for entry in report.settings if entry.name != f"nvram.{IMAGE}"]
+
+    def os(self) -> None:
+        """Interrupts first: irqbalance, where it ran, is started after them and may move them as it likes."""
+        machine = self.tools.machine or Machine()
+        memory = remembered(self.values, "os")
+        bench = memory.pop("bench", {})
+        for alias, values in memory.items():
+            known = self.values.get(f"adapter@{alias}") or {}
+            self.report.attempt(
+                lambda alias=alias, known=known, values=values: restore_interrupts(  # type: ignore[misc]
+                    alias, known, values, machine, check=self.check
+                )
+            )
+            self.report.read_back[f"adapter@{alias}"] = known
+        if bench:
+            self.report.attempt(lambda: restore_processors(bench, machine, self.tools.runner, check=self.check))
+
+    def drives(self) -> None:
+        """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""
+        claims, values = self.claims(), remembered(self.values, "drive")
+        parts = {key.partition("@")[2] for key in self.values if key.startswith(f"{FILE_SYSTEM}@")}
+        drives = sorted({*claims, *values})
+
+        def put_back(chosen: Sequence[str]) -> None:
+            read = read_claims({drive: claims.get(drive, {}) for drive in chosen})
+            with self.tools.access(read, self.state_dir, self.saved.run) as targets:
+                for drive, target in targets.items():
+                    self.drive(target, values.get(drive, {}), has_part=drive in parts)
+                    self.report.read_back[f"claim@{drive}"] = claims.get(drive)
+
+        try:
+            if drives:
+                put_back(drives)
+        except (BadInputError, GuardRefusalError):
+            # nothing was written: the guard decides before it lets anybody touch a drive
+            for drive in drives:
+                self.report.attempt(lambda drive=drive: put_back([drive]))  # type: ignore[misc]
+        except StorqualError as problem:
+            self.report.failures.append(str(problem))
+
+    def drive(self, target: DriveTarget, values: Mapping[str, Any], *, has_part: bool) -> None:
+        """What the drive keeps itself, then the kernel's queue, then a part that a block left: each for itself."""
+        tools = self.tools
+        for kind in (True, False):
+            declared = {name: value for name, value in values.items() if is_page(name) is kind}
+            if declared:
+                self.report.attempt(lambda declared=declared: self._set(target, declared))  # type: ignore[misc]
+        if has_part:
+            machine = tools.machine or Machine()
+            self.report.attempt(
+                lambda: Outcome([restore_part(tools.runner, machine, target.id, target.node, check=self.check)], [])
+            )
+
+    def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> Outcome:
+        subsystem = DriveSettings(self.tools.runner, sysfs=self.tools.sysfs)
+        found = plan(subsystem, target.id, target, declared)
+        outcome = apply(subsystem, [found], save=None if self.check else lambda _memory: None)
+        return Outcome(outcome.settings, [] if self.check else outcome.steps)
 
 
 def accept(state_dir: str, *, check: bool) -> dict[str, Any]:
@@ -186,166 +363,8 @@ def take_up(state_dir: str, file: str) -> None:
     fsync_folder(Path(state_dir))
 
 
-def _attempt(report: _Report, work: Callable[[], Any]) -> None:
-    """Do one part; a failure is kept and the other parts go on."""
-    try:
-        work()
-    except StorqualError as problem:
-        _keep(report, problem)
-
-
-def _keep(report: _Report, problem: StorqualError) -> None:
-    """A failure, and what was done before it."""
-    report.failures.append(str(problem))
-    if isinstance(problem, PartialError):
-        report.steps += problem.steps
-        report.settings += problem.settings
-
-
-def _firmware(
-    memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, lock: BenchLock | None
-) -> str:
-    """Put firmware back, before the boot that may be needed for it; what it needs: reboot, power cycle, nothing."""
-    if not memory.firmware:
-        return ""
-    step = Step(state_dir, saved.run, check=lock is None)
-    back = put_firmware_back(memory.firmware, step, lock, runner=tools.runner, machine=tools.machine)
-    report.firmware += back.settings
-    report.steps += back.steps
-    report.failures += back.failures
-    report.read_back.update(back.read_back)
-    return back.pending
-
-
-def _former_builds(memory: Memory, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> bool:
-    """Take builds that came with a boot off the disk; whether the former ones need a boot to run."""
-    boots = False
-    try:
-        steps, boots = take_builds_off(memory.adapters, tools.options, state_dir, check=check)
-        report.steps += steps
-    except StorqualError as problem:
-        _keep(report, problem)
-    return boots
-
-
-def _boot(memory: Memory, tools: Tools, report: _Report, *, check: bool) -> bool:
-    """Put the boot loader back; whether the bench must boot to be on its former kernel."""
-    if not memory.boot:
-        return False
-    before = saved_boot(tools.system)
-    wanted = {name: memory.boot.get(name) for name in before}
-    if check:
-        return _other_boot({**before, "default_initramfs": wanted["default_initramfs"]}, wanted)
-    _attempt(report, lambda: report.steps.extend(restore_boot(tools.system, wanted)))
-    now = saved_boot(tools.system)
-    report.read_back.update({f"boot.{name}@bench": value for name, value in now.items() if name in memory.boot})
-    if now["default"] == wanted["default"]:
-        # how the default is named is not the point: where a newer kernel was installed, it must be named now
-        report.read_back["boot.saved_entry@bench"] = wanted["saved_entry"]
-    report.settings += [
-        Provisioned(f"boot.{name}", value, before[name], now[name], changed=before[name] != now[name])
-        for name, value in wanted.items()
-        if name not in ("custom", "images")
-    ]
-    again = _other_boot(now, wanted)
-    # words that were there when the bench was found and went with a boot are nothing that a run left behind
-    gone = [name for name in ("added", "initramfs") if name in memory.boot and not again]
-    report.read_back.update({f"boot.{name}@bench": wanted[name] for name in gone})
-    return again
-
-
 def _other_boot(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether another kernel runs than was found, or the same one with words or the initramfs of a trial."""
     # an image that a boot would not change is none that a trial left behind
     image = now["initramfs"] != wanted["initramfs"] and now["initramfs"] != now["default_initramfs"]
     return bool(now["running"] != wanted["running"] or image or set(now["added"]) - set(wanted["added"] or ()))
-
-
-def _volumes(
-    memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool
-) -> None:
-    """Take away the volumes that the run made, each for itself: one that cannot go does not keep the others."""
-    backends = tools.volumes(state_dir, saved.run)
-    for key, value in memory.volumes.items():
-        try:
-            record, steps = restore_volume(key, value, memory.claims, backends, check=check)
-        except StorqualError as problem:
-            _keep(report, problem)
-            continue
-        report.settings.append(record)
-        report.steps += steps
-        if record.as_declared:
-            report.read_back[key] = value
-
-
-def _adapters(memory: AdapterMemory, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:
-    """Put driver builds, module options and NVRAM back; one that fails does not hold the others up."""
-
-    def keep(restored: Restored) -> None:
-        report.settings += restored.settings
-        report.steps += restored.steps
-        report.read_back.update(restored.read_back)
-
-    for module in memory.builds:
-        _attempt(
-            report,
-            lambda module=module: keep(  # type: ignore[misc]
-                restore_build(memory, tools.options, module, state_dir, check=check)
-            ),
-        )
-    _attempt(report, lambda: keep(restore_options(memory, tools.options, state_dir, check=check)))
-    for alias in memory.nvram:
-        _attempt(
-            report,
-            lambda alias=alias: keep(restore_nvram(memory, tools.nvram, alias, state_dir, check=check)),  # type: ignore[misc]
-        )
-
-
-def _drives(memory: Memory, saved: SavedState, state_dir: str, tools: Tools, report: _Report, *, check: bool) -> None:
-    """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""
-    drives = sorted({*memory.pages, *memory.saved_pages, *memory.queues, *memory.claims})
-
-    def put_back(chosen: Sequence[str]) -> None:
-        claims = read_claims({drive: memory.claims.get(drive, {}) for drive in chosen})
-        with tools.access(claims, state_dir, saved.run) as targets:
-            _put_back(targets, memory, tools, report, check=check)
-
-    if drives:
-        try:
-            put_back(drives)
-        except (BadInputError, GuardRefusalError):
-            # nothing was written: the guard decides before it lets anybody touch a drive
-            for drive in drives:
-                _attempt(report, lambda drive=drive: put_back([drive]))  # type: ignore[misc]
-        except StorqualError as problem:
-            _keep(report, problem)
-
-
-def _put_back(
-    targets: Mapping[str, DriveTarget], memory: Memory, tools: Tools, report: _Report, *, check: bool
-) -> None:
-    """Saved pages first, since writing them sets the current ones too."""
-    steps = [
-        (ModePages(tools.runner, save=True, sysfs=tools.sysfs), memory.saved_pages, _SAVED_PAGE),
-        (ModePages(tools.runner, sysfs=tools.sysfs), memory.pages, ""),
-        (Queues(tools.sysfs), memory.queues, ""),
-    ]
-    for subsystem, values, suffix in steps:
-        declared = {drive: values[drive] for drive in targets if drive in values}
-        if not declared:
-            continue
-        try:
-            outcome = carry_out(subsystem, targets, declared, check=check, save=lambda _before: None)
-        except StorqualError as problem:
-            _keep(report, problem)
-            continue
-        report.settings += outcome.settings
-        report.steps += [] if check else outcome.steps
-        report.read_back.update(
-            {f"{entry.name}{suffix}@{entry.drive}": entry.read_back for entry in outcome.settings}
-        )
-    for drive in sorted(memory.file_systems & targets.keys()):
-        record = restore_part(tools.runner, tools.machine or Machine(), drive, targets[drive].node, check=check)
-        report.settings.append(record)
-        report.read_back[f"{FILE_SYSTEM}@{drive}"] = record.read_back
-    report.read_back.update({f"claim@{drive}": memory.claims.get(drive) for drive in targets})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms for tools, one file each; a new one gets one line here, so that it is shipped to the bench.
+"""One foreign program a file: its commands, the parsers of what it prints, and what it can do for a bench.
 
-Ansible ships what it finds imported by name in the source, whether it is executed or not. Nothing is executed: a
-bench compiles only the tools that a step uses, which matters where Python starts slowly.
+A new tool gets one line here, so that it is shipped to the bench: Ansible ships what it finds imported by name in the
+source, whether it is executed or not. Nothing is executed: a bench compiles only the tools that a step uses, which
+matters where Python starts slowly.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def _shipped() -> None:
         lspci,
         lsscsi,
         mdadm,
+        mdstat,
         mkfs,
         mvcli,
         nvme,
@@ -44,6 +46,8 @@ def _shipped() -> None:
         sdparm,
         sg3,
         sg3_text,
+        sg_logs,
+        sg_readcap,
         sg_write_buffer,
         smartctl,
         ssacli,
@@ -53,7 +57,7 @@ def _shipped() -> None:
     )
 
 
-_SHARED = ("capabilities", "storcli_answer")
+_SHARED = ("capabilities", "shapes")
 """What tools have in common, and no tool itself."""
 
 TOOLS: Mapping[str, Callable[[], ModuleType]] = {

@@ -51,7 +51,11 @@ class EnclosureFacts:
 
 @dataclass(frozen=True)
 class DriveFacts:
-    """One drive; `position` is what the tool calls it in commands (`252:4`), `wwn` normalised, `size` in bytes."""
+    """One drive; `position` is what the tool calls it in commands (`252:4`), `wwn` normalised, `size` in bytes.
+
+    A figure that was rounded when it was printed (`960 GB`) is no size: `size_range` is then the least and the
+    greatest that it can mean, and `size` is the figure itself. `settings` is what else the tool printed of the drive.
+    """
 
     position: str
     wwn: str = ""
@@ -63,6 +67,8 @@ class DriveFacts:
     state: str = ""
     media: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
+    size_range: tuple[int, int] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,8 @@ class VolumeFacts:
 
     `policies` has canonical names of the section `raid` where the tool's word is known; `progress` is percent by
     task (`initialise`, `rebuild`, `reshape`, `check`), empty when nothing is under way; `device` the block device,
-    `uuid` for volumes that have one in place of a WWN. `settings` is what else the tool printed of it.
+    `uuid` for volumes that have one in place of a WWN. `settings` is what else the tool printed of it, `size_range`
+    what a rounded size can mean, as for a drive.
     """
 
     id: str
@@ -90,6 +97,7 @@ class VolumeFacts:
     uuid: str = ""
     healthy: bool | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    size_range: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

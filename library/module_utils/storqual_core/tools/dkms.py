@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from .dpkg import named
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
 _LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+)(.*)$")
@@ -72,7 +73,7 @@ def source_of(runner: Runner, package: str, root: str = "") -> Source:
 
     `root`: where the machine's files are (another one is for tests).
     """
-    listed = runner(["dpkg-query", "-L", package], timeout=60.0).expect().stdout
+    listed = runner(["dpkg-query", "-L", "--", named(package)], timeout=60.0).expect().stdout
     place = next((line for line in listed.splitlines() if _CONF.match(line)), "")
     if not place:
         raise ToolError(f"package {package} brings no /usr/src/*/dkms.conf: it is no DKMS package")

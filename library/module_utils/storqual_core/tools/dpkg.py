@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Sequence
 
 from ..kit.command import Runner
-from ..kit.errors import ToolError
+from ..kit.errors import BadInputError, ToolError
+from ..kit.machine import visible
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
 _IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
 _INSTALL_TIMEOUT = 3600.0
+# deb-control(5), deb-version(7); neither can be read as an option
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}\Z")
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.+~:-]{0,127}\Z")
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,23 @@ def parse_packages(text: str) -> list[Package]:
     return packages
 
 
+def named(name: str, version: str = "") -> str:
+    """A package's name, which can be no option. Raises BadInputError, for a version that can be none as well."""
+    if not _NAME.match(name):
+        raise BadInputError(
+            [f"package '{visible(name[:80])}': expected a name of a-z, 0-9, `+`, `-` and `.` (Debian)"]
+        )
+    if version and not _VERSION.match(version):
+        raise BadInputError([f"package {name}: found version '{visible(version[:80])}', expected a version (Debian)"])
+    return name
+
+
 def installed(runner: Runner, name: str) -> Package | None:
     """The package `name`, or None when dpkg does not know it or has no version of it."""
-    ended = runner(["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n", name], timeout=60.0)
+    ended = runner(
+        ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n", "--", named(name)],
+        timeout=60.0,
+    )
     if ended.rc == 1:
         return None
     found = [package for package in parse_packages(ended.expect().stdout) if package.version]
@@ -53,7 +71,7 @@ def kernel_of(runner: Runner, name: str) -> str:
     """
     releases = _carried(runner, name)
     if not releases:
-        depends = runner(["dpkg-query", "-W", "-f", "${Depends}", name], timeout=60.0).expect().stdout
+        depends = runner(["dpkg-query", "-W", "-f", "${Depends}", "--", named(name)], timeout=60.0).expect().stdout
         releases = {release for needed in image_packages(depends) for release in _carried(runner, needed)}
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
@@ -68,7 +86,7 @@ def image_packages(depends: str) -> list[str]:
 
 
 def _carried(runner: Runner, name: str) -> set[str]:
-    listed = runner(["dpkg-query", "-L", name], timeout=60.0).expect().stdout
+    listed = runner(["dpkg-query", "-L", "--", named(name)], timeout=60.0).expect().stdout
     return {match.group(1) for match in map(_KERNEL.match, listed.splitlines()) if match}
 
 
@@ -78,7 +96,7 @@ def install(runner: Runner, files: Sequence[str]) -> None:
     Raises ToolError with dpkg's last words.
     """
     ended = runner(
-        ["dpkg", "--force-confold", "--force-confdef", "-i", *files],
+        ["dpkg", "--force-confold", "--force-confdef", "-i", "--", *files],
         timeout=_INSTALL_TIMEOUT,
         env={"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true"},
     )
@@ -92,7 +110,9 @@ def install(runner: Runner, files: Sequence[str]) -> None:
 def file_package(runner: Runner, path: str) -> tuple[str, str]:
     """Name and version in a package file. Raises ToolError when it is none."""
     said = (
-        runner(["dpkg-deb", "--show", "--showformat", "${Package}\\t${Version}", path], timeout=60.0).expect().stdout
+        runner(["dpkg-deb", "--show", "--showformat", "${Package}\\t${Version}", "--", path], timeout=60.0)
+        .expect()
+        .stdout
     )
     name, tab, version = said.strip().partition("\t")
     if not tab or not name or not version:
@@ -102,7 +122,9 @@ def file_package(runner: Runner, path: str) -> tuple[str, str]:
 
 def remove(runner: Runner, name: str) -> None:
     """Take a package off, its settings too. Raises ToolError with dpkg's last words."""
-    ended = runner(["dpkg", "--purge", name], timeout=_INSTALL_TIMEOUT, env={"DEBIAN_FRONTEND": "noninteractive"})
+    ended = runner(
+        ["dpkg", "--purge", "--", named(name)], timeout=_INSTALL_TIMEOUT, env={"DEBIAN_FRONTEND": "noninteractive"}
+    )
     if ended.rc != 0:
         said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
         raise ToolError(f"dpkg could not remove {name} (status {ended.rc}): {said[:500]}")

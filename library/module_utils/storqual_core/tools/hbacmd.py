@@ -14,7 +14,7 @@ from typing import Mapping
 from ..host.identity import normalise_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
-from ..kit.labelled_text import labelled, normal_label, pci_of
+from ..kit.labelled_text import Fields, normal_label, pci_of, read_line
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 
@@ -51,17 +51,37 @@ def _wwn(text: str) -> str:
 
 
 def parse_list(text: str) -> list[str]:
-    """`ListHBAs`: the WWNs of the ports, as hbacmd takes them."""
+    """`ListHBAs`: the WWNs of the ports, as hbacmd takes them. Raises ToolError for a text that is no such list."""
     digits = [re.sub(r"[\s:-]", "", match).lower() for match in _PORT_WWN.findall(text)]
     # half a WWN, of a line that was cut, names no port
-    return [":".join(re.findall("..", name)) for name in digits if len(name) == 16]
+    found = [":".join(re.findall("..", name)) for name in digits if len(name) == 16]
+    if not found and not re.search(r"HBA List|no (?:\w+ )*(?:HBAs?|adapters?)", text, re.IGNORECASE):
+        raise ToolError(f"hbacmd lists no ports: {visible(text.strip().partition(chr(10))[0])[:200] or 'nothing'}")
+    return found
 
 
 def parse_attributes(text: str) -> AdapterFacts:
-    """`HbaAttributes <wwn>`, with or without the command's echo. Raises ToolError when it shows no adapter."""
+    """`HbaAttributes <wwn>`, with or without the command's echo.
+
+    Raises ToolError when it shows no adapter, or more than one port: these are read apart.
+    """
+    headings = [match.group(1) for match in _HEADING.finditer(text)]
+    if len(set(headings)) > 1:
+        raise ToolError(
+            f"hbacmd shows the attributes of {len(set(headings))} ports in one text: {', '.join(headings)}"
+        )
     heading = _HEADING.search(text)
-    values, _ = labelled(line for line in text.splitlines() if not line.startswith("hbacmd "))
-    by_label = {normal_label(label): value for label, value in values.items()}
+    fields = Fields()
+    for line in map(read_line, text.splitlines()):
+        if (
+            line is not None
+            and line.labelled
+            and not line.text.startswith("hbacmd ")
+            and not _HEADING.match(line.text)
+        ):
+            fields.add(line.label, line.value)
+    values = fields.printed()
+    by_label = {normal_label(label): value for label, value in reversed(list(values.items()))}
     if "model" not in by_label or "serial number" not in by_label:
         said = _FAILED.search(text)
         raise ToolError(
@@ -70,7 +90,7 @@ def parse_attributes(text: str) -> AdapterFacts:
     firmware = {component: by_label[label] for label, component in _VERSIONS.items() if by_label.get(label)}
     index = heading.group(1) if heading else ""
     # a port's device number is never printed; Emulex functions are all of device 0
-    pci = pci_of(values, "PCI Bus Number", "", "PCI Func Number")
+    pci = pci_of(fields, "PCI Bus Number", "", "PCI Func Number")
     return AdapterFacts(
         index=index,
         model=by_label["model"],
@@ -80,7 +100,7 @@ def parse_attributes(text: str) -> AdapterFacts:
         driver=by_label.get("driver name", ""),
         driver_version=by_label.get("driver version", ""),
         firmware=firmware,
-        settings=dict(values),
+        settings=values,
         ports=(PortFacts(name=by_label.get("port number", ""), wwn=_wwn(index)),) if index else (),
     )
 
@@ -92,13 +112,24 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
     """
     found: dict[str, dict[str, str]] = {}
     columns: list[str] = []
+    place = 0
     for line in text.splitlines():
         words = line.split()
-        if "Param" in words and "Cur" in words:
-            columns = words
-        elif columns and len(words) == len(columns):
-            row = dict(zip(columns, words))
-            found[row["Param"]] = {name.lower(): value for name, value in row.items() if name != "Param"}
+        lower = [word.lower() for word in words]
+        if "cur" in lower and ("param" in lower or "string" in lower):
+            columns, place = lower, lower.index("param" if "param" in lower else "string")
+        elif columns and words:
+            # the name of a parameter may be of several words
+            behind = len(columns) - place - 1
+            if len(words) < len(columns) or not words[-behind:]:
+                raise ToolError(f"hbacmd lists a parameter that is not understood: {visible(line.strip())[:100]}")
+            name = " ".join(words[place : len(words) - behind])
+            row = dict(zip([*columns[:place], *columns[place + 1 :]], [*words[:place], *words[-behind:]]))
+            if name in found:
+                raise ToolError(
+                    f"hbacmd lists the parameter {visible(name)[:60]} twice: the text is of several ports"
+                )
+            found[name] = row
     if not columns:
         said = _FAILED.search(text)
         raise ToolError(

@@ -20,6 +20,7 @@ from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, Spelling, ToolFacts, Value
+from .shapes.lsiutil_display import Display, parse_display, parse_power
 
 PROGRAMS = ("lsiutil", "lsiutil.x86_64", "lsiutil.i686")
 _TIMEOUT = 120.0
@@ -40,6 +41,7 @@ _PORT = re.compile(r"^\s*(\d+)\.\s+(\S+)\s+(.+?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8}
 _OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(.+?)\s+MPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
 _OLD_BOARD = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s{2,}(\S.*?)\s*$")
 _KNOWN = re.compile(r"^\s*(?:LSI Logic MPT Configuration Utility|\d+ MPT Ports? found|Port Name\b|Select a device)")
+_COUNTED = re.compile(r"^\s*(\d+) MPT Ports? found", re.MULTILINE)
 _WORD = re.compile(r"^\s*([0-9a-fA-F]{4}) : ([0-9a-fA-F]{8})\s*$")
 _COALESCING = re.compile(
     r"^\s*Interrupt Coalescing:\s+(?:Enabled, timeout is (\d+) us, depth is (\d+)|Disabled)", re.M
@@ -69,7 +71,10 @@ class Port:
 
 
 def parse_ports(text: str) -> tuple[Port, ...]:
-    """The port table, which stands in front of most outputs; each port once."""
+    """The port table, which stands in front of most outputs; each port once.
+
+    Raises ToolError when it lists another number of ports than it says, and when there is no table.
+    """
     found: dict[str, Port] = {}
     for line in text.splitlines():
         match = _PORT.match(line)
@@ -82,6 +87,10 @@ def parse_ports(text: str) -> tuple[Port, ...]:
             name, chip, mpt, firmware = old.groups()
             number = str(len(found) + 1)
             found[number] = Port(number, name, " ".join(chip.split()), mpt, firmware)
+    counted = _COUNTED.search(text)
+    if int(counted.group(1)) != len(found) if counted else not found:
+        said = f"says that it found {counted.group(1)} ports" if counted else "says not how many ports it found"
+        raise ToolError(f"lsiutil {said} and lists {len(found)}")
     return tuple(found.values())
 
 
@@ -97,7 +106,8 @@ def parse_notes(text: str) -> tuple[str, ...]:
 def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
     """`-b`: by kernel's name (`ioc0`) the PCI address, board name and tracer (serial number).
 
-    Columns are two blanks or more apart, because a board's name may hold single ones.
+    Columns are two blanks or more apart, because a board's name may hold single ones. Raises ToolError when it lists
+    none, or a row that is not understood.
     """
     found: dict[str, tuple[str, str, str]] = {}
     heading = False
@@ -119,11 +129,15 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
             )
             port = ""
         columns = re.split(r"\s{2,}", line.strip())
-        if not heading or len(columns) < 5 or not all(word.isdecimal() for word in columns[1:4]):
+        if not heading or not line.strip():
             continue
+        if len(columns) < 4 or not all(word.isdecimal() for word in columns[1:4]):
+            raise ToolError(f"lsiutil lists a board that is not understood: {line.strip()[:100]!r}")
         segment, bus, device = map(int, columns[1:4])
         tracer = columns[6] if len(columns) > 6 else ""
-        found[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", columns[4], tracer)
+        found[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", "".join(columns[4:5]), tracer)
+    if not found:
+        raise ToolError(f"lsiutil lists no boards: {_told(text)}")
     return found
 
 
@@ -182,10 +196,16 @@ def _keys(index: str, keys: Sequence[str]) -> list[str]:
 def read_facts(runner: Runner) -> ToolFacts:
     """All ports, with board and PCI address. Raises ToolError."""
     table = _run(runner)
-    boards = parse_boards(_run(runner, "-b").stdout)
     adapters = []
+    notes = list(parse_notes(table.stdout))
+    boards: Mapping[str, tuple[str, str, str]] = {}
+    try:
+        boards = parse_boards(_run(runner, "-b").stdout)
+    except ToolError as problem:
+        notes.append(str(problem))
     for port in parse_ports(table.stdout):
         pci, board, tracer = boards.get(port.name, ("", "", ""))
+        display, power = _looked_at(runner, port.number, notes)
         adapters.append(
             AdapterFacts(
                 index=port.number,
@@ -194,10 +214,31 @@ def read_facts(runner: Runner) -> ToolFacts:
                 serial=tracer,
                 pci=pci,
                 firmware={"firmware": port.version},
-                settings={"Chip Vendor/Type/Rev": port.chip, "MPT Rev": port.mpt},
+                settings={"Chip Vendor/Type/Rev": port.chip, "MPT Rev": port.mpt, **_settings(display, power)},
+                drives=display.drives,
             )
         )
-    return ToolFacts(tuple(adapters), parse_notes(table.stdout))
+    return ToolFacts(tuple(adapters), tuple(notes))
+
+
+def _looked_at(runner: Runner, index: str, notes: list[str]) -> tuple[Display, Mapping[str, str]]:
+    """What one port shows, and its power page; what an adapter does not show is a note."""
+    display = Display()
+    power: Mapping[str, str] = {}
+    try:
+        display = parse_display(_run(runner, f"-p{index}", "-i", "-s").stdout)
+    except ToolError as problem:
+        notes.append(f"port {index}: {problem}")
+    try:
+        power = parse_power(_run(runner, *_keys(index, ["25", "2", "0", "0"])).stdout)
+    except ToolError as problem:
+        notes.append(f"port {index}: {problem}")
+    return display, power
+
+
+def _settings(display: Display, power: Mapping[str, str]) -> dict[str, str]:
+    mappings = {f"Persistent mapping {number}": line for number, line in enumerate(display.mappings)}
+    return {**display.settings, **mappings, **{f"Power / {name}": value for name, value in power.items()}}
 
 
 def read_page(runner: Runner, index: str, kind: int, number: int) -> dict[int, int]:

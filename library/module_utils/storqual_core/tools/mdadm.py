@@ -13,6 +13,7 @@ from typing import Mapping
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError, refuse_for
+from ..kit.labelled_text import Fields, size_range, whole_number
 from ..kit.quantities import parse_size
 from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 
@@ -22,14 +23,15 @@ INDEX = "md"
 
 _TIMEOUT = 60.0
 _MAKE_TIMEOUT = 600.0
-_KEY = re.compile(r"\A\s*([A-Z][A-Za-z /-]*?) : ?(.*)\Z")
+_KEY = re.compile(r"\A\s*([A-Za-z][A-Za-z /-]*?) +: ?(.*)\Z")
+_IN_BRACKETS = re.compile(r"\(([0-9.]+ [KMGTP]iB)\b")
 _ROW = re.compile(r"\A\s+(\d+|-)\s+(\d+)\s+(\d+)\s+(\d+|-)\s+(\S.*?)\s*\Z")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
 _HEADING = re.compile(r"\A\s*Number\s+Major\s+Minor\s+RaidDevice(?:\s+State)?\s*\Z")
 _SCAN = re.compile(r"\A(?:INACTIVE-)?ARRAY (\S+)(?: |\Z)")
 _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "Check": "check"}
 _STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
-_ILL = {"degraded", "FAILED", "broken", "inactive", "Not Started"}
+_ILL = {"degraded", "failed", "broken", "inactive", "not started"}
 _READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
 _NO_STRIP = "1"
 _NO_REDUNDANCY = "0"
@@ -41,6 +43,9 @@ def parse_scan(text: str) -> tuple[str, ...]:
     nodes = []
     for line in text.splitlines():
         match = _SCAN.match(line)
+        if match and "=" in match.group(1):
+            # a container that the kernel has not made has no node, only its metadata
+            continue
         if match:
             nodes.append(match.group(1))
         elif line.strip() and not line.startswith((" ", "\t")):
@@ -57,55 +62,88 @@ def parse_detail(text: str) -> VolumeFacts:
     node = next((line for line in lines if line.strip()), "")
     if not re.match(r"\A/dev/\S+:\s*\Z", node):
         raise ToolError(f"mdadm printed {node.strip()[:120]!r} where `/dev/...:` was expected")
-    words: dict[str, str] = {}
+    words = Fields()
     rows: list[tuple[str, str, str]] = []
-    last = ""
+    last = value = ""
     for line in lines[lines.index(node) + 1 :]:
         row, key = _ROW.match(line), _KEY.match(line)
         if not line.strip() or _HEADING.match(line):
-            last = ""
+            words, last = _kept(words, last, value), ""
         elif row:
             state, _, path = row.group(5).rpartition(" ")
             rows.append((row.group(4), state.strip(), path))
         elif key:
-            last = key.group(1).strip()
-            words[last] = key.group(2).strip()
+            words = _kept(words, last, value)
+            last, value = key.group(1).strip(), key.group(2).strip()
         elif last:
             # a long value goes on in the next line, without a key
-            words[last] = f"{words[last]} {line.strip()}"
+            value = f"{value} {line.strip()}"
         else:
             raise ToolError(f"mdadm --detail printed a line that belongs to nothing: {line.strip()[:120]!r}")
+    words = _kept(words, last, value)
+    if "Magic" in words:
+        raise ToolError(f"this is mdadm --examine of the member {node.strip()}, and tells nothing of the array")
     if "Raid Level" not in words and "State" not in words:
         raise ToolError(f"mdadm --detail of {node.strip()} names neither level nor state")
-    return _volume(node.strip().rstrip(":"), words, rows)
+    volume = _volume(node.strip().rstrip(":"), words, rows)
+    _check_counts(volume, words, rows)
+    return volume
 
 
-def _volume(node: str, words: Mapping[str, str], rows: list[tuple[str, str, str]]) -> VolumeFacts:
-    states = [word.strip() for word in words.get("State", "").split(",") if word.strip()]
-    kib = words.get("Array Size", "").split(" ")[0]
+def _kept(words: Fields, label: str, value: str) -> Fields:
+    """The words with one more, when there is one."""
+    if label:
+        words.add(label, value)
+    return words
+
+
+def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str, str]]) -> None:
+    """Raise ToolError when another number of devices is told than listed, or two sizes that cannot be one."""
+    listed = {
+        "Total Devices": sum(path.startswith("/") for _, _, path in rows),
+        "Failed Devices": len(volume.failed),
+        "Raid Devices": len({place for place, _, _ in rows if place != "-"}),
+    }
+    for label, count in listed.items():
+        told = whole_number(words.get(label))
+        # an array that is not started places nothing
+        if told is not None and told != count and not (label != "Total Devices" and "inactive" in volume.state):
+            raise ToolError(f"mdadm --detail of {volume.id} tells of {told} ({label}) and lists {count}")
+    printed = _IN_BRACKETS.search(words.get("Array Size"))
+    if volume.size and printed:
+        low, high = size_range(printed.group(1), base=1024) or (0, 0)
+        if not low <= volume.size <= high:
+            raise ToolError(f"mdadm --detail of {volume.id} tells two sizes: {words.get('Array Size')[:80]}")
+
+
+def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> VolumeFacts:
+    states = [word.strip() for word in words.get("State").split(",") if word.strip()]
+    kib = words.get("Array Size").split(" ")[0]
     placed = sorted((int(place), path) for place, state, path in rows if place != "-" and path.startswith("/"))
     loose = [(state, path) for place, state, path in rows if place == "-" and path.startswith("/")]
     failed = tuple(path for state, path in loose if "faulty" in state)
     # an array that is not started tells no places
     unplaced = tuple(path for state, path in loose if not state)
-    bitmap = "internal" if words.get("Intent Bitmap", "").startswith("Internal") else "none"
+    # older releases name no policy
+    told = (words.get("Intent Bitmap") or words.get("Consistency Policy")).lower()
+    bitmap = "internal" if told.startswith(("internal", "bitmap")) else "none"
     return VolumeFacts(
         id=node,
         # the host that made it stands before a colon, and in brackets behind it
-        name=words.get("Name", "").split(" ")[0].rpartition(":")[2],
-        level=words.get("Raid Level", "").replace("raid", ""),
+        name=words.get("Name").split(" ")[0].rpartition(":")[2],
+        level=words.get("Raid Level").lower().replace("raid", ""),
         state=", ".join(states),
         size=int(kib) * 1024 if kib.isdecimal() and kib.isascii() else None,
-        strip=_chunk(words.get("Chunk Size", "")),
+        strip=_chunk(words.get("Chunk Size")),
         members=(*(path for _, path in placed), *unplaced),
         spares=tuple(path for state, path in loose if state.startswith("spare") and path not in failed),
         failed=failed,
         policies={"bitmap": bitmap},
         progress=_progress(words, states),
         device=node,
-        uuid=_uuid(words.get("UUID", "")),
-        healthy=not _ILL & set(states) if states else None,
-        settings={key: value for key, value in words.items() if key not in _READ and not key.endswith(" Status")},
+        uuid=_uuid(words.get("UUID")),
+        healthy=not _ILL & {state.lower() for state in states} if states else None,
+        settings={key: value for key, value in words.without(*_READ).items() if not key.endswith(" Status")},
     )
 
 
@@ -124,11 +162,12 @@ def _uuid(text: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _progress(words: Mapping[str, str], states: list[str]) -> dict[str, float]:
+def _progress(words: Fields, states: list[str]) -> dict[str, float]:
     """Percent by task; a task that waits for its turn is at 0."""
-    found = {_STATES[state.split(" ")[0]]: 0.0 for state in states if state.split(" ")[0] in _STATES}
+    begun = [state.lower().split(" ")[0] for state in states]
+    found = {_STATES[state]: 0.0 for state in begun if state in _STATES}
     for word, task in _TASKS.items():
-        match = _PERCENT.search(words.get(f"{word} Status", ""))
+        match = _PERCENT.search(words.get(f"{word} Status"))
         if match:
             found[task] = float(match.group(1))
     return found

@@ -14,7 +14,7 @@ from typing import Mapping
 
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Line, printed_size, read_line
+from ..kit.labelled_text import Line, printed_size, read_line, whole_number
 from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mvcli", "mnv_cli")
@@ -30,6 +30,7 @@ _TOTAL = re.compile(r"^Total # of ")
 _STARTS = ("id", "adapter id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
 _SIZE = re.compile(r"^(?P<number>\d+)\s*(?P<prefix>[KMGT])$")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
+_VOLUME_LABELS = ("id", "name", "status", "vd status", "bga status", "stripe size", "size", "raid mode")
 _GOOD = ("functional", "optimal", "normal")
 _ERROR = re.compile(r"\b(?:error|fail(?:ed|ure)?|invalid)\b", re.IGNORECASE)
 _BACKGROUND = {"rebuild": "rebuild", "init": "initialise", "migrat": "reshape", "check": "check"}
@@ -41,12 +42,18 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     """The records of an `info` command, labels in lower case, and every line that is no part of one (noise).
 
     A record begins with its id. A label that comes again in one (links of a card) gets a number: `link width.2`.
+    Raises ToolError when another number of records is told than listed.
     """
     records: list[dict[str, str]] = []
     notes: list[str] = []
     for raw in text.splitlines():
         line = read_line(raw)
-        if line is None or _RULE.match(line.text) or _TITLE.match(line.text) or _TOTAL.match(line.text):
+        if line is None or _RULE.match(line.text) or _TITLE.match(line.text):
+            continue
+        if _TOTAL.match(line.text):
+            told = whole_number(line.value)
+            if told is not None and told != len(records):
+                raise ToolError(f"{line.text[:80]!r} is told, and {len(records)} are listed")
             continue
         first = _FIRST.match(line.text)
         if first is not None:
@@ -66,19 +73,26 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
 
 
 def parse_cards(text: str, index: str = "mvcli") -> tuple[AdapterFacts, ...]:
-    """The cards of `info -o hba`."""
+    """The cards of `info -o hba`. Raises ToolError for a card whose links and their speeds are not as many."""
     return tuple(_controller(record, index) for record in parse_records(text)[0])
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
-    """The volumes of `info -o vd`."""
-    return tuple(_volume(record) for record in parse_records(text)[0])
+    """The volumes of `info -o vd`. Raises ToolError for a record that is none."""
+    records = parse_records(text)[0]
+    for record in records:
+        if not {"raid mode", "status", "vd status"} & set(record) or any(label.endswith(".2") for label in record):
+            raise ToolError(f"record {record['id']} is no volume, or of two volumes: {', '.join(record)[:120]}")
+    return tuple(_volume(record) for record in records)
 
 
 def _controller(record: Record, index: str) -> AdapterFacts:
     version = record.get("firmware version", "")
     place = re.match(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F]{1,2})$", record.get("bus device fun", ""))
     ports = [label for label in record if label.startswith("link width")]
+    speeds = sum(label.startswith("pcie speed") for label in record)
+    if speeds not in (0, len(ports)):
+        raise ToolError(f"card {record['id']} tells of {len(ports)} links and {speeds} speeds of links")
     return AdapterFacts(
         index=index,
         model=record.get("product", record.get("subnqn", "")).strip(),
@@ -116,6 +130,8 @@ def _size(text: str) -> int | None:
 
 def _volume(record: Record) -> VolumeFacts:
     state = record.get("status", record.get("vd status", ""))
+    unread = [value.lower() for label, value in record.items() if label not in _VOLUME_LABELS]
+    sound = not any(value.startswith(("running", "in progress", "rebuild", "init", "degraded")) for value in unread)
     strip = record.get("stripe size", "")
     background = record.get("bga status", "not running").lower()
     told = f"{background} {record.get('bga progress', '')}".lower()
@@ -134,7 +150,7 @@ def _volume(record: Record) -> VolumeFacts:
         strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _size(strip),
         members=tuple(record.get("pd raid setup", "").split()),
         progress=under_way,
-        healthy=(state.lower() in _GOOD and not under_way) if state else None,
+        healthy=(state.lower() in _GOOD and not under_way and sound) if state else None,
     )
 
 

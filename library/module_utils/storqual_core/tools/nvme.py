@@ -14,6 +14,7 @@ from typing import Any, Iterator, Mapping
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.json_text import as_int, as_list, as_mapping, as_text, the_object
+from ..kit.labelled_text import plain_label, respelt
 from .capabilities import FirmwareImage
 
 _WRITE_CACHE = 6
@@ -45,12 +46,35 @@ class SmartLog:
     others: Mapping[str, str] = field(default_factory=dict)
 
 
+_NAMES = {
+    plain_label(name): name
+    for name in (
+        "Subsystems",
+        "Controllers",
+        "Namespaces",
+        "Controller",
+        "Address",
+        "ModelNumber",
+        "SerialNumber",
+        "Firmware",
+        "PhysicalSize",
+        "UsedBytes",
+        "SectorSize",
+        "DevicePath",
+        "NameSpace",
+    )
+}
+
+
 def parse_list(text: str) -> tuple[Namespace, ...]:
     """The namespaces of `nvme list -o json` and `nvme list -v -o json`, each once. Raises ToolError."""
     body = the_object(text, "nvme", "Devices")
     found: dict[str, Namespace] = {}
-    for namespace in _walk(body["Devices"], {}):
+    devices = respelt(body["Devices"], _NAMES)
+    for namespace in _walk(devices, {}):
         found.setdefault(namespace.node, namespace)
+    if not found and re.search(r'"[^"]*(?:Path|Name ?Space)"\s*:\s*"[^"]*nvme\d', text, re.IGNORECASE):
+        raise ToolError("nvme lists namespaces in a shape that is not known")
     return tuple(found.values())
 
 
@@ -83,9 +107,10 @@ def _node(entry: Mapping[str, Any]) -> str:
 
 def parse_smart_log(text: str) -> SmartLog:
     """`nvme smart-log -o json`. Raises ToolError when it is no health information."""
-    body = the_object(text, "nvme")
+    printed = the_object(text, "nvme")
+    body = {key.lower(): value for key, value in printed.items()}
     if "media_errors" not in body:
-        raise ToolError(f"nvme printed an object that is no SMART log: {', '.join(list(body)[:5])}"[:300])
+        raise ToolError(f"nvme printed an object that is no SMART log: {', '.join(list(printed)[:5])}"[:300])
     values: dict[str, int] = {}
     others: dict[str, str] = {}
     for name, value in _flat(body):
@@ -102,7 +127,8 @@ def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         # releases up to 1.x have a slip of the pen here
         name = "critical_warning" if key == "critical_warrning" else str(key)
         if isinstance(value, dict):
-            yield from ((name if part == "value" else f"{name}.{part}", inner) for part, inner in value.items())
+            parts = ((str(part).lower(), inner) for part, inner in value.items())
+            yield from ((name if part == "value" else f"{name}.{part}", inner) for part, inner in parts)
         elif isinstance(value, list):
             yield from ((f"{name}.{place}", inner) for place, inner in enumerate(value, 1))
         else:

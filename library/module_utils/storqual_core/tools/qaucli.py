@@ -15,7 +15,7 @@ from typing import Mapping
 from ..host.identity import normalise_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import MissingToolError, ToolError
-from ..kit.labelled_text import labelled, normal_label, pci_of, whole_number
+from ..kit.labelled_text import Fields, labelled, normal_label, pci_of, whole_number
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, FirmwareImage, PortFacts, Spelling, ToolFacts, Value
 
@@ -59,7 +59,9 @@ _VERSIONS = {
     "running mpi firmware version": "mpi",
     "running pep firmware version": "pep",
 }
-_MODEL = re.compile(r"^HBA Model (\S+) \(SN ([^)]*)\):\s*$")
+_MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s+([^)]*?)\s*\)\s*:\s*$", re.IGNORECASE)
+_TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)
+_NONE = re.compile(r"\bno\b.*\b(?:hba|adapter)", re.IGNORECASE)
 _PORT = re.compile(r"^\s*Port\s+(\d+)\s+WWPN\s+(\S+)\s+\(HBA instance\s+(\d+)\)\s*(.*?)\s*$")
 _FAILED = re.compile(
     r"\b(?:error|unable|failed|not supported|unsupported|invalid|no (?:supported )?(?:hba|adapter)s?)\b", re.I
@@ -75,14 +77,25 @@ def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
 
 
 def parse_listing(text: str) -> ToolFacts:
-    """`-g`: models with their serial numbers, and each port with its instance; other lines are kept as notes."""
+    """`-g`: models with their serial numbers, and each port with its instance; other lines are kept as notes.
+
+    Raises ToolError for a port that belongs to no model, and when another number of adapters is told than listed.
+    """
     adapters = []
     notes = []
+    models = 0
+    total: int | None = None
     model = serial = ""
     for line in text.splitlines():
         head, port = _MODEL.match(line), _PORT.match(line)
         if head:
             model, serial = head.groups()
+            models += 1
+        elif _TOTAL.match(line):
+            total = whole_number(line.rpartition(":")[2])
+            notes.append(line.rstrip())
+        elif port and not model:
+            raise ToolError(f"qaucli lists a port that belongs to no adapter: {line.strip()[:100]!r}")
         elif port:
             number, wwpn, instance, link = port.groups()
             wwn = _wwn(wwpn)
@@ -90,6 +103,8 @@ def parse_listing(text: str) -> ToolFacts:
             adapters.append(AdapterFacts(index=instance, model=model, vendor="QLogic", serial=serial, ports=ports))
         elif line.strip("- \t"):
             notes.append(line.rstrip())
+    if total is not None and total != models:
+        raise ToolError(f"qaucli tells of {total} adapters and lists {models}")
     return ToolFacts(tuple(adapters), tuple(notes))
 
 
@@ -102,17 +117,25 @@ def _wwn(text: str) -> str:
 
 
 def parse_instances(text: str) -> ToolFacts:
-    """`-i all`: one record of labels per instance. Lines before the first record are about the host."""
+    """`-i all`: one record of labels per instance. Lines before the first record are about the host.
+
+    Raises ToolError for a text without an instance that does not say that there is no adapter.
+    """
     records: list[list[str]] = []
     host: list[str] = []
     for line in text.splitlines():
-        if re.match(r"^\s*HBA Instance\s*:", line):
+        if re.match(r"^\s*HBA Instance\s*:", line, re.IGNORECASE):
             records.append([])
         (records[-1] if records else host).append(line)
+    if not records and not _NONE.search(text):
+        said = next((line.strip() for line in host if line.strip("- \t")), "nothing")
+        raise ToolError(f"qaucli shows no instance of an adapter, but says: {said[:200]}")
     adapters = []
     notes = []
     for record in records:
         values, others = labelled(record)
+        if "HBA Model" not in Fields(values):
+            raise ToolError("qaucli shows an instance of an adapter without its model")
         adapters.append(_adapter(values))
         notes += others
     return ToolFacts(tuple(adapters), tuple(notes if records else [line for line in host if line.strip("- \t")]))
@@ -133,7 +156,7 @@ def _adapter(values: Mapping[str, str]) -> AdapterFacts:
         model=by_label.get("hba model", ""),
         vendor="QLogic",
         serial=by_label.get("serial number", ""),
-        pci=pci_of(values, "PCI Bus Number", "PCI Device Number", "PCI Function Number"),
+        pci=pci_of(Fields(values), "PCI Bus Number", "PCI Device Number", "PCI Function Number"),
         driver="qla2xxx",
         driver_version=by_label.get("driver version", ""),
         firmware=firmware,
@@ -145,10 +168,10 @@ def _adapter(values: Mapping[str, str]) -> AdapterFacts:
 def read_facts(runner: Runner) -> ToolFacts:
     """All instances. Raises ToolError when the tool fails; a machine without such adapters has none."""
     ended = _run(runner, "-i", "all")
-    facts = parse_instances(ended.stdout)
-    if not facts.adapters and not re.search(r"\bno\b.*\b(?:hba|adapter)", ended.last_words(), re.IGNORECASE):
-        ended.expect()
-    return facts
+    if _NONE.search(ended.last_words()):
+        return ToolFacts()
+    ended.expect()
+    return parse_instances(ended.stdout)
 
 
 def parse_parameters(text: str) -> dict[str, Value]:

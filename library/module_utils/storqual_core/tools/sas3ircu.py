@@ -15,7 +15,7 @@ from typing import Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import read_line
+from ..kit.labelled_text import Fields, Line, pci_of, plain_label, read_line, size_range
 from .capabilities import AdapterFacts, DriveFacts, EnclosureFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("sas3ircu", "sas2ircu")
@@ -23,17 +23,31 @@ PROGRAMS = ("sas3ircu", "sas2ircu")
 _TIMEOUT = 180.0
 _DONE = "Utility Completed Successfully."
 _NONE = ("MPTLib2 Error 1", "No adapters found")
-_NO_VOLUMES = "there are no IR volumes on the controller!"
+_NO_VOLUMES = "there are no ir volumes on the controller"
 _LISTED = re.compile(
     r"^\s*(?P<index>\d+)\s+\S+\s+[0-9A-Fa-f]+h\s+[0-9A-Fa-f]+h\s+"
     r"(?P<domain>[0-9A-Fa-f]+)h:(?P<bus>[0-9A-Fa-f]+)h:(?P<device>[0-9A-Fa-f]+)h:(?P<function>[0-9A-Fa-f]+)h\s"
 )
 _RULE = re.compile(r"^-{8,}$")
 _BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been")
-_MEGABYTES = re.compile(r"^(?P<size>\d+)(?:/(?P<sectors>\d+))?$")
+_MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
+_MEMBER = re.compile(r"^PHY\[\d+\] Enclosure ?#/ ?Slot ?#$", re.IGNORECASE)
+_TABLE = re.compile(r"^\s*-{3,}(?:\s+-{3,}){3,}\s*$")
 _CODE = re.compile(r"\((?P<code>[A-Z]{2,4})\)")
+_DRIVE_LABELS = (
+    "Enclosure #",
+    "Slot #",
+    "GUID",
+    "Manufacturer",
+    "Model Number",
+    "Firmware Revision",
+    "Serial No",
+    "Unit Serial No(VPD)",
+    "Drive Type",
+)
+_VOLUME_LABELS = ("Volume ID", "Volume Name", "Volume wwid", "RAID level", "Size (in MB)")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
-_OPERATIONS = {"Synchronize": "initialise", "Rebuild": "rebuild", "Verify": "check", "OCE": "reshape"}
+_OPERATIONS = {"synchronize": "initialise", "rebuild": "rebuild", "verify": "check", "oce": "reshape"}
 
 
 def parse_list(text: str) -> dict[str, str]:
@@ -41,7 +55,8 @@ def parse_list(text: str) -> dict[str, str]:
     if any(words in text for words in _NONE):
         return {}
     _check(text, "the controllers could not be listed")
-    found = {}
+    found: dict[str, str] = {}
+    begun = False
     for line in text.splitlines():
         match = _LISTED.match(line)
         if match is not None:
@@ -49,100 +64,116 @@ def parse_list(text: str) -> dict[str, str]:
                 int(match.group(part), 16) for part in ("domain", "bus", "device", "function")
             )
             found[match.group("index")] = f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+        elif begun and line.strip() and _DONE.lower() not in line.lower():
+            raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
+        begun = begun or bool(_TABLE.match(line))
+    if not begun or not found:
+        raise ToolError("this is no list of controllers: it has no table of them")
     return found
 
 
 def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
-    """What `N DISPLAY` prints of a controller. Raises ToolError when it was not completed."""
+    """What `N DISPLAY` prints of a controller. Raises ToolError when it was not completed, or lacks a part."""
     _check(text, f"controller {index} could not be read")
     section = ""
-    settings: dict[str, str] = {}
-    volumes: list[dict[str, str]] = []
-    devices: list[dict[str, str]] = []
-    enclosures: list[dict[str, str]] = []
+    sections: list[str] = []
+    settings, strange = Fields(), Fields()
+    parts: dict[str, list[Fields]] = {"ir": [], "physical": [], "enclosure": []}
     notes: list[str] = []
     for raw in text.splitlines():
         line = read_line(raw)
         if line is None or _RULE.match(line.text) or _BANNER.match(line.text):
             continue
-        if line.text.lower().endswith(" information"):
-            section = line.text.split(" ")[0]
-        elif section == "Controller" and line.labelled:
-            settings[line.label] = line.value
-        elif line.text.startswith("IR volume ") or line.text.startswith("IR Volume "):
-            volumes.append({"number": line.text.rsplit(" ", 1)[-1]})
-        elif line.text.startswith("Device is a"):
-            devices.append({"Device": line.text})
-        elif line.label == "Enclosure#":
-            enclosures.append({line.label: line.value})
-        elif line.labelled and section == "IR" and volumes:
-            volumes[-1][line.label] = line.value
-        elif line.labelled and section == "Physical" and devices:
-            devices[-1][line.label] = line.value
-        elif line.labelled and section == "Enclosure" and enclosures:
-            enclosures[-1][line.label] = line.value
-        elif not line.text.startswith("Initiator at ID"):
+        lower = line.text.lower()
+        if not line.labelled and lower.endswith(" information"):
+            section = lower.split(" ")[0]
+            sections.append(section)
+        elif _begins(section, line):
+            parts[section].append(Fields({"": line.text}) if not line.labelled else Fields({line.label: line.value}))
+        elif section == "controller" and line.labelled:
+            settings.add(line.label, line.value)
+        elif line.labelled and section in parts and parts[section]:
+            if line.label in parts[section][-1]:
+                raise ToolError(f"{index}: {line.label!r} comes twice where one {section} object was begun")
+            parts[section][-1].add(line.label, line.value)
+        elif line.labelled and section:
+            strange.add(f"{section}: {line.label}", line.value)
+        elif not lower.startswith("initiator at id"):
             notes.append(line.text)
-    drives = tuple(_drive(device) for device in devices if "Enclosure services" not in device["Device"])
+    missing = [name for name in ("controller", "ir", "physical") if name not in sections]
+    if missing or "Controller type" not in settings:
+        raise ToolError(
+            f"{index}: this is no answer to DISPLAY: it has no {' and no '.join(missing) or 'controller'}"
+        )
+    if strange:
+        raise ToolError(f"{index}: labels that belong to nothing: {', '.join(strange)[:200]}")
+    kinds = [fields.get("").lower() for fields in parts["physical"]]
+    drives = [fields for fields, kind in zip(parts["physical"], kinds) if "enclosure services" not in kind]
     adapter = AdapterFacts(
         index=index,
-        model=settings.get("Controller type", ""),
-        pci=_pci(settings),
+        model=settings.get("Controller type"),
+        pci=pci_of(settings, "Bus", "Device", "Function", "Segment"),
         firmware={
-            name: settings[label]
+            name: settings.get(label)
             for label, name in (("Firmware version", "firmware"), ("BIOS version", "bios"))
             if label in settings
         },
-        settings=settings,
-        drives=drives,
-        volumes=tuple(_volume(fields) for fields in volumes),
+        settings=settings.printed(),
+        drives=tuple(_drive(fields, index) for fields in drives),
+        volumes=tuple(_volume(fields) for fields in parts["ir"]),
         enclosures=tuple(
-            EnclosureFacts(position=each["Enclosure#"], slots=_number(each.get("Numslots", "")))
-            for each in enclosures
+            EnclosureFacts(position=each.get("Enclosure#"), slots=_number(each.get("Numslots")))
+            for each in parts["enclosure"]
         ),
     )
     return ToolFacts((adapter,), tuple(notes))
 
 
+def _begins(section: str, line: Line) -> bool:
+    """Whether a line is the first of a volume, a device or an enclosure."""
+    lower = line.text.lower()
+    return (
+        (section == "ir" and not line.labelled and lower.startswith("ir volume "))
+        or (section == "physical" and not line.labelled and lower.startswith("device is a"))
+        or (section == "enclosure" and plain_label(line.label) == "enclosure")
+    )
+
+
 def parse_status(text: str) -> dict[str, dict[str, float]]:
     """Percent by task by volume id, of `N STATUS`; a controller without volumes has none. Raises ToolError."""
-    if _NO_VOLUMES in text:
+    if _NO_VOLUMES in text.lower():
         return {}
     _check(text, "what is under way could not be read")
-    found: dict[str, dict[str, float]] = {}
-    current: dict[str, str] = {}
-    for raw in [*text.splitlines(), "IR Volume end"]:
+    volumes: list[Fields] = []
+    for raw in text.splitlines():
         line = read_line(raw)
         if line is None:
             continue
-        if re.match(r"IR [Vv]olume \w+$", line.text):
-            operation = current.get("Current operation", "None")
-            if operation != "None" and "Volume ID" in current:
-                percent = _PERCENT.search(current.get("Percentage complete", ""))
-                task = _OPERATIONS.get(operation, operation)
-                found[current["Volume ID"]] = {task: float(percent.group("percent")) if percent else 0.0}
-            current = {}
-        elif line.labelled:
-            current[line.label] = line.value
+        if re.match(r"IR volume \w+$", line.text, re.IGNORECASE):
+            volumes.append(Fields())
+        elif line.labelled and volumes:
+            volumes[-1].add(line.label, line.value)
+    found: dict[str, dict[str, float]] = {}
+    for volume in volumes:
+        name, operation = volume.get("Volume ID"), volume.get("Current operation")
+        if not name or not operation:
+            raise ToolError("this is no answer to STATUS: a volume has no id, or no current operation")
+        if operation.lower() != "none":
+            percent = _PERCENT.search(volume.get("Percentage complete"))
+            task = _OPERATIONS.get(operation.lower(), operation)
+            found[name] = {task: float(percent.group("percent")) if percent else 0.0}
+    if not volumes:
+        raise ToolError("this is no answer to STATUS: it names no volume, and does not say that there is none")
     return found
 
 
 def _check(text: str, what: str, command: str = "") -> None:
-    if _DONE not in text:
+    if _DONE.lower() not in text.lower():
         lines = [
             line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("LSI", "Version"))
         ]
         said = " ".join(lines[-2:])[:300] or "nothing"
         raise ToolError(f"{what}: it did not say `{_DONE}` but {said}" + (f"; command: {command}" if command else ""))
-
-
-def _pci(settings: Mapping[str, str]) -> str:
-    """The display prints decimal numbers."""
-    parts = [_number(settings.get(name, "")) for name in ("Segment", "Bus", "Device", "Function")]
-    if any(part is None for part in parts):
-        return ""
-    domain, bus, device, function = (part or 0 for part in parts)
-    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
 
 
 def _number(text: str) -> int | None:
@@ -155,36 +186,70 @@ def _code(text: str) -> str:
     return match.group("code") if match else text
 
 
-def _drive(fields: Mapping[str, str]) -> DriveFacts:
-    size = _MEGABYTES.match(fields.get("Size (in MB)/(in sectors)", ""))
-    sectors = size.group("sectors") if size else None
+def _drive(fields: Fields, index: str) -> DriveFacts:
+    place = fields.get("Enclosure #"), fields.get("Slot #")
+    if not all(place):
+        raise ToolError(f"{index}: a drive is listed without its enclosure or slot")
+    size, sizes = _capacity(fields.get("Size (in MB)/(in sectors)"))
+    serials = [_told(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
+    others = fields.without("", *_DRIVE_LABELS).values()
+    if not serials[0] and serials[1] and any(value.startswith(serials[1]) for value in others):
+        raise ToolError(f"{index}: a drive tells two serial numbers, one of them under a label that is not known")
     return DriveFacts(
-        position=f"{fields.get('Enclosure #', '')}:{fields.get('Slot #', '')}",
-        wwn=printed_wwn(fields.get("GUID", "")),
-        serial=fields.get("Unit Serial No(VPD)", fields.get("Serial No", "")),
-        vendor=fields.get("Manufacturer", ""),
-        model=fields.get("Model Number", ""),
-        revision=fields.get("Firmware Revision", ""),
-        size=int(sectors) * 512 if sectors else None,
-        state=_code(fields.get("State", "")),
-        media=fields.get("Drive Type", ""),
+        position=":".join(place),
+        wwn=printed_wwn(fields.get("GUID")),
+        serial=next((serial for serial in serials if serial), ""),
+        vendor=_told(fields.get("Manufacturer")),
+        model=_told(fields.get("Model Number")),
+        revision=_told(fields.get("Firmware Revision")),
+        size=size,
+        size_range=sizes,
+        state=_code(fields.get("State")),
+        media=_told(fields.get("Drive Type")),
+        settings=fields.without("", *_DRIVE_LABELS),
     )
 
 
-def _volume(fields: Mapping[str, str]) -> VolumeFacts:
-    state = _code(fields.get("Status of volume", ""))
-    size = _MEGABYTES.match(fields.get("Size (in MB)", ""))
-    members = [value for label, value in fields.items() if re.match(r"PHY\[\d+\] Enclosure#/Slot#$", label)]
+def _told(text: str) -> str:
+    """Nothing for `N/A`."""
+    return "" if text.upper() in ("N/A", "NA") else text
+
+
+def _capacity(text: str) -> tuple[int | None, tuple[int, int] | None]:
+    """The exact size, or what the megabytes can mean; `953869/1953525167` are full megabytes and the last block.
+
+    Blocks have 512 or 4096 bytes, which only the megabytes tell.
+    """
+    match = _MEGABYTES.match(text)
+    if match is None or not int(match.group("size")):
+        return None, None
+    megabytes, last = int(match.group("size")), int(match.group("sectors") or 0)
+    for block in (512, 4096):
+        if last and (last + 1) * block >> 20 == megabytes:
+            return (last + 1) * block, None
+    return megabytes << 20, size_range(f"{megabytes} MB", base=1024)
+
+
+def _volume(fields: Fields) -> VolumeFacts:
+    state = _code(fields.get("Status of volume"))
+    size = _MEGABYTES.match(fields.get("Size (in MB)"))
+    members = [fields.printed()[label] for label in fields if _MEMBER.match(label)]
+    if not fields.get("Volume ID"):
+        raise ToolError(f"a volume ({fields.get('')}) is listed without its id")
     return VolumeFacts(
-        id=fields.get("Volume ID", fields["number"]),
-        name=fields.get("Volume Name", ""),
-        wwn=printed_wwn(fields.get("Volume wwid", "")),
-        level=fields.get("RAID level", "").replace("RAID", "").strip(),
+        id=fields.get("Volume ID"),
+        name=fields.get("Volume Name"),
+        wwn=printed_wwn(fields.get("Volume wwid")),
+        level=re.sub("raid", "", fields.get("RAID level"), flags=re.IGNORECASE).strip(),
         state=state,
         size=int(size.group("size")) << 20 if size else None,
+        size_range=size_range(f"{size.group('size')} MB", base=1024) if size else None,
         strip=None,
-        members=tuple(members),
+        members=tuple(member.replace(" ", "") for member in members),
         healthy=state == "OKY" if state else None,
+        settings={
+            name: value for name, value in fields.without("", *_VOLUME_LABELS).items() if not _MEMBER.match(name)
+        },
     )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
-from ..kit.labelled_text import labelled
+from ..kit.labelled_text import Fields, read_line
 from .capabilities import AdapterFacts, FirmwareImage, PortFacts, ToolFacts
 
 PROGRAMS = ("sas3flash", "sas2flash")
@@ -22,10 +22,13 @@ PROGRAMS = ("sas3flash", "sas2flash")
 _TIMEOUT = 120.0
 _FLASH_TIMEOUT = 1800.0
 _LISTED = re.compile(
-    r"^\s*(?P<number>\d+)\s+(?P<chip>\S+\([^)]*\))\s+(?P<firmware>\S+)\s+(?P<nvdata>\S+)\s+(?P<bios>\S+)\s+"
-    r"(?P<pci>[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\s*$"
+    r"^\s*(?P<number>\d+)\s+(?P<chip>\S+(?: ?\([^)]*\))?)\s+(?P<firmware>\S+)\s+(?P<nvdata>\S+)\s+"
+    r"(?P<bios>\S+(?: \S+)*)\s+(?P<pci>[0-9A-Fa-f]{2,4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\s*$"
 )
-_LINK = re.compile(r"^Phy (?P<phy>\d+): (?P<link>Link \S.*)$")
+_ROW = re.compile(r"^\s*\d+\s+\S")
+_ABSENT = ("", "n/a", "na", "none", "no image")
+_OPTION_ROMS = ("bios", "uefi", "fcode")
+_LINK = re.compile(r"^Phy (?P<phy>\d+)\s*: (?P<link>Link \S.*)$", re.IGNORECASE)
 _FLASHED = {"firmware": "Firmware Flash Successful", "bios": "Flash BIOS Image Successful"}
 _OPTIONS = {"firmware": "-f", "bios": "-b"}
 _NONE = re.compile(r"no (?:LSI|Avago|Broadcom)?\s*(?:SAS )?adapters? found", re.IGNORECASE)
@@ -65,42 +68,67 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
         for match in map(_LISTED.match, text.splitlines())
         if match is not None
     ]
-    if not found and not _NONE.search(text) and "Num   Ctlr" not in text:
+    rows = [line for line in text.splitlines() if _ROW.match(line)]
+    if len(rows) != len(found):
+        raise ToolError(f"the list of adapters has {len(rows)} rows, of which {len(found)} are understood")
+    if (
+        not found
+        and not _NONE.search(text)
+        and not re.search(r"^\s*Num\s+Ctlr\b", text, re.MULTILINE | re.IGNORECASE)
+    ):
         raise ToolError(f"the adapters could not be listed: {_last(text)}")
     return tuple(found)
 
 
 def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
     """What `-c N -list` prints of an adapter. Raises ToolError when it names no adapter."""
-    fields, _ = labelled(text.splitlines())
+    fields = Fields()
+    for line in map(read_line, text.splitlines()):
+        if line is not None and line.labelled and not _LINK.match(line.text):
+            fields.add(line.label, line.value)
+    printed = fields.printed()
+    by_label = {" ".join(label.lower().split()): value for label, value in printed.items()}
     if "Firmware Version" not in fields or "PCI Address" not in fields:
         raise ToolError(f"{index} could not be read: {_last(text)}")
-    versions = {name: fields[label] for name, label in _LABELS.items() if fields.get(label, "N/A") != "N/A"}
+    if "Controller Number #2" in printed:
+        raise ToolError(f"{index} could not be read: the text tells of several adapters")
+    # the two versions of NVDATA differ in their brackets only
+    versions = {name: _told(by_label.get(label.lower(), "")) for name, label in _LABELS.items()}
     return AdapterFacts(
         index=index,
-        model=fields.get("Board Name", fields.get("Controller", "")),
-        vendor=fields.get("NVDATA Vendor", ""),
-        serial=fields.get("Board Tracer Number", ""),
-        pci=_pci(fields["PCI Address"]),
-        firmware=versions,
-        settings={
-            label: fields[label]
-            for label in (
-                "SAS Address",
-                "Firmware Product ID",
-                "NVDATA Product ID",
-                "Board Name",
-                "Board Assembly",
-                "Board Tracer Number",
-            )
-            if label in fields
-        },
-        ports=tuple(parse_links(text)),
+        # a board without a name is called by its chip
+        model=_told(fields.get("Board Name")) or (_told(fields.get("Controller")) if "Board Name" in fields else ""),
+        vendor=_told(fields.get("NVDATA Vendor")),
+        serial=_told(fields.get("Board Tracer Number")),
+        pci=_pci(fields.get("PCI Address")),
+        firmware={name: version for name, version in versions.items() if version},
+        settings=printed,
+        ports=tuple(_links(text)),
     )
 
 
+def _told(text: str) -> str:
+    """Nothing for `N/A` and its kin."""
+    return "" if text.strip().lower() in _ABSENT else text.strip()
+
+
 def parse_links(text: str) -> tuple[PortFacts, ...]:
-    """The phys of `-testlsall`, each with its link as printed: the tool says PASSED whatever they are."""
+    """The phys of `-testlsall`, each with its link as printed: the tool says PASSED whatever they are.
+
+    Raises ToolError for a text that is no such test.
+    """
+    found = _links(text)
+    if not found and "test link state" not in text.lower():
+        raise ToolError(f"the links could not be read: {_last(text)}")
+    return found
+
+
+def _links(text: str) -> tuple[PortFacts, ...]:
+    """The phys in a text, none where it has none. Raises ToolError for a link of what is no phy."""
+    links = [line.strip() for line in text.splitlines() if re.search(r":\s*Link (?:Up|Down)\b", line, re.IGNORECASE)]
+    strange = [line for line in links if not _LINK.match(line)]
+    if strange:
+        raise ToolError(f"a link is told of what is no phy: {strange[0][:100]!r}")
     matches = (_LINK.match(line.strip()) for line in text.splitlines())
     return tuple(PortFacts(name=match.group("phy"), link=match.group("link")) for match in matches if match)
 
@@ -157,8 +185,11 @@ def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tup
     return () if known else (f"{index} flashes {' and '.join(_OPTIONS)} by themselves, not {image.component}",)
 
 
-def download(runner: Runner, index: str, image: FirmwareImage) -> None:
-    """Flash the firmware or the BIOS; the SAS address must be the same afterwards. Raises ToolError."""
+def download(runner: Runner, index: str, image: FirmwareImage) -> Sequence[str]:
+    """Flash the firmware or the BIOS; the SAS address must be the same afterwards.
+
+    Returns a sentence for each option ROM that the adapter has no more. Raises ToolError.
+    """
     before = parse_adapter(_said(runner, index, "-list"), index)
     text = _said(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED[image.component] not in text:
@@ -171,6 +202,11 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
                 f"{index} was flashed and its {label} is {now}, before it was {then}: "
                 f"write it again (-o -sasadd) before the adapter is used"
             )
+    return [
+        f"{index} has no {name} any more, it had {before.firmware[name]}: write it again (-o -b) if the adapter boots"
+        for name in _OPTION_ROMS
+        if name in before.firmware and name not in after.firmware
+    ]
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:

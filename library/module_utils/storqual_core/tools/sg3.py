@@ -93,21 +93,19 @@ def put_field(data: bytes, field: ModeField, value: int) -> bytes:
 def plan_page(current: bytes, changeable: bytes, wanted: Mapping[str, tuple[ModeField, int]]) -> PagePlan:
     """What one MODE SELECT must carry so that every field in `wanted` (name to place and value) is as wanted.
 
-    A field that already has its value is left out. A field that must change, of which the drive lets not every
-    bit that must change be changed, is listed as unchangeable; then nothing should be written.
+    Where one field must change the others go with it as they should be: the drive saves a page as a whole. A field
+    that must change, of which the drive lets not every bit that must change be changed, is listed as unchangeable;
+    then nothing should be written.
     """
     contents, mask = current, bytes(len(current))
     unchangeable = []
     for name, (field, value) in wanted.items():
-        different = get_field(current, field) ^ value
-        if not different:
-            continue
-        if different & ~_changeable_bits(changeable, field):
+        if (get_field(current, field) ^ value) & ~_changeable_bits(changeable, field):
             unchangeable.append(name)
             continue
         contents = put_field(contents, field, value)
         mask = put_field(mask, _anywhere(field), (1 << field.length) - 1)
-    return PagePlan(contents, mask, tuple(unchangeable))
+    return PagePlan(contents, mask if contents != current else bytes(len(current)), tuple(unchangeable))
 
 
 def _anywhere(field: ModeField) -> ModeField:

@@ -74,7 +74,7 @@ def status_sentences(status: int) -> tuple[str, ...]:
 
 def _document(text: str) -> Mapping[str, Any]:
     """Smartctl's object. Raises ToolError when there is none, or when it says that nothing could be read."""
-    body = the_object(text, "smartctl", "smartctl")
+    body = as_mapping(_in_small_letters(the_object(text, "smartctl", "smartctl")))
     about = as_mapping(body["smartctl"])
     status = as_int(about.get("exit_status")) or 0
     if status & _CANNOT:
@@ -82,6 +82,15 @@ def _document(text: str) -> Mapping[str, Any]:
         said = "; ".join(message for message in messages if message) or "no message"
         raise ToolError(f"smartctl: {', '.join(status_sentences(status & _CANNOT))} (status {status}): {said[:300]}")
     return body
+
+
+def _in_small_letters(value: object) -> object:
+    """The same value with all names in small letters, as every release so far prints them."""
+    if isinstance(value, list):
+        return [_in_small_letters(inner) for inner in value]
+    return (
+        {key.lower(): _in_small_letters(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+    )
 
 
 def parse_scan(text: str) -> tuple[Device, ...]:
@@ -115,13 +124,20 @@ def parse_health(text: str) -> Health:
         firmware=first("firmware_version", "scsi_revision", "revision"),
         wwn=_wwn(body),
         protocol=as_text(as_mapping(body.get("device")).get("protocol")),
-        size=as_int(as_mapping(body.get("user_capacity")).get("bytes")),
+        size=_size(body),
         passed=passed if isinstance(passed, bool) else None,
         temperature=as_int(as_mapping(body.get("temperature")).get("current")),
         hours=as_int(as_mapping(body.get("power_on_time")).get("hours")),
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
     )
+
+
+def _size(body: Mapping[str, Any]) -> int | None:
+    """Bytes of the drive: of an NVMe drive with several namespaces, `user_capacity` is one namespace's."""
+    one, whole = as_int(as_mapping(body.get("user_capacity")).get("bytes")), as_int(body.get("nvme_total_capacity"))
+    several = max(as_int(body.get("nvme_number_of_namespaces")) or 0, len(as_list(body.get("nvme_namespaces")))) > 1
+    return whole if whole and (several or one is None) else one
 
 
 def _wwn(body: Mapping[str, Any]) -> str:

@@ -15,19 +15,27 @@ from typing import Any, Mapping
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.json_text import as_list, as_mapping, as_text
+from ..kit.json_text import as_int, as_list, as_mapping, as_text
+from ..kit.labelled_text import plain_label, size_range
 from .capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
-from .storcli_answer import (
+from .shapes.storcli_answer import (
     adapter_of,
     answers_of,
+    blocks_size,
     carried_out,
     data_of,
     drives_behind,
     drives_of,
     first,
     flat,
+    overview_of,
     percent_of,
     size_of,
+)
+from .shapes.storcli_parts import (
+    more_settings,
+    parse_backup,  # noqa: F401 - offered here with the other parsers of storcli
+    parse_foreign,  # noqa: F401 - likewise
 )
 
 PROGRAMS = (
@@ -57,6 +65,7 @@ _CACHE = re.compile(r"\A(NR|R)?(AWB|WB|WT)?([CD])?\Z")
 _READ_POLICY = {"R": "ra", "NR": "nora"}
 _IO_POLICY = {"D": "direct", "C": "cached"}
 _DISK_CACHE = {"disk's default": "default", "enabled": "enable", "disabled": "disable"}
+_VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 4, "50": 6, "60": 8}
 _SPANS = {"10": 2, "50": 2, "60": 2}
 _TASKS = {"INIT": "initialise", "BGI": "initialise", "CC": "check", "MIGRATE": "reshape", "REBUILD": "rebuild"}
@@ -77,6 +86,17 @@ def _ask(runner: Runner, words: str, timeout: float = _TIMEOUT) -> Completed:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
+    found = _whole(runner)
+    notes = list(found.notes)
+    adapters = []
+    for adapter in found.adapters:
+        more = more_settings(lambda words: _ask(runner, words).stdout, adapter.index, notes)
+        adapters.append(replace(adapter, settings={**adapter.settings, **more}))
+    return ToolFacts(tuple(adapters), tuple(notes))
+
+
+def _whole(runner: Runner) -> ToolFacts:
+    """Every controller with its drives and volumes. Raises ToolError."""
     adapters = []
     notes = []
     for adapter in parse_adapters(_ask(runner, "/call show all").stdout):
@@ -95,18 +115,23 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
-    """The controllers of `/call show all` (or `show`), with the drives and volumes listed there. Raises ToolError."""
-    return tuple(
-        replace(
-            adapter_of(answer, _FIRMWARE),
-            drives=drives_of(answer, _state),
-            volumes=tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST"))),
-        )
-        for answer in data_of(text, _TOOL)
-    )
+    """The controllers of `/call show all` (or `show`), with the drives and volumes listed there.
+
+    Of the overview of plain `show`: number, model and health of each. Raises ToolError.
+    """
+    found: list[AdapterFacts] = []
+    for answer in data_of(text, _TOOL):
+        if "System Overview" in answer.data:
+            found += overview_of(answer)
+            continue
+        volumes = tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST")))
+        found.append(replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes))
+    return tuple(found)
 
 
 def _state(row: Mapping[str, Any]) -> str:
+    if "State" not in row:
+        raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) without its state")
     return as_text(row.get("State")).strip("- ")
 
 
@@ -154,27 +179,45 @@ def _idle(volume: VolumeFacts) -> bool:
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
-    """The volumes of `/cN/vall show all`, none where there is none. Raises ToolError."""
-    found = []
+    """The volumes of `/cN/vall show all` or, with less of each, of `/cN/vall show`; none where there is none.
+
+    Raises ToolError, also for an answer that tells nothing of volumes.
+    """
+    found: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
-        for key, rows in answer.data.items():
-            if re.match(r"\A/c\d+/v\d+\Z", key) and as_list(rows):
-                found.append(_detailed(as_list(rows)[0], answer.data))
+        rows = [*as_list(answer.data.get("Virtual Drives")), *as_list(answer.data.get("VD LIST"))]
+        listed = [_listed(row, answer.data) for row in rows]
+        full = [
+            _detailed(row, answer.data)
+            for key, value in answer.data.items()
+            if _VOLUME.match(key)
+            for row in as_list(value)
+        ]
+        if not listed and not full:
+            raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of volumes")
+        if not all(volume.id for volume in (*listed, *full)):
+            raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
+        found += full or listed
     return tuple(found)
 
 
 def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     volume = _listed(row, {})
-    drives = [as_mapping(drive) for drive in as_list(data.get(f"PDs for VD {volume.id}"))]
-    words = flat(as_mapping(data.get(f"VD{volume.id} Properties")), without=())
-    blocks = words.get("Number of Blocks", "")
+    named = {plain_label(key): value for key, value in data.items()}
+    drives = [as_mapping(drive) for drive in as_list(named.get(f"pdsforvd{volume.id}"))]
+    words = flat(as_mapping(named.get(f"vd{volume.id}properties")), without=())
+    if not words:
+        raise ToolError(f"volume {volume.id} is listed without its properties")
+    blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
+    printed = volume.settings.get("Size", "")
     device = first(words, "OS Drive Name")
-    disk_cache = _DISK_CACHE.get(words.get("Disk Cache Policy", "").lower(), "")
+    disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Drive Write Cache Policy").lower(), "")
     return replace(
         volume,
-        wwn=printed_wwn(words.get("SCSI NAA Id", "")),
-        size=int(blocks) * 512 if blocks.isdecimal() and blocks.isascii() else None,
-        strip=size_of(words.get("Strip Size", "")),
+        wwn=printed_wwn(first(words, "SCSI NAA Id")),
+        size=None if blocks is None else blocks_size(blocks, unit, printed),
+        size_range=size_range(printed, base=1024, off=3) if blocks is None else None,
+        strip=size_of(first(words, "Strip Size")),
         members=tuple(
             as_text(drive.get("EID:Slt")).strip() for drive in drives if _state(drive) not in ("DHS", "GHS")
         ),
@@ -321,4 +364,4 @@ def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
 
 def resolve(runner: Runner, node: str) -> tuple[str, ...]:
     """The drives behind a volume's block device, by WWN or serial; empty when no controller has such a volume."""
-    return drives_behind(read_facts(runner), node)
+    return drives_behind(_whole(runner), node)

@@ -10,14 +10,26 @@ are refused.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
-from ..kit.json_text import as_list, as_mapping, as_text
+from ..kit.json_text import as_int, as_list, as_mapping, as_text
+from ..kit.labelled_text import size_range
 from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
-from .storcli_answer import adapter_of, carried_out, data_of, drives_behind, drives_of, first, flat, size_of
+from .shapes.storcli_answer import (
+    adapter_of,
+    blocks_size,
+    carried_out,
+    data_of,
+    drives_behind,
+    drives_of,
+    first,
+    flat,
+    overview_of,
+    size_of,
+)
 
 PROGRAMS = (
     "storcli2",
@@ -34,7 +46,14 @@ _FIRMWARE = {
     "nvdata": ("NVDATA Version",),
 }
 _READ_POLICY = {"R": "ra", "RA": "ra", "NR": "nora"}
-_DISK_CACHE = {"dflt": "default", "dsbl": "disable", "enbl": "enable", "disabled": "disable", "enabled": "enable"}
+_DISK_CACHE = {
+    "dflt": "default",
+    "default": "default",
+    "dsbl": "disable",
+    "disabled": "disable",
+    "enbl": "enable",
+    "enabled": "enable",
+}
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4}
 _WRITING = {"read_policy": ("rdcache", ("ra", "nora")), "write_policy": ("wrcache", ("wb", "wt", "awb"))}
 
@@ -58,15 +77,18 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 
 def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
-    """The controller of `/cN show all` (or `/cN show`); none when there is no such controller. Raises ToolError."""
-    return tuple(
-        replace(
-            adapter_of(answer, _FIRMWARE),
-            drives=drives_of(answer, _state),
-            volumes=tuple(_listed(as_mapping(row), answer.data) for row in as_list(answer.data.get("VD LIST"))),
-        )
-        for answer in data_of(text, _TOOL)
-    )
+    """The controller of `/cN show all` (or `/cN show`); none when there is no such controller.
+
+    Of the overview of plain `show`: number, model and health of each. Raises ToolError.
+    """
+    found: list[AdapterFacts] = []
+    for answer in data_of(text, _TOOL):
+        if "System Overview" in answer.data:
+            found += overview_of(answer)
+            continue
+        volumes = tuple(_listed(as_mapping(row), answer.data) for row in as_list(answer.data.get("VD LIST")))
+        found.append(replace(adapter_of(answer, _FIRMWARE), drives=drives_of(answer, _state), volumes=volumes))
+    return tuple(found)
 
 
 def _controller(runner: Runner, index: str) -> AdapterFacts:
@@ -78,6 +100,8 @@ def _controller(runner: Runner, index: str) -> AdapterFacts:
 
 def _state(row: Mapping[str, Any]) -> str:
     """`Conf Online`, `UConf Good`, `JBOD Good`: both words, since each alone says half of it."""
+    if "State" not in row or "Status" not in row:
+        raise ToolError(f"{_TOOL} lists a drive ({as_text(row.get('EID:Slt'))}) without its state or status")
     words = (as_text(row.get(name)).strip() for name in ("State", "Status"))
     return " ".join(word for word in words if word and word != "-")
 
@@ -87,21 +111,32 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
     group, _, number = words.get("DG/VD", "").partition("/")
     read, _, write = words.get("CurrentCache", "").partition(",")
     policies = {"read_policy": _READ_POLICY.get(read, ""), "write_policy": write.lower()}
-    members = (
-        as_text(drive.get("EID:Slt")).strip()
-        for drive in map(as_mapping, as_list(data.get("PD LIST")))
-        if as_text(drive.get("DG")).strip() == group
-    )
+    placed = [
+        drive for drive in map(as_mapping, as_list(data.get("PD LIST"))) if as_text(drive.get("DG")).strip() == group
+    ]
+    members, spares = _places(placed)
     state = words.get("State", "")
     return VolumeFacts(
         id=number,
         name=words.get("Name", ""),
         level=words.get("TYPE", "").upper().replace("RAID", ""),
         state=state,
-        members=tuple(members),
+        members=members,
+        spares=spares,
         policies={name: value for name, value in policies.items() if value},
         healthy={"": None, "Optl": True}.get(state, False),
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
+    )
+
+
+def _places(drives: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Members and spares among drives, by position."""
+    places = [(as_text(drive.get("EID:Slt")).strip(), as_text(drive.get("State")).strip()) for drive in drives]
+    if not all(place and state for place, state in places):
+        raise ToolError(f"{_TOOL} lists a drive of a volume without its place or its state")
+    return (
+        tuple(place for place, state in places if state not in ("DHS", "GHS")),
+        tuple(place for place, state in places if state == "DHS"),
     )
 
 
@@ -111,14 +146,24 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
-    """The volumes of `/cN/vall show all` or `/cN/vN show all`. Raises ToolError, also for a number that is none."""
-    found = []
+    """The volumes of `/cN/vall show all` or `/cN/vN show all` or, with less of each, of `/cN/vall show`.
+
+    Raises ToolError, also for a number that is none and for an answer that tells nothing of volumes.
+    """
+    found: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
         wrong = answer.complaints
-        entries = as_list(answer.data.get("Virtual Drives"))
+        entries = [
+            as_mapping(row) for name in ("Virtual Drives", "VD LIST") for row in as_list(answer.data.get(name))
+        ]
         if wrong and not entries:
             raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
-        found += [_detailed(as_mapping(entry)) for entry in entries]
+        if not entries:
+            raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of volumes")
+        volumes = [_detailed(entry) if "VD Info" in entry else _listed(entry, answer.data) for entry in entries]
+        if not all(volume.id for volume in volumes):
+            raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
+        found += volumes
     return tuple(found)
 
 
@@ -127,15 +172,23 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     info = entry.get("VD Info")
     volume = _listed(as_mapping(as_list(info)[0] if as_list(info) else info), {})
     words = flat(as_mapping(entry.get("VD Properties")), without=())
-    blocks = first(words, "Number of Blocks")
+    if not words:
+        raise ToolError(f"volume {volume.id or '?'} is listed without its properties")
+    drives = [as_mapping(drive) for drive in as_list(entry.get("PDs"))]
+    blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
+    printed = volume.settings.get("Size", "")
+    members, spares = _places(drives)
     device = first(words, "OS Drive Name")
-    disk_cache = _DISK_CACHE.get(first(words, "Disk Cache Policy", "Current Disk Cache Policy").lower(), "")
+    told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
+    disk_cache = _DISK_CACHE.get(told.lower(), "")
     return replace(
         volume,
         wwn=printed_wwn(first(words, "SCSI NAA Id")),
-        size=int(blocks) * 512 if blocks.isdecimal() and blocks.isascii() else None,
+        size=None if blocks is None else blocks_size(blocks, unit, printed),
+        size_range=size_range(printed, base=1024, off=3) if blocks is None else None,
         strip=size_of(first(words, "Strip Size")),
-        members=tuple(as_text(as_mapping(drive).get("EID:Slt")).strip() for drive in as_list(entry.get("PDs"))),
+        members=members,
+        spares=spares,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},

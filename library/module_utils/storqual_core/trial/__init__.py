@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench does in a trial: the integrity load, faults that act on the bench, what is seen before and after."""
+"""Trials on a bench: an integrity load, the faults a bench brings about on itself, and what is read back."""

@@ -8,17 +8,12 @@ into it" is seen without reading numbers and without colour. The dotted line is 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from storqual.report.charts.frame import Linear
-from storqual.report.charts.svg import element, group, path, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+from storqual.report.charts.svg import Linear, element, group, path, text
 
 _WIDTH, _HEIGHT, _AXIS = 200.0, 24.0, 20.0
 _EDGE = 8.0

@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves of both arms over one factor: lines, interval bands, marks, and a label at the end of each line."""
+"""Curves of both arms over one factor, with interval bands; and control charts: values, centre line, limits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from storqual.report.charts.frame import CHARACTER, LINE, Axis, Box, dots, frame, look, spread, stroke
-from storqual.report.charts.svg import drawing, element, group, path, text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual.report.charts.frame import Linear, Log
-
+from storqual.report.charts.svg import (
+    CHARACTER,
+    LINE,
+    Axis,
+    Box,
+    Linear,
+    Log,
+    dots,
+    drawing,
+    element,
+    frame,
+    group,
+    look,
+    path,
+    spread,
+    stroke,
+    text,
+)
 
 _DODGE = {"baseline": -2.5, "candidate": 2.5}
 
@@ -31,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlottedCurve:
     """Marks in the order of x that belong to one arm; the label stands at the right end."""
 
     arm: str
@@ -43,7 +53,7 @@ def curve_panel(
     ident: str,
     title: str,
     description: str,
-    curves: Sequence[Curve],
+    curves: Sequence[PlottedCurve],
     across: Axis,
     up: Axis,
     *,
@@ -79,7 +89,7 @@ def _inset(across: Axis, box: Box) -> Axis:
     return Axis(across.name, across.low - span * left, across.high + span * right, across.ticks)
 
 
-def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
+def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
     """A band between the interval ends of several marks, or whiskers at a single one."""
     ends = [
         (place[0], y(mark.low), y(mark.high))
@@ -98,7 +108,7 @@ def _interval(curve: Curve, places: Sequence[tuple[float, float]], y: Linear | L
     return element("path", {"class": f"w-{curve.arm}", "stroke": colour, "fill": "none", "d": path(*whiskers)})
 
 
-def _ends(curves: Sequence[Curve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
+def _ends(curves: Sequence[PlottedCurve], box: Box, x: Linear | Log, y: Linear | Log) -> Markup:
     """Labels at the right ends of the curves, moved apart where they would cover each other."""
     named = [curve for curve in curves if curve.label and curve.marks]
     wanted = [y(curve.marks[-1].y) + 4 for curve in named]
@@ -111,10 +121,6 @@ def _ends(curves: Sequence[Curve], box: Box, x: Linear | Log, y: Linear | Log) -
             leader = [(end + 5, want - 4), (box.right + 6, place - 4)]
             labels.append(element("path", {"class": "ld", "d": path(leader), "stroke": "#bbb", "fill": "none"}))
     return group("lb", {"fill": "#333"}, labels)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 _ROW = 18.0
@@ -174,3 +180,52 @@ def dot_chart(
             *marks,
         ],
     )
+
+
+@dataclass(frozen=True)
+class ControlMark:
+    """One value; `signal` is what the table calls it when it is out of control, empty when it is not."""
+
+    value: float
+    signal: str = ""
+
+
+def control_chart(
+    ident: str,
+    title: str,
+    description: str,
+    marks: Sequence[ControlMark],
+    across: Axis,
+    up: Axis,
+    *,
+    centre: float | None,
+    limits: tuple[float, float] | None,
+    size: tuple[float, float] = (960, 200),
+) -> Markup:
+    """Marks at 0, 1, 2, … of the horizontal axis; signals carry their letter, so that colour is not needed."""
+    widest = max((len(label) for _, label in up.ticks), default=1)
+    box = Box(10 + widest * CHARACTER, 26, size[0] - 60, size[1] - 40)
+    x, y = across.scale(box.left + 12, box.right - 8), up.scale(box.bottom, box.top)
+    parts: list[Markup] = [frame(box, across, up)]
+    names: list[str] = []
+    for value, name, class_ in _lines(centre, limits):
+        line = path([(box.left, y(value)), (box.right, y(value))])
+        dashes = None if class_ == "zero" else "5 3"
+        parts.append(element("path", {"class": class_, "stroke": "#a33", "stroke-dasharray": dashes, "d": line}))
+        names.append(text(box.right + 6, y(value) + 4, name))
+    places = [(x(float(at)), y(mark.value)) for at, mark in enumerate(marks)]
+    parts += [stroke("baseline", places), dots("candidate", places)]
+    parts.append(group("lb", {"fill": "#555"}, names))
+    for place, mark in zip(places, marks, strict=True):
+        if mark.signal:
+            label = text(place[0], place[1] - 8, mark.signal, anchor="middle")
+            ring = element("circle", {"cx": place[0], "cy": place[1], "r": 7, "fill": "none", "stroke": "#a33"})
+            parts.append(group("ev", {"fill": "#a33"}, [ring, label]))
+    return drawing(ident, size, title, description, parts)
+
+
+def _lines(centre: float | None, limits: tuple[float, float] | None) -> list[tuple[float, str, str]]:
+    shown = [] if centre is None else [(centre, "centre", "zero")]
+    if limits is not None:
+        shown += [(limits[0], "limit", "limit"), (limits[1], "limit", "limit")]
+    return shown

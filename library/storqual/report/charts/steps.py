@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values over time as steps, or as marks over labelled spans, with numbered events on the same axis."""
+"""Values over time as steps or marks over labelled spans, and distributions as step outlines on one axis."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from storqual.report.charts.frame import CHARACTER, Axis, Box, dots, frame, stroke
-from storqual.report.charts.svg import drawing, element, group, path, text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual.report.charts.frame import Linear, Log
-
+from storqual.report.charts.svg import (
+    CHARACTER,
+    Axis,
+    Box,
+    Linear,
+    Log,
+    dots,
+    drawing,
+    element,
+    frame,
+    group,
+    look,
+    path,
+    stroke,
+    text,
+)
 
 _BADGE = 15.0
 
@@ -41,7 +49,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventMark:
     """Something at one moment; `badge` is the number or letter that the table below the chart explains."""
 
     at: float
@@ -58,7 +66,7 @@ def time_chart(
     up: Axis,
     *,
     spans: Sequence[Span] = (),
-    events: Sequence[Event] = (),
+    events: Sequence[EventMark] = (),
     zero: float | None = None,
     size: tuple[float, float] = (960, 190),
 ) -> Markup:
@@ -117,7 +125,7 @@ def _spans(spans: Sequence[Span], x: Linear | Log, box: Box) -> Markup:
     )
 
 
-def _rows(events: Sequence[Event], places: Sequence[float]) -> tuple[int, ...]:
+def _rows(events: Sequence[EventMark], places: Sequence[float]) -> tuple[int, ...]:
     """The row of each event's badge: the first where it does not cover its neighbour, at most three."""
     ends = [-_BADGE] * 3
     rows: list[int] = []
@@ -129,12 +137,12 @@ def _rows(events: Sequence[Event], places: Sequence[float]) -> tuple[int, ...]:
     return tuple(rows)
 
 
-def _badge_rows(events: Sequence[Event], across: Axis, width: float) -> int:
+def _badge_rows(events: Sequence[EventMark], across: Axis, width: float) -> int:
     x = across.scale(40, width - 12)
     return max(_rows(events, [x(event.at) for event in events]), default=-1) + 1
 
 
-def _events(events: Sequence[Event], x: Linear | Log, box: Box) -> Markup:
+def _events(events: Sequence[EventMark], x: Linear | Log, box: Box) -> Markup:
     places = [x(event.at) for event in events]
     parts: list[str] = []
     count = max(_rows(events, places), default=-1) + 1
@@ -144,3 +152,54 @@ def _events(events: Sequence[Event], x: Linear | Log, box: Box) -> Markup:
         label = text(place, height, event.badge, anchor="middle")
         parts.append(group("ev" if event.serious else "ev mild", {"fill": "#a33"}, [line, label]))
     return Markup("").join(parts)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Values from `low` to `high` with their share of all values (0 to 1)."""
+
+    low: float
+    high: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One arm's bins in rising order; gaps have share zero."""
+
+    arm: str
+    bins: tuple[Bin, ...]
+
+
+def histogram(
+    ident: str,
+    title: str,
+    description: str,
+    distributions: Sequence[Distribution],
+    across: Axis,
+    up: Axis,
+    *,
+    size: tuple[float, float] = (340, 190),
+) -> Markup:
+    """Step outlines over one axis; the baseline's is filled, the candidate's a line, so both are seen."""
+    widest = max((len(label) for _, label in up.ticks), default=1)
+    box = Box(10 + widest * CHARACTER, 26, size[0] - 12, size[1] - 40)
+    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    shapes = [_outline(distribution, x, y, box.bottom) for distribution in distributions]
+    return drawing(ident, size, title, description, [frame(box, across, up), *shapes])
+
+
+def _outline(distribution: Distribution, x: Linear | Log, y: Linear | Log, bottom: float) -> Markup:
+    places: list[tuple[float, float]] = []
+    for bar in distribution.bins:
+        places += [(x(bar.low), y(bar.share)), (x(bar.high), y(bar.share))]
+    if not places:
+        return Markup("")
+    outline = path([(places[0][0], bottom), *places, (places[-1][0], bottom)], closed=True)
+    colour = look(distribution.arm)["stroke"]
+    if distribution.arm == "baseline":
+        return element("path", {"class": "i-baseline", "fill": colour, "fill-opacity": ".25", "d": outline})
+    line = outline.removesuffix("Z")
+    return element(
+        "path", {"class": f"s-{distribution.arm}", **look(distribution.arm), "stroke-width": 1.5, "d": line}
+    )

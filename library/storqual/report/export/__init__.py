@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from storqual.report.export.annotations import github_annotations, gitlab_code_quality
 from storqual.report.export.ocp import ocp_lines, write_ocp
-from storqual.report.export.open_metrics import open_metrics
-from storqual.report.export.tables import criteria_csv, samples_csv, write_parquet
+from storqual.report.export.tables import criteria_csv, open_metrics, samples_csv, write_parquet
 
 __all__ = [
     "criteria_csv",

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from storqual.base.text import terminal_text
-from storqual.report.rows import Row, read_rows
-from storqual.report.sentence import sentence_for
-from storqual.report.words import waived_by
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from storqual.report.material import Material
-
+from storqual.report.criterion import Criterion, read_criteria, waived_by
+from storqual.report.material import Material
+from storqual.report.parts.first_screen import sentence_for
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step."""
@@ -83,7 +77,7 @@ def gitlab_code_quality(material: Material, checkout: Path) -> str:
 
 def _notes(material: Material) -> Iterator[_Note]:
     """The outcome first, then every required criterion that did not simply pass, the worst first."""
-    rows = read_rows(material.verdict)
+    rows = read_criteria(material.verdict)
     drops = {arm: drop.drop for arm, drop in material.run.arms.items()}
     outcome = str(material.verdict.get("outcome"))
     sentence = "".join(str(part) for part in sentence_for(material.verdict, rows, drops))
@@ -92,7 +86,7 @@ def _notes(material: Material) -> Iterator[_Note]:
     yield from sorted(notes, key=lambda note: _ORDER.index(note.level))
 
 
-def _of_row(row: Row) -> _Note:
+def _of_row(row: Criterion) -> _Note:
     place = "/".join(part for part in row.key if part)
     text = f"{row.outcome} {row.text('id')} at {place}: {row.text('reason')}"
     if row.waived:

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.base.text import visible_text
+from storqual.report.criterion import Criterion, read_criteria
+from storqual.report.links import Key
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.parts.appendix import commands_of
-from storqual.report.rows import Row, read_rows
 from storqual.run import write_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from storqual.report.links import Key
-
 
 _DIAGNOSES = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
 _RESULTS = {
@@ -36,10 +32,14 @@ _RESULTS = {
 _LIMITS = {"higher": "GREATER_THAN_OR_EQUAL", "lower": "LESS_THAN_OR_EQUAL"}
 
 
-def write_ocp(run_dir: Path) -> Path:
-    """Write `ocp.jsonl` of a judged run and return its path. Raises BadInputError when the run was not judged."""
+def write_ocp(run_dir: Path, material: Material | None = None) -> Path:
+    """Write `ocp.jsonl` of a judged run and return its path; `material` is what was read of it already.
+
+    Raises BadInputError when the run was not judged.
+    """
     path = Path(run_dir) / "ocp.jsonl"
-    write_bytes(path, "".join(f"{line}\n" for line in ocp_lines(read_material(Path(run_dir)))).encode())
+    material = material or read_material(Path(run_dir))
+    write_bytes(path, "".join(f"{line}\n" for line in ocp_lines(material)).encode())
     return path
 
 
@@ -67,8 +67,8 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
     yield created, {"schemaVersion": {"major": 2, "minor": 0}}
     yield created, {"testRunArtifact": {"testRunStart": _start(material)}}
     known = {one["hardwareInfoId"] for one in _hardware(material)}
-    by_point: defaultdict[Key, list[Row]] = defaultdict(list)
-    for row in read_rows(material.verdict):
+    by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
+    for row in read_criteria(material.verdict):
         by_point[row.key].append(row)
     for number, key in enumerate(material.points):
         yield from _step(material, number, key, by_point.pop(key, []), judged, known)
@@ -90,21 +90,21 @@ def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _step(
-    material: Material, number: int, key: Key, rows: Sequence[Row], judged: str, known: Collection[str]
+    material: Material, number: int, key: Key, rows: Sequence[Criterion], judged: str, known: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """One point: its measurements and diagnoses, its errors, its raw files."""
     data = material.points[key]
     step = str(number)
-    launches = sorted((one for arm in data.launches.values() for one in arm), key=lambda one: one.start)
-    begun = launches[0].start_text if launches else judged
+    launches = sorted(data.every(), key=lambda one: one.began)
+    begun = launches[0].start if launches else judged
     yield begun, _of_step(step, {"testStepStart": {"name": "/".join(key)}})
     for launch in launches:
         for raw in launch.raw:
-            file = {"displayName": f"{launch.ident} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
-            yield launch.start_text, _of_step(step, {"file": file})
+            file = {"displayName": f"{launch.id} ({launch.arm})", "uri": raw.path, "isSnapshot": True}
+            yield launch.start, _of_step(step, {"file": file})
         for doubt in launch.suspect:
-            message = f"{launch.ident}: {doubt}"
-            yield launch.start_text, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
+            message = f"{launch.id}: {doubt}"
+            yield launch.start, _of_step(step, {"log": {"severity": "WARNING", "message": message}})
     for row in rows:
         value = row.number("candidate")
         if value is not None:
@@ -116,7 +116,7 @@ def _step(
     yield judged, _of_step(step, {"testStepEnd": {"status": status}})
 
 
-def _measurement(row: Row, value: float) -> dict[str, Any]:
+def _measurement(row: Criterion, value: float) -> dict[str, Any]:
     names = ("reference", "shift_percent", "ci95_percent", "margin_percent", "detectable_percent", "against")
     known = {name: row.fields[name] for name in names if row.fields.get(name) is not None}
     measured: dict[str, Any] = {
@@ -132,7 +132,7 @@ def _measurement(row: Row, value: float) -> dict[str, Any]:
     return measured
 
 
-def _diagnosis(row: Row, known: Collection[str]) -> dict[str, Any]:
+def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
     diagnosis = {
         "verdict": f"{row.text('id')}-{row.outcome.lower()}",

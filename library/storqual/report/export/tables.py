@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Criteria and launches as CSV (RFC 4180, UTF-8): every cell is text or a number and no spreadsheet runs it."""
+"""Criteria and launches as CSV and Parquet, a verdict as OpenMetrics: every cell is text or a number."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from storqual.base.text import csv_cell
+from storqual.base.text import csv_cell, visible_text
 from storqual.report.axes import levels
-from storqual.report.rows import read_rows
+from storqual.report.criterion import OUTCOMES, read_criteria
+from storqual.report.material import Material
 from storqual_core.kit.errors import BadInputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from storqual.report.material import Material
-
 
 _CRITERIA = (
     "id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "reference",
@@ -30,7 +26,7 @@ _LAUNCH = ("launch", "bench", "adapter", "point", "arm", "session", "n", "start"
 def criteria_csv(material: Material) -> str:
     """One line per criterion and point."""
     rows: list[list[object]] = []
-    for row in read_rows(material.verdict):
+    for row in read_criteria(material.verdict):
         low, high = row.interval()
         waiver = row.fields.get("waiver") or {}
         counts = [
@@ -56,18 +52,16 @@ def samples_csv(material: Material) -> str:
 def launch_table(material: Material) -> tuple[list[str], list[list[object]]]:
     """The heads and rows of the table of launches, in the order of time; nothing is rounded or quoted."""
     factors = list(dict.fromkeys(name for data in material.points.values() for name in levels(data.planned)))
-    launches = [
-        (data, launch) for data in material.points.values() for arm in data.launches.values() for launch in arm
-    ]
-    metrics = list(dict.fromkeys(name for _, launch in launches for name in launch.values))
+    launches = [(data, launch) for data in material.points.values() for launch in data.every()]
+    metrics = [name for name in material.metrics if any(one.number(name) is not None for _, one in launches)]
     rows: list[list[object]] = []
-    for data, launch in sorted(launches, key=lambda pair: (pair[1].start, pair[1].ident)):
+    for data, launch in sorted(launches, key=lambda pair: (pair[1].began, pair[1].id)):
         own = levels(data.planned)
         rows.append(
-            [launch.ident, *data.planned.key, launch.arm, launch.session, launch.n, launch.start_text]
+            [launch.id, *data.planned.key, launch.arm, launch.session, launch.n, launch.start]
             + [launch.runtime_s, launch.status]
             + [own.get(name) for name in factors]
-            + [launch.values.get(name) for name in metrics]
+            + [launch.number(name) for name in metrics]
             + ["; ".join(launch.suspect), " ".join(raw.sha256 for raw in launch.raw)]
         )
     return [*_LAUNCH, *factors, *metrics, "suspect", "raw_sha256"], rows
@@ -79,13 +73,6 @@ def _csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer.writerow([csv_cell(head) for head in heads])
     writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
-
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from storqual.report.material import Material
 
 
 def write_parquet(material: Material, path: Path) -> None:
@@ -106,3 +93,82 @@ def _column(values: Sequence[object]) -> list[object]:
     if all(value is None or isinstance(value, int | float) for value in values):
         return [float(value) if isinstance(value, float) else value for value in values]
     return [None if value is None else str(value) for value in values]
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_FAMILIES = {
+    "storqual_run": ("info", "What was compared."),
+    "storqual_run_exit_code": ("gauge", "The gate: 0 pass, 1 fail, 2 could not be judged."),
+    "storqual_run_points": ("gauge", "Planned points, measured points, points skipped with a reason."),
+    "storqual_sectors_written_outside_claims": ("gauge", "Sectors written to disks that no claim covers."),
+    "storqual_criterion_outcome": ("stateset", "The outcome of a criterion at a point."),
+    "storqual_criterion_value": ("gauge", "The candidate's value in the metric's own unit."),
+    "storqual_criterion_shift_percent": ("gauge", "The candidate against its reference; negative is worse."),
+}
+
+
+def open_metrics(material: Material) -> str:
+    """The text, with its end mark; texts of devices and drops are label values and nothing else."""
+    lines: list[str] = []
+    samples: dict[str, list[str]] = {name: [] for name in _FAMILIES}
+    for family, name, labels, value in _samples(material):
+        samples[family].append(f"{name}{_labels(labels)} {value}")
+    for family, found in samples.items():
+        if found:
+            kind, told = _FAMILIES[family]
+            lines += [f"# TYPE {family} {kind}", f"# HELP {family} {told}", *found]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str]]:
+    """Family, name, labels, value."""
+    verdict, run = material.verdict, material.run
+    own = {"run": run.name}
+    drops = {arm: drop.drop for arm, drop in run.arms.items()}
+    about = {
+        **own,
+        **drops,
+        "suite": run.suite.name,
+        "profile": run.suite.profile,
+        "outcome": str(verdict.get("outcome")),
+    }
+    yield "storqual_run", "storqual_run_info", about, "1"
+    yield "storqual_run_exit_code", "storqual_run_exit_code", own, str(verdict.get("exit_code"))
+    covered = verdict.get("coverage") or {}
+    skipped = sum(bool(entry.get("reason")) for entry in covered.get("skipped") or ())
+    for state, number in (
+        ("planned", covered.get("planned")),
+        ("measured", covered.get("measured")),
+        ("skipped", skipped),
+    ):
+        if isinstance(number, int):
+            yield "storqual_run_points", "storqual_run_points", {**own, "state": state}, str(number)
+    sectors = verdict.get("sectors_written_outside_claims")
+    if isinstance(sectors, int):
+        name = "storqual_sectors_written_outside_claims"
+        yield name, name, own, str(sectors)
+    for row in read_criteria(verdict):
+        bench, adapter, point = row.key
+        where = {
+            **own,
+            "bench": bench,
+            "adapter": adapter,
+            "point": point,
+            "criterion": row.text("id"),
+            "metric": row.text("metric"),
+            "required": "true" if row.required else "false",
+        }
+        family = "storqual_criterion_outcome"
+        for word in OUTCOMES:
+            yield family, family, {**where, family: word}, "1" if word == row.outcome else "0"
+        for field, family in (("candidate", "value"), ("shift_percent", "shift_percent")):
+            value = row.number(field)
+            if value is not None:
+                name = f"storqual_criterion_{family}"
+                yield name, name, where, repr(value)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    """Labels in braces; backslash, quote and line end are escaped as the format says."""
+    shown = (f'{name}="{visible_text(value).translate(_ESCAPES)}"' for name, value in labels.items())
+    return "{" + ",".join(shown) + "}"

@@ -4,19 +4,28 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import quote
 
-from storqual.report.cells import Cell, ChartTable, Digest, KeyValue
 from storqual.report.figures import DASH, Figure, count, percent, seconds
+from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
-from storqual.report.view import Appendix
+from storqual.report.view import Cell, ChartTable, Digest, KeyValue
 from storqual.run import sha256_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-    from storqual.report.material import Material
+@dataclass(frozen=True)
+class Appendix:
+    """What somebody needs who wants to check or repeat this."""
+
+    run: str
+    digests: tuple[Digest, ...]
+    versions: tuple[KeyValue, ...]
+    blocks: ChartTable
+    logs: tuple[tuple[str, str], ...]
+    commands: tuple[tuple[str, str], ...]
+    plan: tuple[KeyValue, ...]
 
 
 def appendix_of(material: Material) -> Appendix:
@@ -122,6 +131,6 @@ def _plan(material: Material) -> tuple[KeyValue, ...]:
         values.append(
             ("Overhead per sample beyond fio's own run time", seconds(overhead, "run:/overhead/seconds_per_sample"))
         )
-    if material.lost:
-        values.append(("Samples of no planned point", count(material.lost, "count:lost")))
+    if material.unplanned:
+        values.append(("Samples of no planned point", count(material.unplanned, "count:lost")))
     return tuple(KeyValue(name, (value,)) for name, value in values) or (KeyValue("Plan", (DASH,)),)

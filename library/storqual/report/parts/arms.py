@@ -3,17 +3,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from storqual.report.cells import KeyValue
-from storqual.report.figures import DASH, count
-from storqual.report.material import ARMS
-from storqual.report.view import Drift, Environment, SettingRow
+from storqual.report.figures import DASH, Figure, count
+from storqual.report.material import ARMS, Material
+from storqual.report.view import KeyValue
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from storqual.report.material import Material
+@dataclass(frozen=True)
+class AdapterIdentity:
+    """One adapter on the first screen: what it is, and its driver in both arms."""
+
+    alias: str
+    bench: str
+    model: str
+    place: str
+    firmware: str
+    driver: str
+    baseline: str
+    candidate: str
+    same: bool
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting of some targets: declared, before and read back for each arm, and how it was proven."""
+
+    targets: tuple[str, ...]
+    count: Figure
+    name: str
+    baseline: tuple[str, ...]
+    candidate: tuple[str, ...]
+    proof: tuple[str, ...]
+    differs: bool
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class BenchChanges:
+    """A bench before and after: what differs, and what is the same or has nothing to be compared with."""
+
+    bench: str
+    compared: bool
+    differing: tuple[KeyValue, ...]
+    same: tuple[KeyValue, ...]
+    number: Figure
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Both arms side by side, and each bench before and after."""
+
+    arms: tuple[KeyValue, ...]
+    drops: tuple[KeyValue, ...]
+    benches: tuple[BenchChanges, ...]
 
 
 _NOTHING = (DASH, DASH, DASH, DASH)
@@ -143,7 +188,7 @@ def environment_of(material: Material) -> Environment:
     return Environment(arms=_compare([seen[arm] for arm in arms]), drops=_compare(manifests), benches=tuple(benches))
 
 
-def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
+def _drift(bench: str, environment: Mapping[str, Any]) -> BenchChanges:
     """What a bench said of itself before and after, parted into what moved and what stayed."""
     looks = [flatten(environment.get(when) or {}) for when in ("before", "after")]
     rows = _compare(looks)
@@ -154,7 +199,55 @@ def _drift(bench: str, environment: Mapping[str, Any]) -> Drift:
         if not row.differs
     )
     differing = tuple(row for row in rows if row.differs)
-    return Drift(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
+    return BenchChanges(bench, all(looks), differing, same, count(len(same), f"count:same:{bench}"))
 
 
 _PROVISIONING = ("session", "bench", "arm", "boot_id", "settings", "time", "configuration")
+
+
+def identities(material: Material) -> tuple[AdapterIdentity, ...]:
+    """Each adapter under test with its driver in both arms, as it was read back from the bench."""
+    seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
+    found: list[AdapterIdentity] = []
+    tested = {(key[0], key[1]) for key in material.points}
+    for bench_name, bench in material.run.benches.items():
+        for alias, adapter in (bench.get("adapters") or {}).items():
+            if (bench_name, alias) not in tested:
+                continue
+            driver = str(adapter.get("driver") or DASH)
+            builds = [_build(seen.get((bench_name, arm)), driver) for arm in ("baseline", "candidate")]
+            found.append(
+                AdapterIdentity(
+                    alias=alias,
+                    bench=bench_name,
+                    model=str(adapter.get("model") or DASH),
+                    place=str(adapter.get("pci") or ""),
+                    firmware=_firmware(bench, alias),
+                    driver=driver,
+                    baseline=builds[0][0],
+                    candidate=builds[1][0],
+                    same=builds[0][1] is not None and builds[0][1] == builds[1][1],
+                )
+            )
+    return tuple(found)
+
+
+def _firmware(bench: Mapping[str, Any], alias: str) -> str:
+    """The firmware that the adapter showed before and after, as its driver tells it; empty where it tells none."""
+    environment = bench.get("environment") or {}
+    looks = [((environment.get(when) or {}).get("adapters") or {}).get(alias) or {} for when in ("before", "after")]
+    return " then ".join(dict.fromkeys(str(look["firmware"]) for look in looks if look.get("firmware")))
+
+
+def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
+    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
+    if entry is None:
+        return "not provisioned", None
+    details = (entry.get("drivers") or {}).get(driver) or {}
+    parts = [f"kernel {entry['kernel']}"] if entry.get("kernel") else []
+    if details.get("version"):
+        parts.append(f"version {details['version']}")
+    srcversion = details.get("srcversion")
+    if srcversion:
+        parts.append(f"srcversion {srcversion}")
+    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None

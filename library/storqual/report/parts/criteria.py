@@ -1,26 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of criteria: per adapter and metric, each shift with its interval drawn against its margin."""
+"""Each criterion with its interval drawn against its margin, and those that did not pass, gathered, worst first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.figures import MINUS, NONE, Figure, Scale, count, percent, scale_for
+from storqual.report.criterion import NO_PICTURE, Criterion, Outcome, place_name
+from storqual.report.figures import MINUS, NONE, Figure, count, scale_for
+from storqual.report.links import Links
 from storqual.report.material import measure
-from storqual.report.rows import Row, place_name
-from storqual.report.view import CriteriaTable, CriterionRow
-from storqual.report.words import outcome, waived_by
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from storqual.report.links import Links
 
 
-_NO_PICTURE = Markup("")
+@dataclass(frozen=True)
+class CriteriaTable:
+    """Criteria of one adapter and one metric against one kind of reference."""
+
+    ident: str
+    adapter: str
+    metric: str
+    unit: str
+    better: str
+    reference_name: str
+    required: bool
+    drawn: bool
+    axis: Markup
+    rows: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True)
+class ProblemPoint:
+    """One criterion of a problem; the reason is empty where all of the problem share it."""
+
+    name: str
+    href: str
+    shift: Figure
+    reason: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Criteria of one adapter and metric that did not pass alike; a check stands alone, with its own `href`."""
+
+    outcome: Outcome
+    where: str
+    href: str
+    metric: str
+    number: Figure
+    total: Figure
+    worst: Figure
+    best: Figure
+    reason: str
+    waiver: str
+    points: tuple[ProblemPoint, ...]
+    more: Figure | None
+
+
 REFERENCE_NAMES = {
     "baseline": "Baseline",
     "absolute": "Limit",
@@ -30,9 +69,9 @@ REFERENCE_NAMES = {
 }
 
 
-def criteria_tables(rows: Iterable[Row], benches: Sequence[str], links: Links) -> tuple[CriteriaTable, ...]:
+def criteria_tables(rows: Iterable[Criterion], benches: Sequence[str], links: Links) -> tuple[CriteriaTable, ...]:
     """Tables in the verdict's order of adapters; required criteria stand before informative ones."""
-    groups: dict[tuple[str, str, str, str, bool], list[Row]] = {}
+    groups: dict[tuple[str, str, str, str, bool], list[Criterion]] = {}
     for row in rows:
         if row.against != "check":
             key = (row.text("bench"), row.text("adapter"), row.text("metric"), row.against, row.required)
@@ -44,7 +83,7 @@ def criteria_tables(rows: Iterable[Row], benches: Sequence[str], links: Links) -
     )
 
 
-def _table(number: int, rows: Sequence[Row], adapter: str, links: Links) -> CriteriaTable:
+def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -> CriteriaTable:
     first = rows[0]
     metric = measure(first.text("metric"), first.text("unit"), first.text("better"))
     values = [value for row in rows for value in (row.number("candidate"), row.number("reference"))]
@@ -62,52 +101,15 @@ def _table(number: int, rows: Sequence[Row], adapter: str, links: Links) -> Crit
         reference_name=REFERENCE_NAMES.get(first.against, "Reference"),
         required=first.required,
         drawn=drawn,
-        axis=interval_axis(end, _axis_label) if drawn else _NO_PICTURE,
+        axis=interval_axis(end, _axis_label) if drawn else NO_PICTURE,
         rows=tuple(
-            criterion_row(
-                row, scale, links, picture=interval_bar(shift, end, _in_words(row)) if drawn else _NO_PICTURE
-            )
+            row.shown(scale, links.point(row.key), interval_bar(shift, end, _described(row)) if drawn else NO_PICTURE)
             for row, shift in zip(rows, shifts, strict=True)
         ),
     )
 
 
-def criterion_row(row: Row, scale: Scale, links: Links, *, picture: Markup = _NO_PICTURE) -> CriterionRow:
-    """One row; numbers in the column's unit."""
-    low, high = row.interval()
-    waiver = row.fields.get("waiver") or {}
-    return CriterionRow(
-        ident=row.ident,
-        outcome=outcome(row.outcome),
-        point=row.text("point") or row.text("id"),
-        href=links.point(row.key),
-        candidate=scale.figure(row.number("candidate"), row.source("candidate")),
-        reference=scale.figure(row.number("reference"), row.source("reference")),
-        shift=percent(row.number("shift_percent"), row.source("shift_percent")),
-        low=percent(low, row.source("ci95_percent/0")),
-        high=percent(high, row.source("ci95_percent/1")),
-        margin=percent(row.number("margin_percent"), row.source("margin_percent"), signed=False),
-        detectable=percent(row.number("detectable_percent"), row.source("detectable_percent"), signed=False),
-        launches=_pair(row, "samples"),
-        sessions=_pair(row, "sessions"),
-        reason=row.text("reason"),
-        waiver=waived_by(waiver) if row.waived else "",
-        picture=picture,
-    )
-
-
-def _pair(row: Row, name: str) -> tuple[Figure, Figure]:
-    """Counts of the baseline and the candidate."""
-    numbers = row.fields.get(name) or {}
-    found = [numbers.get(arm) if isinstance(numbers, dict) else None for arm in ("baseline", "candidate")]
-    first, second = (
-        count(number, row.source(f"{name}/{arm}")) if isinstance(number, int) else NONE
-        for number, arm in zip(found, ("baseline", "candidate"), strict=True)
-    )
-    return first, second
-
-
-def _shift(row: Row) -> Shift:
+def _shift(row: Criterion) -> Shift:
     low, high = row.interval()
     margin, same = row.number("margin_percent"), row.number("indifference_percent")
     return Shift(row.number("shift_percent"), low, high, margin, row.outcome, same)
@@ -118,11 +120,92 @@ def _axis_label(value: float) -> str:
     return f"{sign}{abs(value):g}\u2009%"
 
 
-def _in_words(row: Row) -> str:
+def _described(row: Criterion) -> str:
     """What a row's picture shows, for those who cannot see it."""
-    shift = percent(row.number("shift_percent"), "")
-    if shift is NONE:
+    if row.shift.value is None:
         return "no shift"
-    low, high = (percent(end, "") for end in row.interval())
-    margin = percent(row.number("margin_percent"), "", signed=False)
-    return f"shift {shift}, 95 % interval {low} to {high}, margin {margin}"
+    low, high = row.ends
+    return f"shift {row.shift}, 95 % interval {low} to {high}, margin {row.percent('margin', signed=False)}"
+
+
+_BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
+_MOST_GROUPS = 6
+_MOST_POINTS = 8
+_FEW = 3
+
+
+def problems_of(
+    required: Sequence[Criterion], benches: Sequence[str], links: Links
+) -> tuple[tuple[Problem, ...], int]:
+    """Groups of required criteria that did not pass, and how many criteria are in no group that is shown."""
+    totals: Counter[tuple[str, ...]] = Counter(_place(row) for row in required)
+    groups: dict[tuple[object, ...], list[Criterion]] = {}
+    for row in required:
+        if row.outcome in _BAD:
+            groups.setdefault((row.waived, row.outcome, *_place(row)), []).append(row)
+    ordered = _merged(sorted(groups.values(), key=_weight))
+    shown = ordered[:_MOST_GROUPS]
+    left = sum(len(group) for groups in ordered[_MOST_GROUPS:] for group in groups)
+    return tuple(_problem(same, totals[_place(same[0][0])], benches, links) for same in shown), left
+
+
+def _merged(groups: Sequence[Sequence[Criterion]]) -> list[list[Sequence[Criterion]]]:
+    """Groups that say the same of one adapter's points for several metrics, put together: a crash is told once."""
+    merged: dict[tuple[object, ...], list[Sequence[Criterion]]] = {}
+    for number, group in enumerate(groups):
+        first = group[0]
+        alike = first.outcome == "ERROR" and first.against != "check"
+        told = frozenset((row.key, row.text("reason")) for row in group) if alike else number
+        merged.setdefault((first.waived, first.outcome, told), []).append(group)
+    return list(merged.values())
+
+
+def _place(row: Criterion) -> tuple[str, ...]:
+    """What criteria of one group share; a hand-written check stands alone."""
+    if row.against == "check":
+        return ("check", row.text("id"))
+    return (row.text("bench"), row.text("adapter"), row.text("metric"), row.against)
+
+
+def _weight(group: Sequence[Criterion]) -> tuple[bool, int, float, int]:
+    first = group[0]
+    worst = min((shift for row in group if (shift := row.number("shift_percent")) is not None), default=0.0)
+    return first.waived, _BAD.index(first.outcome), worst, first.index
+
+
+def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[str], links: Links) -> Problem:
+    group, first = same[0], same[0][0]
+    by_shift = sorted(group, key=lambda row: (row.number("shift_percent") or 0.0, row.index))
+    reasons = {row.text("reason") for row in group}
+    common = reasons.pop() if len(reasons) == 1 else ""
+    # the shift says what the reason would say again, and an ERROR's shift says nothing
+    judged = first.outcome != "ERROR"
+    told = common or (judged and len(group) > _FEW)
+    points = tuple(
+        ProblemPoint(
+            name=row.name,
+            href=links.criterion(row),
+            shift=row.shift if judged else NONE,
+            reason="" if told else row.text("reason"),
+        )
+        for row in by_shift[:_MOST_POINTS]
+    )
+    left = len(group) - len(points)
+    # a check is named by its own head, which leads to it
+    check = first.against == "check"
+    return Problem(
+        outcome=first.badge,
+        where=first.text("id").replace("::", ": ")
+        if check
+        else place_name(benches, first.text("bench"), first.text("adapter")),
+        metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
+        number=count(len(group), f"count:problem:{first.index}"),
+        total=count(total, f"count:problem-of:{first.index}"),
+        worst=by_shift[0].shift if judged else NONE,
+        best=by_shift[-1].shift if judged else NONE,
+        reason=common,
+        waiver=first.waiver,
+        href=links.criterion(first) if check else "",
+        points=() if check else points,
+        more=count(left, f"count:problem-more:{first.index}") if left else None,
+    )

@@ -8,21 +8,27 @@ fraction of the matrix, its points are rows under their block size.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.report.axes import along, combination, levels, size_axis, value_axis
-from storqual.report.cells import Chart, ChartTable
-from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
+from storqual.report.charts.line import DotRow, Mark, PlottedCurve, curve_panel, dot_chart
 from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
-from storqual.report.material import ARMS, CURVES, Mean, Spread, mean_of, spread_of
-from storqual.report.view import CurveGroup
+from storqual.report.material import ARMS, CURVES, Mean, Measure, Spread, mean_of, spread_of
+from storqual.report.view import Chart, ChartTable
+from storqual.run.measurements import PointData
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
-    from storqual.report.material import Measure, PointData
+@dataclass(frozen=True)
+class CurveGroup:
+    """The small multiples of one metric on one adapter."""
+
+    ident: str
+    adapter: str
+    metric: str
+    charts: tuple[Chart, ...]
 
 
 _TOGETHER = 3
@@ -136,7 +142,7 @@ def _panel(
                 if (p.planned.key, arm) in means
             ]
             label = (line.label or arm) if arm == "candidate" or len(lines) == 1 else ""
-            curves.append(Curve(arm, label, tuple(marks)))
+            curves.append(PlottedCurve(arm, label, tuple(marks)))
     name = f"{metric.label}, {title}"
     over = AXIS_NAMES.get(x, x)
     described = f"{adapter}: {metric.label} over {over}, {title}{_whose(means)}; numbers in the table below."

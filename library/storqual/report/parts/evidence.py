@@ -1,28 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything about one point: its outcomes, its seconds over time, its latencies, each launch with its raw files."""
+"""Everything about one point: outcomes, seconds over time, latencies and load, each launch with its raw files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import bisect
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from storqual.report.axes import short, value_axis
-from storqual.report.cells import Chart, Digest
-from storqual.report.charts.frame import Axis, nice_ticks
-from storqual.report.charts.steps import Event, Span, Trace, time_chart
-from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
-from storqual.report.material import ARMS, CURVES, measure
-from storqual.report.parts.latency import latency_charts, load_charts
-from storqual.report.rows import place_name
-from storqual.report.view import LaunchRow, PointEvidence
-from storqual.report.words import outcome
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from storqual.report.axes import latency_axis, latency_text, share_axis, short, size_axis, value_axis
+from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
+from storqual.report.charts.steps import Bin, Distribution, EventMark, Span, Trace, histogram, time_chart
+from storqual.report.charts.svg import Axis, nice_ticks
+from storqual.report.criterion import Criterion, Outcome, place_name
+from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, quantity, scale_for
+from storqual.report.links import Links
+from storqual.report.material import ARMS, CURVES, measure, quantile
+from storqual.report.parts.timeline import Moment
+from storqual.report.view import Chart, ChartTable, Digest
+from storqual.run import Launch
+from storqual.run.measurements import PointData
+from storqual_core.measure.load import LoadStep
 
-    from storqual.report.links import Links
-    from storqual.report.material import Launch, PointData
-    from storqual.report.moments import Moment
-    from storqual.report.rows import Row
+
+@dataclass(frozen=True)
+class LaunchRow:
+    """One finished launch with its values and its evidence."""
+
+    ident: str
+    arm: str
+    session: str
+    start: str
+    status: str
+    suspect: tuple[str, ...]
+    values: tuple[Figure, ...]
+    seconds: Figure
+    length: Figure
+    long: bool
+    raw: tuple[Digest, ...]
+
+
+@dataclass(frozen=True)
+class PointEvidence:
+    """Everything about one point; `outcomes` are (metric, outcome, reference) of its criteria."""
+
+    ident: str
+    bench: str
+    adapter: str
+    point: str
+    outcomes: tuple[tuple[str, Outcome, str], ...]
+    open: bool
+    sentences: tuple[str, ...]
+    skipped: str
+    drives: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    heads: tuple[str, ...]
+    seconds: bool
+    launches: tuple[LaunchRow, ...]
 
 
 _SECONDS = 3
@@ -32,7 +70,7 @@ _LONG = 12
 
 def point_evidence(
     point: PointData,
-    rows: Sequence[Row],
+    rows: Sequence[Criterion],
     links: Links,
     benches: Sequence[str],
     moments: Sequence[Moment],
@@ -45,22 +83,20 @@ def point_evidence(
     something happen; as numbers they stand with every launch.
     """
     ident = links.point(point.planned.key).partition("#")[2]
-    launches = sorted((one for arm in point.launches.values() for one in arm), key=lambda one: one.start)
+    launches = sorted(point.every(), key=lambda one: one.began)
     metrics = [metric.name for metric in CURVES]
     metrics += [name for name in dict.fromkeys(row.text("metric") for row in rows) if name and name not in metrics]
-    metrics = [name for name in metrics if any(name in launch.values for launch in launches)]
+    metrics = [name for name in metrics if any(launch.number(name) is not None for launch in launches)]
     scales = {name: _scale(name, launches) for name in metrics}
     bad = any(row.required and row.outcome not in ("PASS", "SKIPPED") for row in rows)
-    seen = any(launch.start <= moment.at <= _end(launch) for launch in launches for moment in moments)
+    seen = any(launch.began <= moment.at <= _end(launch) for launch in launches for moment in moments)
     series = _series(launches, f"{ident}-s", moments) if few or bad or seen else None
     return PointEvidence(
         ident=ident,
         bench=point.planned.bench,
         adapter=place_name(benches, point.planned.bench, point.planned.adapter),
         point=point.planned.point,
-        outcomes=tuple(
-            (measure(row.text("metric")).label, outcome(row.outcome), links.criterion(row)) for row in rows
-        ),
+        outcomes=tuple((measure(row.text("metric")).label, row.badge, links.criterion(row)) for row in rows),
         open=few and bad,
         sentences=tuple(str(text) for row in rows for text in row.fields.get("evidence") or ()),
         skipped=point.planned.skipped,
@@ -71,13 +107,13 @@ def point_evidence(
             *latency_charts(point, f"{ident}-l"),
         ),
         heads=tuple(_head(name, scales[name]) for name in metrics),
-        seconds=any(len(launch.rate) >= _SECONDS for launch in launches),
+        seconds=any(len(launch.seconds) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
     )
 
 
 def _scale(name: str, launches: Sequence[Launch]) -> Scale:
-    return scale_for(measure(name).unit, [launch.values.get(name) for launch in launches])
+    return scale_for(measure(name).unit, [launch.number(name) for launch in launches])
 
 
 def _head(name: str, scale: Scale) -> str:
@@ -87,55 +123,55 @@ def _head(name: str, scale: Scale) -> str:
 
 def _launch(launch: Launch, metrics: Sequence[str], scales: dict[str, Scale]) -> LaunchRow:
     return LaunchRow(
-        ident=launch.ident,
+        ident=launch.id,
         arm=launch.arm,
         session=launch.session,
-        start=launch.start_text[11:19] if len(launch.start_text) > 19 else launch.start_text,
+        start=launch.start[11:19] if len(launch.start) > 19 else launch.start,
         status=launch.status,
         suspect=launch.suspect,
         values=tuple(
-            scales[name].figure(launch.values.get(name), f"samples:launch:{name}:{launch.ident}")
-            if name in launch.values
-            else NONE
+            NONE
+            if launch.number(name) is None
+            else scales[name].figure(launch.number(name), f"samples:launch:{name}:{launch.id}")
             for name in metrics
         ),
         seconds=_rates(launch),
-        length=Figure(f"{len(launch.rate)}{TIED}s", len(launch.rate), f"samples:length:{launch.ident}"),
-        long=len(launch.rate) > _LONG,
+        length=Figure(f"{len(launch.seconds)}{TIED}s", len(launch.seconds), f"samples:length:{launch.id}"),
+        long=len(launch.seconds) > _LONG,
         raw=tuple(Digest(raw.path, raw.sha256) for raw in launch.raw),
     )
 
 
 def _end(launch: Launch) -> float:
-    return launch.start + max(launch.runtime_s, len(launch.rate))
+    return launch.began + max(launch.runtime_s, len(launch.seconds))
 
 
 def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -> Chart | None:
     """Seconds of all launches side by side in the order they were run, with what happened meanwhile."""
-    shown = [launch for launch in launches if len(launch.rate) >= _SECONDS]
+    shown = [launch for launch in launches if len(launch.seconds) >= _SECONDS]
     if not shown:
         return None
     steps: dict[str, list[tuple[float, float, float]]] = {arm: [] for arm in ARMS}
     spans: list[Span] = []
-    events: list[Event] = []
+    events: list[EventMark] = []
     at = 0.0
     for launch in shown:
-        gap = max(_GAP, len(launch.rate) * 0.08)
+        gap = max(_GAP, len(launch.seconds) * 0.08)
         begin = at
         steps.setdefault(launch.arm, []).extend(
-            (at + second, at + second + 1, rate) for second, rate in enumerate(launch.rate)
+            (at + second, at + second + 1, rate) for second, rate in enumerate(launch.seconds)
         )
-        at += len(launch.rate)
+        at += len(launch.seconds)
         spans.append(Span(begin, at, launch.session, launch.arm))
         end = _end(launch)
         events += [
-            Event(
-                begin + (moment.at - launch.start) / (end - launch.start) * len(launch.rate),
+            EventMark(
+                begin + (moment.at - launch.began) / (end - launch.began) * len(launch.seconds),
                 moment.badge,
                 moment.serious,
             )
             for moment in moments
-            if launch.start <= moment.at <= end
+            if launch.began <= moment.at <= end
         ]
         at += gap
     end = at - gap
@@ -146,7 +182,7 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
         end,
         tuple((t, short(t)) for t in ticks[: 0 if len(shown) > 1 else None]),
     )
-    top = max(max(launch.rate) for launch in shown)
+    top = max(max(launch.seconds) for launch in shown)
     title = "IOPS over time"
     described = "Launches second by second in the order they ran, candidate tinted; numbers in the table of launches."
     picture = time_chart(
@@ -158,5 +194,169 @@ def _series(launches: Sequence[Launch], ident: str, moments: Sequence[Moment]) -
 
 def _rates(launch: Launch) -> Figure:
     scale = Scale("")
-    shown = " ".join(str(scale.figure(rate, "")) for rate in launch.rate)
-    return Figure(shown or DASH, None, f"samples:series:{launch.ident}")
+    shown = " ".join(str(scale.figure(rate, "")) for rate in launch.seconds)
+    return Figure(shown or DASH, None, f"samples:series:{launch.id}")
+
+
+_BINS = 14
+_QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("largest", 1.0))
+
+
+def latency_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
+    """A chart for reads and one for writes, as far as there were any."""
+    charts: list[Chart] = []
+    for side in ("read", "write"):
+        arms = {arm: point.bins[arm, side] for arm in ARMS if point.bins.get((arm, side))}
+        if arms:
+            charts.append(_chart(point, f"{ident}-{side}", side, arms))
+    return tuple(charts)
+
+
+def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[int, int]]) -> Chart:
+    low = min(min(bins) for bins in arms.values())
+    high = max(max(bins) for bins in arms.values())
+    edges = _edges(max(low, 1), max(high, 1))
+    shares = {arm: _shares(bins, edges) for arm, bins in arms.items()}
+    distributions = [
+        Distribution(
+            arm,
+            tuple(Bin(*ends, share) for ends, share in zip(_pairs(edges), shares[arm], strict=True)),
+        )
+        for arm in arms
+    ]
+    top = max(max(values) for values in shares.values())
+    title = f"Latency of {side}s"
+    described = f"Share of {side}s by latency, both arms; numbers in the table below."
+    picture = histogram(ident, title, described, distributions, latency_axis(edges[0], edges[-1]), share_axis(top))
+    return Chart(title, picture, _table(point, title, side, edges, shares), beside=_quantiles(point, side, arms))
+
+
+def _edges(low: int, high: int) -> tuple[float, ...]:
+    """Edges of bins of equal ratio around all values."""
+    bottom, top = low / 1.1, high * 1.1
+    if top / bottom < 2:
+        bottom, top = bottom / 1.3, top * 1.3
+    return tuple(bottom * (top / bottom) ** (step / _BINS) for step in range(_BINS + 1))
+
+
+def _pairs(edges: Sequence[float]) -> list[tuple[float, float]]:
+    return list(pairwise(edges))
+
+
+def _shares(bins: Mapping[int, int], edges: Sequence[float]) -> list[float]:
+    counts = [0] * (len(edges) - 1)
+    for value, number in bins.items():
+        at = bisect.bisect_right(edges, value) - 1
+        counts[min(max(at, 0), len(counts) - 1)] += number
+    total = sum(counts)
+    return [number / total for number in counts]
+
+
+def _quantiles(point: PointData, side: str, arms: Mapping[str, Mapping[int, int]]) -> ChartTable:
+    rows: list[tuple[Figure | str, ...]] = []
+    for name, at in _QUANTILES:
+        rows.append((name, *[_quantile(point, side, arm, arms.get(arm), name, at) for arm in ARMS]))
+    return ChartTable(f"Latency of {side}s, quantiles", ("Quantile", "Baseline", "Candidate"), tuple(rows))
+
+
+def _table(
+    point: PointData,
+    title: str,
+    side: str,
+    edges: Sequence[float],
+    shares: Mapping[str, Sequence[float]],
+) -> ChartTable:
+    rows: list[tuple[Figure | str, ...]] = []
+    for number, (low, high) in enumerate(_pairs(edges)):
+        found = [shares[arm][number] if arm in shares else None for arm in ARMS]
+        if any(found):
+            label = f"{latency_text(low)} to {latency_text(high)}"
+            rows.append(
+                (
+                    Figure(label, None, "samples:edges"),
+                    *(_share(point, side, arm, value) for arm, value in zip(ARMS, found, strict=True)),
+                )
+            )
+    return ChartTable(title, ("Latency", "Baseline", "Candidate"), tuple(rows))
+
+
+def _quantile(point: PointData, side: str, arm: str, bins: Mapping[int, int] | None, name: str, at: float) -> Figure:
+    found = quantile(bins, at) if bins else None
+    where = f"{name}:{side}:{'/'.join(point.planned.key)}:{arm}"
+    return NONE if found is None else quantity(found, "ns", f"samples:quantile:{where}")
+
+
+def _share(point: PointData, side: str, arm: str, value: float | None) -> Figure:
+    if value is None or math.isnan(value):
+        return NONE
+    return Figure(f"{100 * value:.2f} %", 100 * value, f"samples:share:{side}:{'/'.join(point.planned.key)}:{arm}")
+
+
+_Means = dict[int, tuple[float, float]]
+"""Load -> mean rate (1/s) and mean response time (ns) over launches."""
+
+
+def load_charts(point: PointData, ident: str) -> tuple[Chart, ...]:
+    """The two pictures of a point whose launches go to a latency cap; none for any other."""
+    means = {arm: _means(point.loads[arm]) for arm in ARMS if point.loads.get(arm)}
+    if not means:
+        return ()
+    scale = scale_for("ns", [response for arm in means.values() for _, response in arm.values()])
+    table = _load_table(means, scale, point)
+    rate = _panel(
+        f"{ident}-r",
+        "IOPS against load",
+        {arm: [(load, iops) for load, (iops, _) in found.items()] for arm, found in means.items()},
+        lambda loads: size_axis("outstanding per drive", loads, sizes=False),
+        "IOPS",
+    )
+    response = _panel(
+        f"{ident}-t",
+        "Response time against IOPS",
+        {arm: [(iops, ns / scale.divisor) for iops, ns in found.values()] for arm, found in means.items()},
+        lambda rates: value_axis("IOPS", max(rates)),
+        scale.unit,
+    )
+    return (Chart("IOPS against load", rate, table), Chart("Response time against IOPS", response, table))
+
+
+def _means(steps: Sequence[LoadStep]) -> _Means:
+    by_load: defaultdict[int, list[LoadStep]] = defaultdict(list)
+    for step in steps:
+        by_load[step.load].append(step)
+    return {
+        load: (
+            sum(step.rate for step in members) / len(members),
+            sum(step.response_ns for step in members) / len(members),
+        )
+        for load, members in sorted(by_load.items())
+    }
+
+
+def _panel(
+    ident: str,
+    title: str,
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    across: Callable[[Sequence[float]], Axis],
+    up: str,
+) -> Markup:
+    axis = across([x for marks in curves.values() for x, _ in marks])
+    highest = max(y for marks in curves.values() for _, y in marks)
+    drawn = [PlottedCurve(arm, arm, tuple(Mark(x, y) for x, y in marks)) for arm, marks in curves.items()]
+    described = f"{title}, one mark for each load that was tried; the numbers are in the table."
+    return curve_panel(ident, title, described, drawn, axis, value_axis(up, highest))
+
+
+def _load_table(means: Mapping[str, _Means], scale: Scale, point: PointData) -> ChartTable:
+    heads = ["Load"]
+    for arm in means:
+        heads += [f"IOPS, {arm}", f"Response time, {arm}, {scale.unit}"]
+    rows: list[tuple[Figure | str, ...]] = []
+    for load in sorted({load for found in means.values() for load in found}):
+        row: list[Figure | str] = [Figure(str(load), load, f"samples:load:{point.planned.point}:{load}")]
+        for arm, found in means.items():
+            rate, response = found.get(load, (None, None))
+            source = f"samples:load:{point.planned.point}:{load}:{arm}"
+            row += [Scale("").figure(rate, source), scale.figure(response, source)] if load in found else [NONE, NONE]
+        rows.append(tuple(row))
+    return ChartTable("Load curve", tuple(heads), tuple(rows))

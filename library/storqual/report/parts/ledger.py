@@ -1,24 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was covered and what not, what was written where, and which failures somebody accepted."""
+"""What was covered, what was written where, what failures were accepted, and what error counters counted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from storqual.report.cells import ChartTable
-from storqual.report.figures import DASH, NONE, Figure, count
-from storqual.report.rows import place_name
-from storqual.report.view import Coverage, Guard, SkippedRow, WaiverRow
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual.report.material import Material
-    from storqual.report.rows import Row
+from storqual.report.criterion import Criterion, place_name
+from storqual.report.figures import DASH, NONE, Figure, count, percent, seconds
+from storqual.report.material import ARMS, Material
+from storqual.report.view import ChartTable
+from storqual.run import planned_session
+from storqual_core.host.counters import ERROR_WORDS
 
 
-def coverage_of(material: Material) -> Coverage:
+@dataclass(frozen=True)
+class SkippedRow:
+    """A planned point that was not measured; without a reason it is a hole."""
+
+    where: str
+    reason: str
+    hole: bool
+
+
+@dataclass(frozen=True)
+class CoverageLedger:
+    """The ledger: planned x measured x skipped, in total, per adapter, and what is missing."""
+
+    table: ChartTable
+    skipped: tuple[SkippedRow, ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What was written, where; `applies` is false for files on this machine."""
+
+    applies: bool
+    sectors: Figure
+    disks: ChartTable
+
+
+@dataclass(frozen=True)
+class ErrorCounters:
+    """Error counters that moved; `watched` is how many drives have any, None where none were recorded."""
+
+    watched: Figure | None
+    table: ChartTable
+
+
+@dataclass(frozen=True)
+class WaiverRow:
+    """A failure that somebody accepted."""
+
+    criterion: str
+    href: str
+    owner: str
+    reason: str
+    reference: str
+    expiry: str
+
+
+def coverage_of(material: Material) -> CoverageLedger:
     """Planned, measured, skipped and unexplained points per adapter and workload, and every point that is missing."""
     benches = list(material.run.benches)
     covered = material.verdict.get("coverage") or {}
@@ -54,7 +98,7 @@ def coverage_of(material: Material) -> Coverage:
         )
         for key, reason in missing.items()
     )
-    return Coverage(
+    return CoverageLedger(
         ChartTable("Coverage ledger", heads, tuple(rows)), tuple(sorted(listed, key=lambda row: not row.hole))
     )
 
@@ -81,7 +125,7 @@ def guard_of(material: Material) -> Guard:
     )
 
 
-def waivers_of(rows: Sequence[Row]) -> tuple[WaiverRow, ...]:
+def waivers_of(rows: Sequence[Criterion]) -> tuple[WaiverRow, ...]:
     """Every waiver that covers a failure."""
     found: list[WaiverRow] = []
     for row in rows:
@@ -91,3 +135,92 @@ def waivers_of(rows: Sequence[Row]) -> tuple[WaiverRow, ...]:
             name = " ".join(filter(None, (row.text(part) for part in ("id", "adapter", "point"))))
             found.append(WaiverRow(name, f"#{row.ident}", *texts))
     return tuple(found)
+
+
+_BOTH = "both"
+
+
+def error_counters_of(material: Material) -> ErrorCounters:
+    """A row for every counter that moved; sessions that measured both arms have a column of their own."""
+    arms = {
+        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
+        for session in material.run.plan.sessions
+    }
+    sums: dict[tuple[str, str, str, str], Counter[str]] = {}
+    watched: set[tuple[str, str]] = set()
+    used: set[str] = set()
+    for event in material.events:
+        if event.kind != "block_finished":
+            continue
+        bench, session = str(event.bench or ""), planned_session(event.text("session"))
+        arm = arms.get((bench, session), _BOTH)
+        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
+            if not disk.get("errors"):
+                continue
+            name = str(disk.get("id") or disk.get("wwn") or node)
+            watched.add((bench, name))
+            used.add(arm)
+            role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
+            for counter, number in disk["errors"].items():
+                if number:
+                    sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
+    columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
+    rows: list[tuple[Figure | str, ...]] = [
+        (
+            name,
+            bench,
+            role,
+            ERROR_WORDS.get(counter, counter),
+            *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
+        )
+        for (bench, name, role, counter), found in sums.items()
+    ]
+    heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
+    return ErrorCounters(
+        watched=count(len(watched), "count:errors:watched") if watched else None,
+        table=ChartTable("Error counters that moved while blocks ran", heads, tuple(rows)),
+    )
+
+
+def _heading(arm: str) -> str:
+    return "Both arms in turn" if arm == _BOTH else arm.capitalize()
+
+
+_HEADS = ("Stage", "Result", "Rounds", "Drift", "from", "to", "SNIA range", "SNIA excursion")
+_NOTHING = (DASH,) * 6
+
+Row = tuple[Figure | str, ...]
+
+
+def preconditioning_of(material: Material, bench: str) -> ChartTable:
+    """The table of a bench; without rows where nothing was done."""
+    rows: list[Row] = []
+    for at, entry in enumerate(material.document.get("preconditioned") or ()):
+        if entry["bench"] == bench:
+            rows += _rows(entry["report"], f"run:/preconditioned/{at}/report")
+    return ChartTable("Drives before the first launch", _HEADS, tuple(rows))
+
+
+def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
+    for drive, done in (report.get("purge") or {}).items():
+        yield (f"Purge of {drive}", str(done), *_NOTHING)
+    fill = report.get("fill")
+    if fill:
+        yield ("Fill", seconds(fill["seconds"], f"{source}/fill/seconds"), *_NOTHING)
+    steady = report.get("steady")
+    if steady:
+        at = f"{source}/steady"
+        drift = steady.get("drift") or (None, None, None)
+        snia = steady.get("snia") or {}
+        yield (
+            "Steady state",
+            "steady" if steady.get("steady") else "not steady",
+            count(steady["rounds"], f"{at}/rounds"),
+            *(_share(value, f"{at}/drift/{place}") for place, value in enumerate(drift)),
+            *(_share(snia.get(name), f"{at}/snia/{name}") for name in ("range", "excursion")),
+        )
+
+
+def _share(value: float | None, source: str) -> Figure:
+    """A fraction in percent."""
+    return percent(None if value is None else 100 * value, source)

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+from rich.table import Table
 
 from storqual.base.text import OUTCOME_COLOURS, terminal_text
+from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.material import measure
-from storqual.report.rows import Row, read_rows
-from storqual.report.sentence import sentence_for
-from storqual.report.words import BENCH_KINDS, EXIT_CODES, outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.table import Table
-
+from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
 
 _MOST_ROWS = 40
 _REASON = 44
@@ -40,7 +36,7 @@ def print_summary(
 ) -> None:
     """Print the summary of a verdict to `file` (standard output without it)."""
     out = file or sys.stdout
-    rows = read_rows(verdict)
+    rows = read_criteria(verdict)
     shown, left = _chosen(rows)
     drops = {name: str(arm.get("drop")) for name, arm in ((run or {}).get("arms") or {}).items()}
     ending = _ending(verdict, rows, run, drops, report)
@@ -51,7 +47,7 @@ def print_summary(
         out.write(line + "\n")
 
 
-def _chosen(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+def _chosen(rows: Sequence[Criterion]) -> tuple[list[Criterion], list[str]]:
     """Required criteria and informative ones with bad news; of very many only those that did not pass."""
     notable = [row for row in rows if row.required or row.outcome in _BAD_NEWS]
     points = [row for row in rows if row.against != "check"]
@@ -77,7 +73,7 @@ def _rank(word: str) -> int:
     return _REST.index(word) if word in _REST else 0
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Criterion) -> tuple[str, ...]:
     """Outcome, metric, where, shift, interval, margin, and the reason of what did not pass: safe texts."""
     low, high = (percent(end, "") for end in row.interval())
     shift = percent(row.number("shift_percent"), "")
@@ -98,7 +94,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return tuple(terminal_text(part) for part in parts)
 
 
-def _plain_rows(rows: Sequence[Row]) -> list[str]:
+def _plain_rows(rows: Sequence[Criterion]) -> list[str]:
     """Aligned columns with two spaces between."""
     cells = [[text.replace(TIED, " ") for text in _cells(row)] for row in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(6)] if cells else []
@@ -110,7 +106,7 @@ def _plain_rows(rows: Sequence[Row]) -> list[str]:
 
 def _ending(
     verdict: Mapping[str, Any],
-    rows: Sequence[Row],
+    rows: Sequence[Criterion],
     run: Mapping[str, Any] | None,
     drops: Mapping[str, str],
     report: Path | None,
@@ -132,7 +128,7 @@ def _ending(
 
 
 def _print_rich(
-    verdict: Mapping[str, Any], rows: Sequence[Row], left: Sequence[str], ending: Sequence[str], out: TextIO
+    verdict: Mapping[str, Any], rows: Sequence[Criterion], left: Sequence[str], ending: Sequence[str], out: TextIO
 ) -> None:
     from rich.console import Console  # noqa: PLC0415 - a pipe does not pay for colours
     from rich.text import Text  # noqa: PLC0415
@@ -148,7 +144,7 @@ def _print_rich(
         console.print(told, soft_wrap=True)
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Criterion]) -> Table:
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415

@@ -1,29 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench's campaign over time: every launch against the baseline at its point, sessions, and what happened.
 
-It shows drift (the baseline leaving zero), a loss (the candidate beside zero) and the cause (an event then).
+It shows drift (the baseline leaving zero), a loss (the candidate beside zero) and the cause (an event then): events
+that are not routine, and what the kernel log says.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from storqual import run as store
+from storqual.base.text import telling_line
 from storqual.report.axes import clock_axis, percent_axis
-from storqual.report.cells import Chart, ChartTable
-from storqual.report.charts.steps import Event, Span, Trace, time_chart
-from storqual.report.figures import Figure, count, percent
-from storqual.report.parts.counters import preconditioning_of
-from storqual.report.view import LogFinding, Timeline
-from storqual.report.words import second
+from storqual.report.charts.steps import EventMark, Span, Trace, time_chart
+from storqual.report.figures import Figure, count, percent, second
+from storqual.report.material import Material, clock
+from storqual.report.parts.ledger import preconditioning_of
+from storqual.report.view import Chart, ChartTable
+from storqual.run import Launch, recovered
+from storqual.run.measurements import PointData
+from storqual_core.host.log_rule import KINDS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
-    from storqual.report.material import Launch, Material, PointData
-    from storqual.report.moments import Moment
+@dataclass(frozen=True)
+class Timeline:
+    """One bench's campaign over time."""
+
+    bench: str
+    charts: tuple[Chart, ...]
+    events: tuple[TimelineEvent, ...]
+    sessions: ChartTable
+    preconditioning: ChartTable
+
+
+@dataclass(frozen=True)
+class LogFinding:
+    """A line of the kernel log that means something."""
+
+    badge: str
+    time: str
+    session: str
+    kind: str
+    line: str
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """Something that happened; `badge` names it in charts, `headline` is the line of `text` that says most.
+
+    `recovery` says how the campaign recovered from it; empty where it did not, or where nothing was lost.
+    """
+
+    badge: str
+    time: str
+    bench: str
+    kind: str
+    headline: str
+    text: str
+    serious: bool
+    recovery: str
 
 
 _METRIC = "iops"
@@ -45,11 +85,11 @@ def timeline_of(material: Material, bench: str, moments: Sequence[Moment], ident
     adapters: defaultdict[str, list[PointData]] = defaultdict(list)
     for data in points:
         adapters[data.planned.adapter].append(data)
-    launches = [launch for data in points for arm in data.launches.values() for launch in arm]
+    launches = [launch for data in points for launch in data.every()]
     charts: list[Chart] = []
     if launches:
-        start = min(launch.start for launch in launches)
-        end = max(launch.start + max(launch.runtime_s, 1.0) for launch in launches)
+        start = min(launch.began for launch in launches)
+        end = max(launch.began + max(launch.runtime_s, 1.0) for launch in launches)
         spans = _spans(launches)
         for number, (adapter, members) in enumerate(adapters.items()):
             arms = material.arms
@@ -73,8 +113,8 @@ def _spans(launches: Iterable[Launch]) -> tuple[Span, ...]:
     for name, members in sessions.items():
         arms = {launch.arm for launch in members}
         arm = arms.pop() if len(arms) == 1 else ""
-        begin = min(one.start for one in members)
-        end = max(one.start + max(one.runtime_s, 1.0) for one in members)
+        begin = min(one.began for one in members)
+        end = max(one.began + max(one.runtime_s, 1.0) for one in members)
         spans.append(Span(begin, end, f"{name} {arm}".strip(), arm, name))
     return tuple(sorted(spans, key=lambda span: span.start))
 
@@ -88,15 +128,15 @@ def _deviations(
     """
     found: dict[str, list[tuple[float, float, float, Launch]]] = {arm: [] for arm in arms}
     for data in points:
-        reference = [one.values[_METRIC] for one in data.good(arms[0]) if _METRIC in one.values]
+        reference = [value for one in data.good(arms[0]) if (value := one.number(_METRIC)) is not None]
         mean = sum(reference) / len(reference) if reference else 0.0
         if mean <= 0:
             continue
         for arm in arms:
             found[arm] += [
-                (one.start, one.start + one.runtime_s, 100 * (one.values[_METRIC] / mean - 1), one)
+                (one.began, one.began + one.runtime_s, 100 * (value / mean - 1), one)
                 for one in data.good(arm)
-                if _METRIC in one.values
+                if (value := one.number(_METRIC)) is not None
             ]
     return found
 
@@ -131,7 +171,7 @@ def _chart(
         return None
     across = clock_axis(*times)
     events = [
-        Event(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
+        EventMark(moment.at, moment.badge, moment.serious) for moment in moments if times[0] <= moment.at <= times[1]
     ]
     whose = "the baseline's" if len(arms) > 1 else "their"
     title = f"{adapter}: IOPS of each launch against {whose} mean at the same point"
@@ -165,9 +205,8 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
     """What each session ran on, and how many launches it has."""
     numbers: dict[str, int] = {}
     for data in points:
-        for launches in data.launches.values():
-            for launch in launches:
-                numbers[launch.session] = numbers.get(launch.session, 0) + 1
+        for launch in data.every():
+            numbers[launch.session] = numbers.get(launch.session, 0) + 1
     rows: list[tuple[Figure | str, ...]] = []
     planned: Mapping[str, Any] = {session.id: session for session in material.run.sessions}
     for entry in material.document.get("provisioned") or ():
@@ -188,3 +227,130 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
     return ChartTable(
         "Sessions", ("Session", "Arm", "Change before it", "Kernel", "Boot id", "Launches"), tuple(rows)
     )
+
+
+_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Something with a time (seconds since 1970) and a badge, as charts mark it and tables explain it."""
+
+    at: float
+    bench: str
+    kind: str
+    time: str
+    session: str
+    text: str
+    serious: bool
+    finding: bool = False
+    recovery: str = ""
+    """How the campaign recovered from it."""
+    badge: str = ""
+
+    def event(self) -> TimelineEvent:
+        """The row of the table of events."""
+        headline = telling_line(self.text)
+        return TimelineEvent(
+            self.badge, second(self.time), self.bench, self.kind, headline, self.text, self.serious, self.recovery
+        )
+
+
+def moments_of(material: Material) -> tuple[Moment, ...]:
+    """Events that are not routine, and findings of the kernel log, in the order of time; badges E1.. and K1.. ."""
+    found = [moment for event in material.events for moment in _moments(material.run, event)]
+    found.sort(key=lambda one: one.at)
+    numbers: Counter[str] = Counter()
+    moments = []
+    for moment in found:
+        letter = "K" if moment.finding else "E"
+        numbers[letter] += 1
+        moments.append(replace(moment, badge=f"{letter}{numbers[letter]}"))
+    return tuple(moments)
+
+
+def _moments(run: store.Run, event: store.Event) -> Iterator[Moment]:
+    at = _at(event.time)
+    ended = event.kind == "block_finished"
+    if ended:
+        for finding in event.fields.get("findings") or ():
+            yield _finding(finding, event, at)
+    if event.kind in _ROUTINE or (ended and event.text("outcome") in ("", "done")):
+        return
+    recovery = recovered(run, event)
+    yield Moment(
+        at,
+        event.bench or "",
+        EVENT_WORDS.get(event.kind, event.kind),
+        event.time,
+        event.text("session"),
+        _text(event),
+        # what was put right is told where it happened, and is no trouble of the outcome
+        serious=(ended or event.kind in SERIOUS_EVENTS) and not recovery,
+        recovery=recovery,
+    )
+
+
+def _text(event: store.Event) -> str:
+    for name in ("text", "reason", "message", "drive", "outcome"):
+        if event.text(name):
+            return event.text(name)
+    return ""
+
+
+def _at(text: str) -> float:
+    try:
+        return clock(text)
+    except ValueError:
+        return 0.0
+
+
+def _finding(finding: object, event: store.Event, ended: float) -> Moment:
+    """One finding; one that only knows the time since boot stands where its block ended."""
+    bench, session = event.bench or "", event.text("session")
+    if not isinstance(finding, dict):
+        return Moment(ended, bench, "kernel log", event.time, session, str(finding), serious=True, finding=True)
+    lines = finding.get("lines") or [finding.get("line") or finding.get("text") or ""]
+    told = [str(line) for line in lines]
+    number = finding.get("count")
+    if isinstance(number, int) and number > len(told):
+        told.append(f"… {number} lines in all")
+    word = str(finding.get("kind") or "kernel log")
+    known = KINDS.get(word)
+    where = " ".join(str(finding[name]) for name in ("adapter", "point") if finding.get(name))
+    return Moment(
+        _finding_at(finding.get("time"), ended),
+        bench,
+        known or word,
+        str(finding.get("time") or event.time),
+        ", ".join(filter(None, [session, where])),
+        "\n".join(told),
+        serious=True,
+        finding=True,
+    )
+
+
+def _finding_at(time: object, otherwise: float) -> float:
+    if isinstance(time, str):
+        return _at(time) or otherwise
+    if isinstance(time, (int, float)) and time > 1e9:
+        return float(time)
+    return otherwise
+
+
+EVENT_WORDS: dict[str, str] = {
+    "kernel_panic": "Kernel panic",
+    "failed": "Campaign failed",
+    "provision_failed": "Provisioning failed",
+    "restore_failed": "Restoring failed",
+    "session_lost": "Session lost",
+    "unplugged": "Drive unplugged",
+    "resumed": "Run resumed",
+    "note": "Note",
+    "restored": "Bench restored",
+    "powered_on": "Bench powered on",
+    "block_finished": "Block not finished",
+    "session_planned": "Session added",
+}
+
+SERIOUS_EVENTS = ("kernel_panic", "failed", "provision_failed", "restore_failed", "session_lost", "unplugged")

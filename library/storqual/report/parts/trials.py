@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storqual.report.cells import ChartTable
 from storqual.report.figures import DASH
-from storqual.report.view import FailedTrial, Trials
+from storqual.report.view import ChartTable
 from storqual.robustness.matrix import matrix_of, repeat_command
 from storqual.robustness.store import has_trials, read_trials
 
@@ -18,6 +18,26 @@ if TYPE_CHECKING:
     from storqual.run import Run
 
 _HEADS = ("Fault", "Adapter", "Arm", "Trials", "Failed", "Void", "Fails below, at 95 %", "Recovery p50", "Worst")
+
+
+@dataclass(frozen=True)
+class FailedTrial:
+    """A trial that did not pass: why, what happened when (seconds of its load), and how to make it again."""
+
+    ident: str
+    outcome: str
+    reasons: tuple[str, ...]
+    timeline: ChartTable
+    command: str
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A campaign of trials: fault by adapter by arm, and each trial that failed or proved nothing."""
+
+    matrix: ChartTable
+    failed: tuple[FailedTrial, ...]
+    left_out: tuple[str, ...]
 
 
 def trials_of(run: Run) -> Trials | None:

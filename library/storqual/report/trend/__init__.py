@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trend reports: several campaigns, drops and benches over time, on one page without a script."""
+"""Trend pages: several campaigns, drops and benches over time, on one page without a script."""
 
 from __future__ import annotations
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.report.axes import percent_axis
-from storqual.report.cells import Cell, Chart, ChartTable, Outcome
-from storqual.report.charts.control import ControlMark, control_chart
-from storqual.report.charts.frame import Axis
-from storqual.report.figures import NONE, Figure, count, percent
+from storqual.report.charts.line import ControlMark, control_chart
+from storqual.report.charts.svg import Axis
+from storqual.report.criterion import OUTCOMES, Criterion, Outcome, outcome
+from storqual.report.figures import NONE, Figure, count, minute, percent
 from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
-from storqual.report.words import OUTCOMES, minute, outcome
+from storqual.report.view import Cell, Chart, ChartTable
 from storqual.run import write_bytes
 from storqual.statistics.control import FEWEST
 
@@ -97,12 +98,6 @@ class TrendPage:
     untrended: str
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from storqual.report.rows import Row
-
-
 _SOON_DAYS = 30
 _MOST_TICKS = 8
 _SIGNALS = {"beyond": "beyond the limits", "shift": "eighth or later in a row on one side"}
@@ -173,7 +168,7 @@ def _outcome(word: str) -> Outcome:
     return Outcome(word, "\u2013", "skipped") if word == NOT_JUDGED else outcome(word)
 
 
-def _shift(row: Row, run: PastRun) -> Figure:
+def _shift(row: Criterion, run: PastRun) -> Figure:
     return percent(row.number("shift_percent"), f"{run.name}:{row.source('shift_percent')}")
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storqual.judge.earlier import readings_of
-from storqual.report.rows import Row, read_rows
+from storqual.report.criterion import Criterion, read_criteria
 from storqual.run import read_run, read_run_json
+from storqual.run.measurements import reference_launches
 from storqual.statistics.control import Control, individuals
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -61,11 +62,11 @@ class PastRun:
         return f"{suite.get('name')} {suite.get('profile')}"
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[Criterion, ...]:
         """The criteria of its verdict."""
-        return read_rows(self.verdict)
+        return read_criteria(self.verdict)
 
-    def shifts(self, *, required: bool = True) -> list[Row]:
+    def shifts(self, *, required: bool = True) -> list[Criterion]:
         """Criteria against the baseline that have a shift, the worst first."""
         found = [
             row
@@ -112,10 +113,6 @@ def _verdict(path: Path) -> Mapping[str, Any]:
     if not isinstance(verdict, dict):
         raise StorqualError(f"{file}: found {type(verdict).__name__}, expected an object")
     return verdict
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 _METRIC = "iops"
@@ -183,10 +180,6 @@ def _levels(runs: Sequence[tuple[PastRun, dict[str, float]]]) -> list[Level]:
     return levels
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
 def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     """A series for every bench and reference drive that at least two campaigns have readings of.
 
@@ -196,7 +189,8 @@ def reference_series(runs: Sequence[PastRun]) -> tuple[Series, ...]:
     found: defaultdict[tuple[str, str], dict[str, tuple[PastRun, list[float]]]] = defaultdict(dict)
     for run in runs:
         if any(bench.get("reference") for bench in (run.document.get("benches") or {}).values()):
-            for reading in readings_of(read_run(run.path)):
+            opened = read_run(run.path)
+            for reading in readings_of(opened, reference_launches(opened)):
                 place = found[reading.bench, reading.drive].setdefault(run.name, (run, []))
                 place[1].append(math.log(reading.iops))
     made = []

@@ -68,8 +68,9 @@ def test_a_figure_beyond_the_rounding_of_all_inputs_is_always_inconsistent(
     inputs = {"a": printed(a, of_a), "b": printed(b, of_b)}
     assume(inputs["b"].value - inputs["b"].step / 2 > 0)
     values = comparison_of(printed(a, of_result), formula, inputs).values(Rounding.NEAREST)
-    step = Fraction(1, 10**of_result)
-    beyond = values.high + steps * step if side > 0 else values.low - steps * step
+    # a little more than whole steps: printed, half a step may be lost to rounding, and half of one is what it means
+    away = (steps + Fraction(1, 100)) * Fraction(1, 10**of_result)
+    beyond = values.high + away if side > 0 else values.low - away
     stated = printed(beyond, of_result)
     assert not comparison_of(stated, formula, inputs).agrees()
 

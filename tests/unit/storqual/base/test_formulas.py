@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' numbers come out of the formulas and link rates that live runs use."""
+"""The papers' numbers come out of the formulas that live runs use."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from storqual.base.formulas import (
     increase_percent,
     outstanding,
     percent_of,
-    percent_thousandths_in_us_per_kb,
     read_ahead_threshold,
-    service_demand_per_io,
-    service_demand_per_kib,
     service_demand_percent_thousandths,
     service_demand_us_per_kb,
     stripes_per_second,
     throughput,
 )
-from storqual.study.links import PARALLEL_SCSI, fibre_channel, pci, pcie, sas
+from storqual.metrics import METRICS, Primitives, Value
 
 # (throughput MB/s, CPU %, service demand) as printed; `None` stands where the audit finds a misprint
 A7173A = [
@@ -75,24 +72,22 @@ def test_both_service_demands_are_the_same_quantity() -> None:
     """0.466 of one paper is 4.66 microseconds per KB of the other, for one CPU."""
     for rate, cpu, _ in A7173A:
         demand = service_demand_percent_thousandths(float(cpu), float(rate), 10**6, 1024)
-        assert percent_thousandths_in_us_per_kb(demand) == pytest.approx(service_demand_us_per_kb(cpu, float(rate)))
+        assert 10 * demand == pytest.approx(service_demand_us_per_kb(cpu, float(rate)))
 
 
 @given(st.floats(0.1, 100), st.floats(0.1, 1e5))
 def test_a_live_run_and_a_paper_agree_on_service_demand(cpu: float, rate: float) -> None:
-    live = service_demand_per_kib(cpu / 100 * 1e9, rate * 1e6)
-    assert live == pytest.approx(service_demand_us_per_kb(cpu, rate))
-
-
-def test_service_demand_per_io_is_busy_time_over_ios() -> None:
-    """Two CPU seconds for a hundred thousand I/Os are 20 microseconds each."""
-    assert service_demand_per_io(2e9, 1e5) == 20
+    second = 10**9
+    times = {"fio_user_ns": cpu / 100 * second, "fio_system_ns": 0, "runtime_ns": second}
+    live = METRICS["fio_cpu_us_per_kib"].value(Primitives({**times, "read_bytes": rate * 1e6}, {}))
+    assert isinstance(live, Value)
+    assert live.value == pytest.approx(service_demand_us_per_kb(cpu, rate))
 
 
 @pytest.mark.parametrize(("achieved", "printed"), [(521.1, 85.4), (262.6, 43.0), (248.9, 40.8)])
 def test_percent_of_the_ultra320_maximum(achieved: float, printed: float) -> None:
     """The A7173A's row, of two buses in binary MB."""
-    maximum = 2 * PARALLEL_SCSI["ultra320"] / 2**20
+    maximum = 2 * 320e6 / 2**20
     assert percent_of(achieved, maximum) == pytest.approx(printed, abs=0.05)
 
 
@@ -102,7 +97,7 @@ def test_percent_of_the_ultra320_maximum(achieved: float, printed: float) -> Non
 )
 def test_percent_of_the_fibre_channel_maximum(achieved: float, ports: int, duplex: int, printed: float) -> None:
     """The A6826A's row: 200 MB/s per port and direction."""
-    assert percent_of(achieved, fibre_channel(2, ports) * duplex / 1e6) == pytest.approx(printed, abs=0.051)
+    assert percent_of(achieved, 200 * ports * duplex) == pytest.approx(printed, abs=0.051)
 
 
 def test_four_cards_scale_linearly_on_the_superdome() -> None:
@@ -127,16 +122,6 @@ def test_throughput_and_outstanding_are_products() -> None:
     """2000 I/Os per second of 8 KiB; at 125 ms each, 250 are in flight."""
     assert throughput(2000.0, 8192.0) == 16_384_000
     assert outstanding(2000.0, 0.125) == 250
-
-
-def test_link_rates_are_those_of_the_standards() -> None:
-    assert pci(64, 66, nominal=True) == 528_000_000
-    assert pci(64, 66) == 533_333_333
-    assert pci(64, 133) == 1_066_666_666
-    assert pcie(3, 8) == 7_876_923_076
-    assert sas(12, 4) == 4_800_000_000
-    assert sas(22.5) == 2_400_000_000
-    assert fibre_channel(16, 2) == 3_200_000_000
 
 
 @given(st.fractions(1, 1000), st.fractions(1, 1000), st.fractions(0, 1), st.fractions(0, 1))

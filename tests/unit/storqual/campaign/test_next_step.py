@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from storqual.campaign import Further, Provision, RunBlock, Stop
 from storqual.campaign.next import next_command
+from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
-from storqual.run import coverage, read_block, read_run
-from storqual.run.record import close_run, collect_spool, parse_fields, record
+from storqual.run import collect, coverage, finish_run, read_block, read_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.support.simulated_campaign import Bench, KilledError, drive
@@ -48,7 +48,7 @@ def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
     assert drive(path, bench) == Stop("everything that was planned is measured", complete=True)
     assert launched(path) == wanted(path)
     assert bench.boot == 4
-    run = close_run(path)
+    run = finish_run(path)
     assert coverage(run).holes == ()
     assert [entry["boot_id"] for entry in run.document["provisioned"]] == ["boot-1", "boot-2", "boot-3", "boot-4"]
 
@@ -98,7 +98,7 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": bench.boot_id})
     record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
     bench.run(read_block(path, "s01-b01"))
-    collect_spool(path, "s01-b01", "".join(bench.spools["s01-b01"]))
+    collect(path, "s01-b01", "".join(bench.spools["s01-b01"]))
     bench.reset()
     step = next_command(path, "b1", boot_id=bench.boot_id)
     assert isinstance(step, Provision)

@@ -133,6 +133,18 @@ def test_the_budgets_end_is_inconclusive_and_says_what_is_missing(tmp_path: Path
     assert max(launches(path).values()) == 10
 
 
+def test_what_is_left_of_a_budget_goes_to_marginal_passes(tmp_path: Path) -> None:
+    """Without a budget a pass between the limits is a decision; with one, it is measured on while that lasts."""
+    rates = Rates(noise=0.006, losses={"64k": 0.017})
+    suite = SUITE.replace("margin: 3%", "margin: 4%, indifference: 1.5%")
+    path, _, _ = campaign(tmp_path / "a", rates, suite=suite)
+    assert outcomes(path)["64k"] == "MARGINAL"
+    with_budget, _, stop = campaign(tmp_path / "b", rates, suite=suite, budget=36000.0)
+    assert launches(with_budget)["64k"] > 2 * launches(path)["64k"]
+    assert launches(with_budget)["4k"] == launches(path)["4k"]
+    assert stop.reason == "every required criterion is decided or cannot be judged"
+
+
 def test_a_budget_is_kept(tmp_path: Path) -> None:
     path = plan(tmp_path, hosts=ONE_ADAPTER, suite=SUITE, budget=600.0)
     document = json.loads((path / "run.json").read_text())

@@ -51,6 +51,13 @@ def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name:
     assert "--json" in {word for option in found.params for word in option.opts}, name
 
 
+def test_every_command_has_a_file_of_its_name() -> None:
+    """Two files hold a pair: keywords are those of the suites that `robot` runs, and both ends of a signature."""
+    pairs = {"keywords": "robot", "verify": "signoff"}
+    found = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
+    assert found == {name: pairs.get(name, name) for name in COMMANDS}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_says_what_it_is_for(name: str) -> None:
     for option in command(name).params:

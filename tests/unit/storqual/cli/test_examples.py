@@ -139,6 +139,16 @@ def test_the_main_job_is_given_every_choice_by_its_full_path(work: Path, asked: 
     assert (ended.value.code, len(asked)) == (3, 1)
 
 
+def copy_what_is_written_to(work: Path) -> None:
+    """`storqual new` writes beside what is there: into copies, not into the project."""
+    for folder in ("inventories", "suites"):
+        (work / folder).unlink()
+    shutil.copytree(REPOSITORY / "inventories" / "local", work / "inventories" / "local")
+    tools = "library/module_utils/storqual_core/tools/__init__.py"
+    (work / tools).parent.mkdir(parents=True)
+    shutil.copy(REPOSITORY / tools, work / tools)
+
+
 @pytest.mark.parametrize(
     ("name", "line"), EXAMPLES, ids=[f"{name}-{number}" for number, (name, _) in enumerate(EXAMPLES)]
 )
@@ -160,6 +170,8 @@ def test_an_example_does_what_it_says(
     assert words[0] == "storqual"
     if "--pdf" in words:
         pytest.importorskip("weasyprint", reason="the extra `pdf` is not installed")
+    if name == "new":
+        copy_what_is_written_to(work)
     if name == "verify":
         with pytest.raises(SystemExit):
             main(["signoff", f"runs/{RUN}", "--key", ".ssh/id_ed25519", "--keys", "keys.yml"])

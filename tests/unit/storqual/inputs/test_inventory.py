@@ -132,3 +132,12 @@ def test_a_file_may_be_paced_like_the_drive_it_stands_for() -> None:
     assert pace is not None
     assert [pace.rate(size) for size in (4096, 65536, 1 << 20)] == [400, 400, 32]
     assert "`paced` on a drive of sym" in problems(b1=drives({**DRIVE, "paced": {"iops": 1}}))
+
+
+RULE = {"kind": "timeout", "pattern": "^acme: stuck", "example": "acme: stuck", "source": "its manual"}
+
+
+def test_a_bench_has_rules_of_its_own_for_the_kernels_log() -> None:
+    found = inventory_from_hostvars({"b1": bench(kernel_rules=[RULE])}).benches["b1"].kernel_rules
+    assert [(rule.kind, rule.severity) for rule in found] == [("timeout", "error")]
+    assert "the example does not fit the pattern" in problems(b1=bench(kernel_rules=[{**RULE, "example": "other"}]))

@@ -136,16 +136,30 @@ def test_a_difference_within_rounding_is_not_shown_by_equal_figures() -> None:
     assert found.outcome != "fail"
 
 
-@settings(max_examples=40, deadline=None)
-@given(LAUNCHES, LAUNCHES)
-def test_the_first_crossing_is_final(baseline: list[list[float]], candidate: list[list[float]]) -> None:
-    whole = decide(baseline, candidate)
-    for count in range(1, min(len(baseline), len(candidate)) + 1):
-        found = decide(baseline[:count], candidate[:count])
-        if found.outcome != "inconclusive":
-            assert found == whole
-            return
-    assert whole.outcome == "inconclusive"
+@settings(max_examples=60, deadline=None)
+@given(LAUNCHES, LAUNCHES, st.floats(0.002, 0.5), st.floats(0.0, 0.9), st.booleans())
+def test_the_estimate_does_not_depend_on_the_limits(
+    baseline: list[list[float]], candidate: list[list[float]], margin: float, part: float, by_session: bool
+) -> None:
+    """The same launches have the same shift and interval, whatever loss a suite accepts."""
+    sessions = {}
+    if by_session:
+        sessions = {
+            f"{arm}_sessions": [number // 2 for number in range(len(launches))]
+            for arm, launches in (("baseline", baseline), ("candidate", candidate))
+        }
+    usual = decide(baseline, candidate, **sessions)  # type: ignore[arg-type]
+    other = decide(baseline, candidate, margin=margin, indifference=part * margin, **sessions)  # type: ignore[arg-type]
+    assert (other.ci95, repr(other.shift)) == (usual.ci95, repr(usual.shift))
+
+
+def test_the_last_look_has_all_launches() -> None:
+    """Two quiet pairs pass; what comes after them moves the shift, the interval and, if it must, the outcome."""
+    baseline, candidate = [[1000.0], [1001.0]] * 6, [[1000.0], [1001.0]] + [[950.0], [951.0]] * 5
+    assert decide(baseline[:2], candidate[:2]).outcome == "pass"
+    found = decide(baseline, candidate)
+    assert found.outcome == "fail"
+    assert found.shift == pytest.approx(-0.042, abs=0.003)
 
 
 @settings(max_examples=40, deadline=None)

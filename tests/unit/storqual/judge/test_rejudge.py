@@ -41,7 +41,7 @@ def test_it_is_told_which_drops_of_the_past_would_now_fail(runs: Path, stricter:
     first = (runs / SLOWER / "verdict.json").read_bytes()
     done = {one.run: one for one in rejudge(runs_below([runs]), Rules(suite=stricter))}
     assert (done[SAME].before, done[SAME].now) == ("PASS", "PASS")
-    assert (done[SLOWER].before, done[SLOWER].now) == ("PASS", "FAIL")
+    assert (done[SLOWER].before, done[SLOWER].now) == ("MARGINAL", "FAIL")
     assert not done[SAME].turned
     assert "iops at" in done[SLOWER].turned[0]
     assert (runs / SLOWER / "verdict.json").read_bytes() == first
@@ -63,7 +63,7 @@ def test_a_run_that_cannot_be_judged_stops_no_other(runs: Path, stricter: Path) 
 def test_the_table_names_the_drops(runs: Path, stricter: Path) -> None:
     """A line for each run, and those that would now fail at the end."""
     result = CliRunner().invoke(storqual, ["judge", str(runs), "--suite", str(stricter)], standalone_mode=False)
-    assert "PASS  ->  FAIL" in result.stdout
+    assert "MARGINAL  ->  FAIL" in result.stdout
     assert result.stdout.rstrip().rpartition("\n")[2].startswith("would now fail: ")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,40 @@ def test_a_pass_without_waivers_says_nothing_of_waivers(tmp_path: Path) -> None:
     verdict = judged(tmp_path, sessions=8)
     assert verdict["outcome"] == "PASS"
     assert not any("waive" in warning for warning in verdict["warnings"])
+
+
+def test_an_odd_launch_is_left_out_and_named_with_its_longest_io(tmp_path: Path) -> None:
+    """One launch of four stalled for 209 ms and lost 7 %: the pass stands, and says what it does not rest on."""
+    path = make_run(tmp_path, design="interleaved", launches=4, noise=0.002)
+    lines = [json.loads(line) for line in (path / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    place = (lines[0]["adapter"], lines[0]["point"])
+    odd = [one for one in lines if (one["adapter"], one["point"]) == place and one["arm"] == "candidate"][2]
+    odd["primitives"].update(read_ios=int(0.93 * odd["primitives"]["read_ios"]), read_lat_max_ns=209_000_000)
+    odd["series"]["iops"] = [0.93 * value for value in odd["series"]["iops"]]
+    (path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    entries = [entry for entry in judge_run(path)["criteria"] if entry["id"] == "iops"]
+    found = next(entry for entry in entries if (entry["adapter"], entry["point"]) == place)
+    assert (found["outcome"], found["samples"]["candidate"]) == ("PASS", 4)
+    named = found["odd_launch"]
+    assert (named["arm"], named["number"], named["sample"], named["longest_io_ms"]) == (
+        "candidate",
+        3,
+        odd["id"],
+        209,
+    )
+    assert 92 < named["of_others_percent"] < 94
+    assert re.fullmatch(r"launch 3 of the candidate: 9[23]\.\d % of the others, longest I/O 209 ms", named["text"])
+    assert named["text"] in found["reason"]
+    assert all(entry["odd_launch"] is None for entry in entries if entry is not found)
+
+
+def test_a_pass_says_what_it_excludes_on_its_own_side(tmp_path: Path) -> None:
+    """The one-sided bound that the pass rests on, above the unacceptable loss and inside the interval's reach."""
+    for entry in judged(tmp_path, design="interleaved", launches=6, noise=0.004)["criteria"]:
+        if entry["outcome"] == "PASS" and entry["against"] == "baseline":
+            assert -entry["margin_percent"] < entry["bound_percent"] < entry["shift_percent"]
+            assert entry["ci95_percent"][0] < entry["bound_percent"]
+            assert "is excluded: " in entry["reason"]
 
 
 def test_points_with_few_pairs_lend_each_other_their_noise(tmp_path: Path) -> None:

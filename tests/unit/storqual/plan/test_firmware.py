@@ -60,8 +60,7 @@ def test_roles_get_files_to_bring_and_where_they_will_be(tmp_path: Path) -> None
     campaign = make_plan(lab(tmp_path))
     spec = campaign.document["provision"]["b1"]["candidate"]
     inputs = role_inputs(spec)
-    assert inputs["drive_firmware"] == []
-    (entry,) = inputs["adapter_firmware"]
+    (entry,) = inputs["firmware"]
     new, old = (hashlib.sha256(version.encode()).hexdigest() for version in ("2.0", "1.0"))
     assert entry["adapters"] == ["sym"]
     assert entry["copies"] == [
@@ -87,8 +86,7 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
     }
     campaign = make_plan(make_lab(tmp_path, hosts=hosts, **arms))
     inputs = role_inputs(campaign.document["provision"]["b1"]["candidate"])
-    assert inputs["adapter_firmware"] == []
-    assert inputs["drive_firmware"][0]["drives"] == drives
+    assert [entry["drives"] for entry in inputs["firmware"]] == [drives]
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,9 @@ def test_a_setting_that_one_arm_does_not_declare_is_put_back_as_found(tmp_path: 
     assert specs["candidate"]["as_found"] == {}
 
 
-def wanted_state(block: dict[str, Any]) -> list[str]:
+def wanted_state(block: dict[str, Any]) -> list[dict[str, Any]]:
     """What the switches of a block set."""
-    return [step["expect"] for launch in block["launches"] for step in launch["switch"]]
+    return [step for launch in block["launches"] for step in launch["switch"]]
 
 
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:

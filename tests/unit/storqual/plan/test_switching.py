@@ -3,33 +3,35 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storqual.campaign.further import rest_of
 from storqual.plan import make_plan
+from storqual.run import read_block
+from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, make_lab
 
 
-def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, dict[str, str]]]]:
+def states_after(block: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
     """Each launch with the drives' settings when it runs, as a bench that obeys the switches would have them."""
-    state: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    state: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     seen = []
     for launch in block["launches"]:
         for step in launch["switch"]:
-            words = " ".join(step["argv"])
-            (drive,) = [drive for drive in launch["drives"] if f":{drive}}}" in words]
-            name = "WCE" if "WCE" in words else "queue_depth"
-            state[drive][name] = step["argv"][4]
+            assert step["drive"] in launch["drives"]
+            state[step["drive"]][step["setting"]] = step["value"]
         seen.append((launch, {drive: dict(state[drive]) for drive in launch["drives"]}))
     return seen
 
 
-WANTED = {"baseline": {"WCE": "1", "queue_depth": "4"}, "candidate": {"WCE": "0", "queue_depth": "16"}}
+WANTED = {"baseline": {"WCE": 1, "queue_depth": 4}, "candidate": {"WCE": 0, "queue_depth": 16}}
 
 
 def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
@@ -42,7 +44,6 @@ def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
     )
     for launch, drives in states_after(campaign.blocks[0]):
         assert all(found == WANTED[launch["arm"]] for found in drives.values())
-    assert campaign.document["provision"]["b1"]["baseline"]["switched"]["drive"]
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -60,27 +61,65 @@ def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataOb
             assert all(found == WANTED[launch["arm"]] for found in drives.values())
 
 
-def test_a_mode_page_field_is_read_back_as_its_current_value_alone(tmp_path: Path) -> None:
-    """A drive that keeps no saved pages refuses a question that includes them, and 1 is not 16."""
+def test_a_switch_is_a_drive_a_setting_and_a_value_and_no_command(tmp_path: Path) -> None:
     arms = ({"drive": {"NCS": 1}}, {"drive": {"NCS": 16}})
     (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
-    (step, *_) = block["launches"][0]["switch"]
-    value = step["argv"][1].rpartition("=")[2]
-    assert step["argv"][:2] == ["sdparm", f"--set=NCS={value}"]
-    assert step["read_back"][:2] == ["sh", "-c"]
-    assert 'sdparm --quiet --get="$1=1" "$2"' in step["read_back"][2]
-    assert step["expect"] == f"[NCS][{value}]"
+    for launch in block["launches"]:
+        for step in launch["switch"]:
+            value = {"baseline": 1, "candidate": 16}[launch["arm"]]
+            assert step == {"drive": step["drive"], "setting": "NCS", "value": value}
 
 
-def test_the_kernel_looks_again_at_a_write_cache_that_was_switched(tmp_path: Path) -> None:
-    """It flushes, or does not, by what it read before: a synchronous write would be measured at another cost."""
-    arms = ({"drive": {"WCE": 1}}, {"drive": {"WCE": 0}})
+def test_what_a_switch_may_change_is_declared_with_it(tmp_path: Path) -> None:
+    """Arms that differ in the scheduler alone: the kernel gives a new one a number of requests of its own."""
+    arms = [{"drive": {"nr_requests": 32, "scheduler": name}} for name in ("none", "mq-deadline")]
     (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
-    (step, *_) = block["launches"][0]["switch"]
-    assert 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"' in step["argv"]
-    assert 'cat /sys/block/"$3"/device/scsi_disk/*/cache_type' in step["read_back"][2]
-    value = step["argv"][4]
-    assert step["expect"] == f"[WCE][{value}][kernel][{value}]"
+    for launch in block["launches"]:
+        by_drive = defaultdict(dict)
+        for step in launch["switch"]:
+            by_drive[step["drive"]][step["setting"]] = step["value"]
+        scheduler = {"baseline": "none", "candidate": "mq-deadline"}[launch["arm"]]
+        assert all(found == {"scheduler": scheduler, "nr_requests": 32} for found in by_drive.values())
+    assert any(launch["switch"] for launch in block["launches"])
+
+
+def former(step: dict[str, Any]) -> dict[str, Any]:
+    """A switch as storqual.block/1 had it."""
+    node, name, value = f"{{drive:{step['drive']}}}", f"{{name:{step['drive']}}}", step["value"]
+    if step["setting"] == "WCE":
+        script = 'sdparm --set="WCE=$1" "$2" && printf 1 > "/sys/block/$3/device/rescan"'
+        return {"argv": ["sh", "-c", script, "storqual", str(value), node, name], "read_back": ["x"], "expect": "y"}
+    path = f"/sys/block/{name}/device/{step['setting']}"
+    argv = ["sh", "-c", 'printf %s "$1" > "$2"', "storqual", str(value), path]
+    return {"argv": argv, "read_back": ["sh", "-c", 'printf "[%s]" "$(cat "$1")"', "storqual", path], "expect": "z"}
+
+
+def test_the_rest_of_a_block_of_the_former_version_is_one_of_this(tmp_path: Path) -> None:
+    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).blocks
+    old = {
+        **block,
+        "schema": "storqual.block/1",
+        "launches": [
+            {**launch, "switch": [former(step) for step in launch["switch"]]} for launch in block["launches"]
+        ],
+    }
+    blocks = tmp_path / "run" / "blocks"
+    blocks.mkdir(parents=True)
+    (blocks / f"{block['block']}.json").write_text(json.dumps(old))
+    read = read_block(tmp_path / "run", block["block"])
+    rest = rest_of(read, {f"{block['block']}/0"}, name="s01.2-b01", session="s01.2")
+    assert rest is not None
+    assert rest["schema"] == "storqual.block/2"
+    for launch, drives in states_after(rest):
+        texts = {name: str(value) for name, value in WANTED[launch["arm"]].items()}
+        assert all(found == texts for found in drives.values())
+
+
+def test_a_switch_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).blocks
+    block["launches"][0]["switch"] = [{"argv": ["reboot"], "read_back": []}]
+    with pytest.raises(BadInputError, match="plan the run anew"):
+        rest_of(block, set(), name="s01.2-b01", session="s01.2")
 
 
 def test_slow_varied_settings_are_outermost_and_quick_ones_inside(tmp_path: Path) -> None:
@@ -97,4 +136,4 @@ def test_slow_varied_settings_are_outermost_and_quick_ones_inside(tmp_path: Path
     for block in campaign.blocks:
         for launch, drives in states_after(block):
             level = launch["point"].split("drive.WCE=")[1][0]
-            assert all(found == {"WCE": level} for found in drives.values())
+            assert all(found == {"WCE": int(level)} for found in drives.values())

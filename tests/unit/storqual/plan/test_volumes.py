@@ -11,7 +11,7 @@ import pytest
 
 from storqual.plan import Campaign, make_plan
 from storqual_core.guard.claims import read_claims, read_volumes
-from storqual_core.guard.volumes import volume_path, volume_uuid
+from storqual_core.guard.stamps import volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError
 from storqual_core.measure.batch_file import parse_block
 from tests.support.make_lab import lab_hosts, make_lab

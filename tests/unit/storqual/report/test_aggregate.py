@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from storqual.report.material import Launch, PointData, mean_of, quantile, spread_of
-from storqual.run import PlannedPoint
+from storqual.metrics import Value
+from storqual.report.material import mean_of, quantile, spread_of
+from storqual.run import Launch, PlannedPoint
+from storqual.run.measurements import PointData
 
 
 def launch(value: float, session: str = "s01", status: str = "ok", arm: str = "baseline") -> Launch:
     """A launch with one value."""
     return Launch(
-        ident="x", arm=arm, session=session, n=1, start=0.0, start_text="", runtime_s=1.0, status=status, suspect=(),
-        values={"iops": value}, rate=(), raw=(),
+        "x", "b", "a", arm, arm, session, f"{session}-b01", "p", 1, "2026-11-21T10:00:00.000Z", 1.0, status, (), (),
+        values={"iops": Value(value)},
     )  # fmt: skip
 
 
@@ -58,7 +60,7 @@ def test_one_launch_has_a_mean_and_no_interval() -> None:
 
 def test_launches_that_went_wrong_are_no_values() -> None:
     data = point(launch(100), launch(0, status="refused"))
-    assert [one.values["iops"] for one in data.good("baseline")] == [100]
+    assert [one.number("iops") for one in data.good("baseline")] == [100]
 
 
 def test_without_values_there_is_no_mean() -> None:

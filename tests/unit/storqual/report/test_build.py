@@ -192,6 +192,6 @@ def test_what_the_campaign_got_over_is_no_trouble_of_the_outcome(tmp_path: Path,
     page = read_page(build_report(judged(tmp_path, points=QUICK[:2], noise=0.002, events=[LOST], **holes)))
     happened = page.section("time").text()
     assert LOST["reason"] in happened
-    assert ("Got over: its launches were measured later." in happened) is (not missing)
+    assert ("Recovered: its launches were measured later." in happened) is (not missing)
     troubles = " ".join(listed.text() for listed in page.root.all("ol", "problems"))
     assert (LOST["reason"] in troubles) is bool(missing)

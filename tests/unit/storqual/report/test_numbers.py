@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from storqual.report.build import pages_of
+from storqual.report.build import Page as View
+from storqual.report.build import pages_of, render
 from storqual.report.charts.svg import element
+from storqual.report.criterion import Criterion
 from storqual.report.figures import DASH, MINUS, Figure
 from storqual.report.material import read_material
-from storqual.report.render import render
-from storqual.report.view import Page as View
 from tests.support.judged_reports import value_of
 from tests.support.report_pages import Page
 
@@ -47,6 +47,10 @@ def figures(value: object) -> Iterator[Figure]:
     elif isinstance(value, (list, tuple)):
         for one in value:
             yield from figures(one)
+    elif isinstance(value, Criterion):
+        yield from (value.candidate, value.reference, value.shift, *value.ends)
+        yield from (value.percent("margin", signed=False), value.percent("detectable", signed=False))
+        yield from (*value.counts("samples"), *value.counts("sessions"))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             yield from figures(getattr(value, field.name))

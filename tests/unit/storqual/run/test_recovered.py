@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.judge.rig import unfinished_blocks
+from storqual.judge.evidence import unfinished_blocks
 from storqual.run import read_run, recovered
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import point_name

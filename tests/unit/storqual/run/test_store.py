@@ -37,7 +37,7 @@ def note(run: Path, count: int) -> None:
 
 def test_a_synthetic_run_reads_as_a_run(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path))
-    assert len(run.samples) == 4 * 2 * len(POINTS)
+    assert len(list(run.samples)) == 4 * 2 * len(POINTS)
     assert (coverage(run).planned, coverage(run).measured, coverage(run).holes) == (8, 8, ())
     assert [session.arm for session in run.plan.sessions] == ["baseline", "candidate", "candidate", "baseline"]
     assert run.verify_inputs() == []
@@ -154,7 +154,7 @@ def test_a_damaged_sample_is_not_skipped(tmp_path: Path, line: bytes | None, sai
     samples = path / "samples.jsonl"
     samples.write_bytes(samples.read_bytes() + (line or samples.read_bytes().splitlines()[0]) + b"\n")
     with pytest.raises(StorqualError, match=said):
-        _ = read_run(path).samples
+        list(read_run(path).samples)
 
 
 def test_a_sample_of_no_known_status_is_damage(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_sample_of_no_known_status_is_damage(tmp_path: Path) -> None:
     samples = path / "samples.jsonl"
     samples.write_bytes(samples.read_bytes().replace(b'"status":"ok"', b'"status":"fine"', 1))
     with pytest.raises(StorqualError, match="'fine'"):
-        _ = read_run(path).samples
+        list(read_run(path).samples)
 
 
 def test_json_never_holds_nan(tmp_path: Path) -> None:

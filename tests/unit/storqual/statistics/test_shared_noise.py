@@ -89,5 +89,17 @@ def test_equal_points_hardly_ever_lose_one() -> None:
     lost = 0
     for _ in range(300):
         variances = np.sort(rng.chisquare(2, 12) / 2)
-        lost += common_spread(variances, 2.0) != _fit(variances, 2.0)
+        lost += common_spread(variances, 2.0) != _fit(variances, np.full(12, 2.0))
     assert lost <= 9
+
+
+def test_points_of_different_knowledge_weigh_by_it() -> None:
+    """Ten points with many pairs and ten with two: the scale is that of the many."""
+    rng = np.random.default_rng(9)
+    df = np.repeat([2.0, 40.0], 10)
+    variances = 0.01**2 * rng.chisquare(df) / df
+    shared = common_spread(variances, df)
+    assert shared is not None
+    assert shared.variance == pytest.approx(0.01**2, rel=0.25)
+    assert common_spread(variances, np.where(df > 2, 40.0, 0.0)) is not None
+    assert common_spread(variances[:12], np.where(np.arange(12) > 7, 40.0, 0.0)) is None

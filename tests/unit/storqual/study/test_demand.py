@@ -7,10 +7,9 @@ import pytest
 
 from storqual.statistics.estimates import Estimate
 from storqual.study.demand import Part, ceiling, drives_part, link_part, share_of, slot_part
-from storqual.study.links import fibre_channel, pci
 
-SLOT = slot_part(pci(64, 66, nominal=True), "66 MHz, 64 bit")
-PORT = fibre_channel(2)
+SLOT = slot_part(528e6, "66 MHz, 64 bit")
+PORT = 200_000_000
 
 
 def exactly(value: float) -> Estimate:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import pytest
 
-from storqual.base.formulas import MB, MIB, percent_thousandths_in_us_per_kb
+from storqual.base.formulas import MB, MIB
 from storqual.inputs.references import published_value
-from storqual.metrics import METRICS, Launch, Value
+from storqual.metrics import METRICS, Primitives, Value
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.scaling import scaling
 from storqual.study.demand import ceiling, link_part, share_of
-from storqual.study.links import FIBRE_CHANNEL, PARALLEL_SCSI
 
 CELLS = [f"{ports} {way} {size}KB" for ports in ("single", "dual") for way in ("read", "write") for size in (4, 8)]
 
@@ -31,9 +30,13 @@ def measured(metric: str, *, rate: float, busy: float, cpus: int = 1) -> float:
         "cpu_count": cpus,
         "cpuidle_ns": round(second * cpus * (1 - busy / 100)),
     }
-    found = METRICS[metric].value(Launch(primitives, {}))
+    found = METRICS[metric].value(Primitives(primitives, {}))
     assert isinstance(found, Value)
     return found.value
+
+
+ULTRA320, FIBRE_CHANNEL = 320_000_000, 200_000_000
+"""Bytes per second of one bus (A7173A, p. 2, note 2), and of one port in one direction (A6826A, chart 2a)."""
 
 
 def figure(name: str) -> float:
@@ -55,11 +58,11 @@ def test_service_demand_of_the_a6826a(cell: str) -> None:
 def test_service_demand_of_the_a7173a(adapter: str, cell: str) -> None:
     """CPU percent of both cores per 1,000 KB/s, MB = 2^20: p. 4; the one cell that the audit finds wrong is wrong."""
     rate, busy = (figure(f"a7173a:sd.{name}.{adapter}[{cell}]") for name in ("throughput", "cpu"))
-    printed = percent_thousandths_in_us_per_kb(figure(f"a7173a:sd.demand.{adapter}[{cell}]"), cpus=2)
+    printed = figure(f"a7173a:sd.demand.{adapter}[{cell}]") * 10 * 2
     ends = [
         measured("cpu_us_per_kib", rate=(rate - side * 0.5) * MIB, busy=busy + side * 0.5, cpus=2) for side in (-1, 1)
     ]
-    slack = percent_thousandths_in_us_per_kb(0.0005, cpus=2)
+    slack = 0.0005 * 10 * 2
     agrees = ends[0] - slack <= printed <= ends[1] + slack
     assert agrees is ((adapter, cell) != ("a6829a", "single read 4KB"))
 
@@ -79,13 +82,13 @@ def whole_of(limit: float):  # noqa: ANN201 - a ceiling of one part
 )
 def test_percent_of_the_ultra320_maximum(adapter: str, way: str, printed: float) -> None:
     """Two buses of 3.20 x 10^8 bytes/s, MB = 2^20 (p. 2, note 2)."""
-    limit = 2 * PARALLEL_SCSI["ultra320"] / MIB
+    limit = 2 * ULTRA320 / MIB
     assert share(figure(f"a7173a:throughput.{adapter}[{way}]"), limit) == pytest.approx(printed, abs=0.06)
 
 
 def test_the_misprinted_share_of_the_a7173a_is_not_reproduced() -> None:
     """59.7 % is printed, 59.8 % it is."""
-    limit = 2 * PARALLEL_SCSI["ultra320"] / MIB
+    limit = 2 * ULTRA320 / MIB
     assert share(figure("a7173a:throughput.a7173a[write]"), limit) == pytest.approx(59.785, abs=0.001)
 
 
@@ -94,7 +97,7 @@ def test_the_misprinted_share_of_the_a7173a_is_not_reproduced() -> None:
 )
 def test_percent_of_the_fibre_channel_maximum(way: str, ports: int, printed: float) -> None:
     """200 MB/s of a port, MB = 10^6 (p. 2)."""
-    path = ceiling([link_part(FIBRE_CHANNEL[2] / MB, ports)])
+    path = ceiling([link_part(FIBRE_CHANNEL / MB, ports)])
     found = share_of(Estimate(figure(f"a6826a:throughput.{way}[{ports}]"), None, None), path)
     assert found.percent.value == pytest.approx(printed, abs=0.05)
 
@@ -102,7 +105,7 @@ def test_percent_of_the_fibre_channel_maximum(way: str, ports: int, printed: flo
 @pytest.mark.parametrize(("ports", "printed", "right"), [(1, 87.7, 87.75), (2, 51.1, 51.5)])
 def test_both_ways_count_twice(ports: int, printed: float, right: float) -> None:
     """87.7 % is a full-duplex port's share; of two ports the paper prints 51.1 and means 51.5."""
-    path = ceiling([link_part(FIBRE_CHANNEL[2] / MB, ports, both_ways=True)])
+    path = ceiling([link_part(FIBRE_CHANNEL / MB, ports, both_ways=True)])
     found = share_of(Estimate(figure(f"a6826a:throughput.bidirectional[{ports}]"), None, None), path).percent.value
     assert found == pytest.approx(right)
     assert (abs(found - printed) < 0.1) is (ports == 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual.cli.publishing import publish
+from storqual.cli.playbook.publish import publish
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_check, append_event, read_run

@@ -102,6 +102,16 @@ def test_drives_get_mode_pages_and_health(tree: BenchTree) -> None:
     assert nvme["namespace"] == {"controller": "nvme0", "used": None, "sector": 4096}
 
 
+def test_without_smartctl_the_log_pages_count_errors_and_the_drive_tells_its_size(tree: BenchTree) -> None:
+    answers = {
+        "sg_logs -a /dev/sg0": fixture_text("sg_logs", "all.txt"),
+        "sg_readcap --long /dev/sg0": fixture_text("sg_readcap", "long.txt"),
+    }
+    drive = next(drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
+    assert drive["health"]["counters"]["write.Total uncorrected errors"] == 1
+    assert drive["capacity"] == {"size": 1000204886016, "block": 512, "physical_block": 4096}
+
+
 def test_disks_behind_a_controller_are_asked_one_by_one(tree: BenchTree) -> None:
     facts = read(tree, Tools(ANSWERS))
     (hidden,) = facts["hidden_drives"]

@@ -83,6 +83,36 @@ def test_anything_else_in_its_place_is_refused(tmp_path: Path, state: str) -> No
         pytest.fail("given out")
 
 
+@pytest.mark.parametrize("state", ["replaced", "symbolic-link", "hard-link", "folder", "missing"])
+def test_a_file_that_is_replaced_after_the_check_is_not_opened(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was examined is what is opened, or nothing."""
+    mine = claim(tmp_path)
+    make_file(mine, tmp_path)
+    arrange, _ = BAD[state]
+    opened = hold.open_file
+    monkeypatch.setattr(hold, "open_file", lambda found: (arrange(Path(found.path)), opened(found))[1])
+    with (
+        pytest.raises(GuardRefusalError, match=r"it cannot be opened: (it is another file now|No such file)"),
+        hold.hold([mine], purpose="write", state_dir=tmp_path),
+    ):
+        pytest.fail("given out")
+
+
+def test_a_file_that_is_replaced_while_it_is_held_stays_the_one_that_is_written(tmp_path: Path) -> None:
+    mine = claim(tmp_path)
+    make_file(mine, tmp_path)
+    with hold.hold([mine], purpose="write", state_dir=tmp_path) as held:
+        symlink(Path(mine.file))
+        precious = tmp_path / "precious"
+        Path(mine.file).unlink()
+        Path(mine.file).write_bytes(b"somebody's")
+        Path(held.opened(mine.id)).write_bytes(b"measured")
+    assert precious.read_bytes() == b"measured"
+    assert Path(mine.file).read_bytes() == b"somebody's"
+
+
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "{state}/drive0", "{state}/targets/../drive0", "{state}/targets/.claims.json"]
 )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.bad_states import ext4
 from tests.support.bench_tree import BenchTree
-from tests.unit.storqual_core.guard.test_hold import ext4, refusals
+from tests.unit.storqual_core.guard.test_hold import refusals
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ import pytest
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.claims import claims_of_adapters
-from storqual_core.guard.stamps import Ledger
-from storqual_core.guard.volumes import own_volumes, volume_path, volume_uuid
+from storqual_core.guard.stamps import Ledger, own_volumes, volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError, GuardRefusalError
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.targets import hold_targets
@@ -93,7 +92,7 @@ def block(drives: list[str]) -> Any:
         "switch": [],
     }
     names = {"run": "r", "block": "b", "bench": "b1", "session": "s1", "state_dir": STATE, "idle_s": 0.0}
-    return parse_block(json.dumps({"schema": "storqual.block/1", **names, "targets": targets, "launches": [launch]}))
+    return parse_block(json.dumps({"schema": "storqual.block/2", **names, "targets": targets, "launches": [launch]}))
 
 
 def test_a_block_holds_the_volume_and_tells_its_members_beside_it(tree: BenchTree) -> None:

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sector on a disk that nobody claimed is a finding, over any number of boots."""
+"""What was written to each disk of a bench between two readings, and what its error counters did."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from storqual_core.guard.writes import Disk, Reading, end_line, outside_claims, read_disks, reading_of
+from storqual_core.guard.writes import Disk, Reading, end_line, read_disks, reading_of
 from tests.support.bench_tree import STATE, BenchTree
 
 MINE = "0x5000c50000000001"
@@ -32,55 +29,6 @@ def test_the_counters_of_a_bench(tmp_path: Path) -> None:
     assert (found.disks["sda"].id, found.disks["sda"].system) == (MINE, "")
     assert found.disks["vda"].system == "carries / and storqual's spool"
     assert reading_of(found.record()) == found
-
-
-def test_a_claimed_and_a_system_disk_may_be_written() -> None:
-    found = outside_claims([reading(a=0, b=5, r=9), reading(a=900, b=5, r=99)], {"a"})
-    assert (found.sectors, found.findings) == (0, ())
-    assert {disk["id"]: disk["sectors_written"] for disk in found.disks} == {"a": 900, "b": 0, "r": 90}
-
-
-def test_one_sector_elsewhere_is_a_finding() -> None:
-    found = outside_claims([reading(a=0, b=5), reading(a=900, b=6)], {"a"})
-    assert found.sectors == 1
-    assert found.findings == ("1 sectors were written to drive b (b), which is neither claimed nor a system disk",)
-
-
-def test_a_later_boot_counts_from_its_start() -> None:
-    found = outside_claims([reading(b=100), reading("b2", b=7), reading("b2", b=9), reading("b3", b=1)], set())
-    assert found.sectors == 10
-    assert found.disks[0]["per_boot"] == {"b1": 0, "b2": 9, "b3": 1}
-
-
-def test_a_disk_that_came_later_or_came_again_counts_from_zero() -> None:
-    assert outside_claims([reading(a=0), reading(a=0, b=3)], {"a"}).sectors == 3
-    assert outside_claims([reading(b=100), reading(b=4)], set()).sectors == 4
-
-
-def test_a_disk_stays_a_system_disk() -> None:
-    was = Reading("b1", {"s": Disk("s", "s", "", "s", 0, "carries swap")})
-    now = Reading("b1", {"s": Disk("s", "s", "", "s", 50, "")})
-    assert outside_claims([was, now], set()).sectors == 0
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["b1", "b2"]), st.dictionaries(st.sampled_from("abr"), st.integers(0, 50))),
-        max_size=6,
-    )
-)
-def test_every_write_after_the_first_look_is_counted_once(steps: list[tuple[str, dict[str, int]]]) -> None:
-    counters: dict[str, int] = dict.fromkeys("abr", 7)
-    readings, boot, total = [reading("b0", **counters)], "b0", 0
-    for index, (step_boot, writes) in enumerate(steps):
-        if step_boot == "b2":
-            boot, counters = f"boot{index}", dict.fromkeys("abr", 0)
-        for disk, sectors in writes.items():
-            counters[disk] += sectors
-            total += sectors if disk == "b" else 0
-        readings.append(reading(boot, **counters))
-    assert outside_claims(readings, {"a"}).sectors == total
 
 
 def test_the_spools_end_line_has_both_counts_of_each_disk() -> None:

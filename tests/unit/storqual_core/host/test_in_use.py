@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storqual_core.host.in_use import Mount, find_uses, open_writers, parse_mountinfo, parse_swaps, system_disks
+from storqual_core.host.in_use import Mount, find_uses, parse_mountinfo, parse_swaps, system_disks
 from storqual_core.kit.errors import ToolError
 from tests.support.bench_tree import STATE, BenchTree
 
@@ -43,13 +43,6 @@ def test_swaps_have_a_heading() -> None:
     ]
 
 
-def test_readers_do_no_harm_and_writers_are_named(tmp_path: Path) -> None:
-    tree = BenchTree(tmp_path).adapter().scsi("sda").partition("sda", 1)
-    tree.opened("/dev/sda", flags="0100000", comm="systemd-udevd").opened("/dev/sda1", flags="0100001", comm="dd")
-    tree.opened("/dev/bsg/2:0:0:0", comm="sg_format").opened("/dev/null").opened("/dev/gone").opened("socket:[12]")
-    assert dict(open_writers(tree.machine)) == {"sda1": ["dd (process 102)"], "sda": ["sg_format (process 103)"]}
-
-
 def test_a_mount_of_the_machine_is_told_once_and_a_private_one_with_its_namespace(tmp_path: Path) -> None:
     tree = BenchTree(tmp_path).adapter().scsi("sda").mount("8:16", "/data").mount("8:16", "/data", namespace="50")
     tree.mount("8:16", "/private", namespace="50").mount("8:16", "/private", namespace="51")
@@ -71,18 +64,12 @@ def test_the_machines_own_disks(tmp_path: Path) -> None:
     }
 
 
-def test_a_node_that_was_closed_meanwhile_is_not_open(tmp_path: Path) -> None:
-    tree = BenchTree(tmp_path).adapter().scsi("sda").opened("/dev/sda", comm="mystery")
-    (tmp_path / "proc/101/fdinfo/7").unlink()
-    assert dict(open_writers(tree.machine)) == {"sda": ["mystery (process 101)"]}
-    asked = tree.machine.lines
-
-    def lines(path: str) -> list[str]:
-        (tmp_path / "proc/101/fd/7").unlink()
-        return asked(path)
-
-    tree.machine.lines = lines  # type: ignore[method-assign]
-    assert dict(open_writers(tree.machine)) == {}
+def test_a_mount_in_a_namespace_that_only_a_thread_is_in_is_found(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").mount("8:16", "/mine", namespace="50/task/51")
+    tree.write("/proc/50/comm", "sidecar\n")
+    assert find_uses(tree.machine)["sda"] == [
+        "is mounted on /mine (ext4) in the mount namespace of process 50 (sidecar)"
+    ]
 
 
 def test_without_a_mount_table_nothing_is_known(tmp_path: Path) -> None:

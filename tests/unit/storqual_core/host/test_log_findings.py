@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.host.log_findings import KINDS, classify, find_all
+from storqual_core.host.log_findings import KINDS, RULES, classify, decode_log_info, find_all
+from storqual_core.host.log_rule import Rule, read_rules
 
 TROUBLE = [
     ("kernel_bug", "kernel BUG at drivers/scsi/scsi_lib.c:1180!"),
@@ -105,3 +108,100 @@ def test_counts_add_up_and_order_does_not_matter(lines: list[str]) -> None:
 def test_any_text_has_at_most_one_kind(text: str) -> None:
     assert classify(text) is None or classify(text) in KINDS
     assert classify("storqual: " + text) is None
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[f"{number}-{rule.kind}" for number, rule in enumerate(RULES)])
+def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: Rule) -> None:
+    assert re.search(rule.pattern, rule.example, re.IGNORECASE)
+    assert classify(rule.example) == rule.kind
+    assert rule.source
+
+
+MORE = [
+    ("adapter_reset", "smartpqi 0000:5c:00.0: controller offline: reason code 0x6100c"),
+    ("adapter_reset", "smartpqi 0000:5c:00.0: reset of scsi 1:1:0:0: SUCCESS"),
+    ("adapter_reset", "aacraid 0000:86:00.0: IOP reset succeeded"),
+    ("adapter_reset", "aacraid: Host bus reset request. SCSI hang ?"),
+    ("io_error", "ata1: SError: { UnrecovData Handshk }"),
+    ("task_abort", "mpt2sas0: log_info(0x31111000): originator(PL), code(0x11), sub_code(0x1000)"),
+    ("link_event", "lpfc 0000:04:00.0: 0:1303 Link Up Event x3 received Data: x3 x0 x8 x0 x0 x0 0"),
+    ("link_event", "qla2xxx [0000:04:00.0]-500a:1: LOOP UP detected (8 Gbps)."),
+    ("sense_error", "sd 0:0:0:0: [sda] tag#1 Sense Key : 0xb [current]"),
+    ("device_removed", "sd 0:0:0:0: [sda] tag#1 FAILED Result: hostbyte=0x1 driverbyte=DRIVER_OK"),
+    ("file_system_error", "XFS (sdb1): Corruption of in-memory data detected. Shutting down filesystem"),
+    ("md_degraded", "md: super_written gets error=10"),
+    ("kernel_bug", "WARNING: CPU: 2 PID: 0 at net/sched/sch_generic.c:477 dev_watchdog+0x1f4/0x200"),
+    ("aer", "ixgbe 0000:03:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer"),
+]
+QUIET = [
+    "ixgbe 0000:03:00.0 eth0: Reset adapter",
+    "e1000e 0000:00:1f.6 eno1: Reset adapter unexpectedly",
+    "mlx5_core 0000:81:00.0: health recovery flow aborted, firmware reset",
+    "NETDEV WATCHDOG: eth0 (ixgbe): transmit queue 3 timed out",
+    "bnx2x 0000:04:00.0 em1: NIC Link is Down",
+    "ata2: SATA link down (SStatus 0 SControl 300)",
+    "ata1.00: configured for UDMA/133",
+    "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x5 [current]",
+    "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=0x00 driverbyte=0x00",
+    "EXT4-fs (sda1): re-mounted. Opts: errors=remount-ro",
+    "smartpqi 0000:5c:00.0: added 1:0:0:0 5000c50000000001 Direct-Access",
+]
+
+
+@pytest.mark.parametrize(("kind", "line"), MORE, ids=[line[:50] for _, line in MORE])
+def test_trouble_in_the_words_of_other_drivers_is_recognised(kind: str, line: str) -> None:
+    assert classify(line) == kind
+
+
+@pytest.mark.parametrize("line", QUIET)
+def test_what_a_network_driver_says_and_what_is_ordinary_is_no_finding(line: str) -> None:
+    assert classify(line) is None
+
+
+def test_a_log_info_word_is_decoded() -> None:
+    line = "mpt3sas_cm0: log_info(0x31110d00): originator(PL), code(0x11), sub_code(0x0d00)"
+    assert decode_log_info(line) == "originator PL, code 0x11 (reset), sub-code 0x0d00"
+    assert decode_log_info("ioc0: LogInfo(0x30030101)") == (
+        "originator IOP, code 0x03 (invalid configuration page), sub-code 0x0101"
+    )
+    assert decode_log_info("log_info(0x41110d00)") == ""
+    assert find_all([line])[0].sentence().endswith("[originator PL, code 0x11 (reset), sub-code 0x0d00]")
+
+
+OWN = {"kind": "timeout", "pattern": r"^acme_sr: stuck", "example": "acme_sr: stuck", "source": "its own manual"}
+
+
+def test_a_benchs_own_rules_decide_before_the_shipped_ones() -> None:
+    problems: list[str] = []
+    own = read_rules(
+        [OWN, {**OWN, "pattern": "hard resetting link", "example": QUIET_ONE, "severity": "none"}], "r", problems
+    )
+    assert problems == []
+    assert classify("acme_sr: stuck", own) == "timeout"
+    assert classify(QUIET_ONE) == "adapter_reset"
+    assert classify(QUIET_ONE, own) is None
+    assert [finding.kind for finding in find_all(["acme_sr: stuck", QUIET_ONE], own)] == ["timeout"]
+
+
+QUIET_ONE = "ata9: hard resetting link"
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ("text", "found no list"),
+        ([7], "expected a mapping"),
+        ([{**OWN, "kind": "odd"}], "kind: found 'odd'"),
+        ([{**OWN, "severity": "odd"}], "severity: found 'odd'"),
+        ([{**OWN, "pattern": "("}], "pattern: missing"),
+        ([{**OWN, "pattern": "x" * 401}], "at most 400"),
+        ([{**OWN, "example": "other"}], "the example does not fit the pattern"),
+        ([{**OWN, "colour": "red"}], "found 'colour'"),
+        ([{**OWN, "source": ""}], "no source is given"),
+        ([{**OWN, "driver": 7}], "driver: found no text"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_told(entries: object, words: str) -> None:
+    problems: list[str] = []
+    assert read_rules(entries, "storqual_kernel_rules", problems) == ()
+    assert words in problems[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import lzma
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -53,3 +54,27 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_unknown_way_is_a_sentence() -> None:
     with pytest.raises(ToolError, match="unknown way"):
         magic_of(b"?what")
+
+
+@pytest.mark.parametrize("magic", [*MAGICS.values(), b"\x28\xb5\x2f\xfd"], ids=[*MAGICS, "zstd"])
+def test_data_that_unpacks_to_more_than_anything_that_boots_is_refused(
+    magic: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if magic not in MAGICS.values() and shutil.which("zstd") is None:
+        pytest.skip("zstd is not installed")
+    monkeypatch.setattr("storqual_core.kit.archives.MOST", 1 << 20)
+    assert unpack(pack(bytes(1 << 20), magic)) == bytes(1 << 20)
+    with pytest.raises(ToolError, match="unpacks to more than 1 MiB"):
+        unpack(pack(bytes((1 << 20) + 1), magic))
+    with pytest.raises(ToolError, match="unpacks to more than 1 MiB"):
+        unpack(pack(bytes(64 << 20), magic))
+
+
+def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    slow = tmp_path / "zstd"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("storqual_core.kit.archives._LIMIT_S", 0.3)
+    with pytest.raises(ToolError, match="did not end within"):
+        unpack(b"\x28\xb5\x2f\xfd")

@@ -16,10 +16,12 @@ import pytest
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import LockedError, hold_lock
+from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.measure.batch_run import BlockEnd, BlockRunner
 from storqual_core.measure.fio_job import FioTarget
 from storqual_core.measure.spool import Spool
+from storqual_core.measure.switch import Switcher
 from storqual_core.measure.targets import HeldTargets
 from tests.support.fake_fio import (
     FileTargets,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from storqual_core.measure.asks import FileSystemAsk
-    from storqual_core.measure.batch_file import Block
+    from storqual_core.measure.batch_file import Block, SwitchStep
 
 
 class Bench:
@@ -280,47 +282,57 @@ def test_a_declared_fallback_is_used_and_told(tmp_path: Path) -> None:
     assert len(bench.fio_calls) == 5
 
 
-SWITCH = {
-    "argv": ["sdparm", "--set=WCE=0", "{drive:d0}"],
-    "read_back": ["cat", "/sys/{drive:d0}"],
-    "expect": "WCE 0 [cha",
-}
+SWITCH = {"drive": "d0", "setting": "WCE", "value": 0}
 
 
-def test_a_switch_is_made_proven_and_only_then_measured(bench: Bench) -> None:
-    bench.answers["cat"] = "WCE           0  [cha: y, def:  1]\n"
-    assert bench.run(bench.block(launch(0), launch(1, switch=[SWITCH]))).outcome == "done"
-    node = f"{bench.folder}/d0"
-    assert bench.commands[1:] == [["sdparm", "--set=WCE=0", node], ["cat", f"/sys/{node}"]]
+@pytest.fixture
+def switched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Any]]:
+    """What launches had switched, with the number of fios that ran before; `2` is what the drive does not take."""
+    made: list[tuple[int, Any]] = []
+
+    def apply(_self: Switcher, steps: Sequence[SwitchStep]) -> list[str]:
+        for step in steps:
+            made.append((len(bench.fio_calls), step.value))
+            if step.setting == "nomerges" and step.value == 2:
+                raise PartialError("d0: drive.nomerges was set to 2 and reads back 0", steps=[], settings=[])
+        return [f"seen with {step.value}" for step in steps]
+
+    monkeypatch.setattr(Switcher, "apply", apply)
+    monkeypatch.setattr("storqual_core.measure.switch.read_claims", lambda _targets: ())
+    return made
 
 
-def test_a_switch_that_does_not_hold_stops_the_block(bench: Bench) -> None:
-    """A sample under a configuration that is not in effect would be a lie."""
-    bench.answers["cat"] = "WCE 1 [cha: y]"
+def test_a_switch_is_made_before_its_launch(bench: Bench, switched: list[tuple[int, Any]]) -> None:
     block = bench.block(launch(0), launch(1, switch=[SWITCH]), launch(2))
+    assert bench.run(block).outcome == "done"
+    assert switched == [(1, 0)]
+    assert [sample["notes"] for sample in spooled(block)] == [[], ["seen with 0"], []]
+
+
+def test_a_switch_that_does_not_hold_stops_the_block(bench: Bench, switched: list[tuple[int, Any]]) -> None:
+    """A sample under a configuration that is not in effect would be a lie."""
+    block = bench.block(launch(0), launch(1, switch=[{**SWITCH, "setting": "nomerges", "value": 2}]), launch(2))
     end = bench.run(block)
     assert (end.outcome, end.exit_code) == ("stopped", 2)
-    assert end.message.endswith("says 'WCE 1 [cha: y]', expected 'WCE 0 [cha'")
-    assert len(spooled(block)) == 1
+    assert end.message == "d0: drive.nomerges was set to 2 and reads back 0"
+    assert len(spooled(block)) == len(switched) == 1
 
 
-def test_a_block_that_goes_on_makes_the_last_switch_again(bench: Bench) -> None:
-    bench.answers["cat"] = "WCE 0 [cha] WCE 1 [cha]"
-    back = {**SWITCH, "argv": ["sdparm", "--set=WCE=1", "{drive:d0}"], "expect": "WCE 1 [cha"}
-    block = bench.block(launch(0, switch=[back]), launch(1, switch=[SWITCH]), launch(2))
+def test_a_block_that_goes_on_makes_the_last_switch_again(bench: Bench, switched: list[tuple[int, Any]]) -> None:
+    block = bench.block(launch(0, switch=[{**SWITCH, "value": 1}]), launch(1, switch=[SWITCH]), launch(2))
     spool = Spool(block.spool)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     spool.append({"kind": "start", "boot_id": boot})
     spool.append_all([{"kind": "sample", "sample": {"id": f"s01-b01/{index}"}} for index in (0, 1)])
     spool.close()
     assert bench.run(block).outcome == "done"
-    assert [words[1] for words in bench.commands if words[0] == "sdparm"] == ["--set=WCE=0"]
+    assert switched == [(0, 0)]
 
 
-def test_an_unknown_drive_in_a_switch_is_no_word_for_a_tool(bench: Bench) -> None:
-    """A mark that nobody fills would be taken for a file name."""
-    block = bench.block(launch(0, switch=[{**SWITCH, "argv": ["sdparm", "{drive:d9}"]}]))
-    assert bench.run(block).message.endswith("is no target of this block: {drive:d9}")
+def test_a_file_has_nothing_to_switch(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storqual_core.measure.switch.read_claims", lambda _targets: ())
+    block = bench.block(launch(0, switch=[SWITCH]))
+    assert "d0: is no drive that this block holds" in bench.run(block).message
 
 
 def test_all_samples_of_failing_fios_are_kept_with_their_reason(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual.run import read_samples
 from storqual.run.collect import collect
-from storqual.run.run import iter_samples
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.batch_run import BlockRunner
 from tests.support.fake_fio import FileTargets, fake_fio, job, no_disks, result
@@ -42,13 +42,13 @@ def test_a_spool_is_collected_piece_by_piece_and_again(tmp_path: Path, run: Path
     text = block.spool.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     half = len(lines) // 2
-    before = sum(1 for _ in iter_samples(run))
+    before = sum(1 for _ in read_samples(run))
     first = collect(run, name, "".join(lines[:half]))
     again = collect(run, name, text)
     assert first.new + again.new == 3
     assert (again.ended, again.of) == ("done", 3)
-    assert sum(1 for _ in iter_samples(run)) == before + 3
+    assert sum(1 for _ in read_samples(run)) == before + 3
     assert collect(run, name, text).new == 0
-    stored = [sample for sample in iter_samples(run) if sample.block == name]
+    stored = [sample for sample in read_samples(run) if sample.block == name]
     assert all((run / raw.path).is_file() for sample in stored for raw in sample.raw)
     assert {sample.status for sample in stored} == {"ok"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual.metrics import METRICS, Launch, Unavailable, Value
+from storqual.metrics import METRICS, Primitives, Unavailable, Value
 from storqual_core.kit.errors import BadInputError
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.batch_run import BlockRunner
@@ -63,7 +63,7 @@ def sample_of(folder: Path, load: dict[str, Any], after: str = "", *, drains: bo
 
 def value(sample: dict[str, Any], metric: str) -> Value | Unavailable:
     """A metric of a spooled sample."""
-    return METRICS[metric].value(Launch(sample["primitives"], sample["series"]))
+    return METRICS[metric].value(Primitives(sample["primitives"], sample["series"]))
 
 
 def test_the_sample_holds_the_whole_curve_and_the_cap_is_the_analytic_one(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
-from storqual_core.measure.steady_state import FEWEST_SECONDS, Drift, drift_of, is_settled, settled_from, snia_of
+from storqual_core.measure.precondition import FEWEST_SECONDS, Drift, drift_of, is_settled, settled_from, snia_of
 
 
 def noisy(levels: list[float], seed: int, spread: float = 0.03, correlation: float = 0.6) -> list[float]:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget, target_of
 from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.drive_step import ModePages, Outcome, carry_out, declared_for, target_of
-from storqual_core.provision.mode_pages import DriveTarget, plan_drive
+from storqual_core.provision.drives import DriveRequest, DriveSettings, _chosen, _with_saved
+from storqual_core.provision.engine import Outcome, apply, plan
+from storqual_core.provision.mode_pages import ModePages
 from tests.support.replay import Call, Replay
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
@@ -71,14 +73,14 @@ def run_step(
     """Carry the step out over a table of commands that must all be used."""
     replay = Replay(calls)
     memory = [] if kept is None else kept
+    targets = {target.id: target for target in (TARGET, OTHER, NVME)}
+    pages = DriveSettings(replay, save=save, sysfs=sysfs)
     try:
-        return carry_out(
-            ModePages(replay, save=save, sysfs=sysfs),
-            {target.id: target for target in (TARGET, OTHER, NVME)},
-            declared,
-            check=check,
-            save=memory.append,
-        )
+        plans = [
+            plan(pages, drive, targets[drive], _with_saved(values, targets[drive], save=save))
+            for drive, values in declared.items()
+        ]
+        return apply(pages, plans, save=None if check else memory.append)
     finally:
         replay.done()
 
@@ -96,24 +98,24 @@ def test_a_field_is_set_saved_first_and_read_back(sysfs: str) -> None:
     assert (entry.name, entry.declared, entry.before, entry.read_back, entry.changed) == ("drive.WCE", 0, 1, 0, True)
     assert entry.proven is None
     assert "the kernel says write through" in entry.proof
-    assert kept == [{"0x5000": {"WCE": 1}}]
-    assert outcome.changed
-    assert outcome.diff == {"before": "0x5000 drive.WCE: 1\n", "after": "0x5000 drive.WCE: 0\n"}
+    assert kept == [{"drive.WCE@0x5000": 1}]
+    assert outcome.result()["changed"]
+    assert outcome.result()["diff"] == {"before": "0x5000 drive.WCE: 1\n", "after": "0x5000 drive.WCE: 0\n"}
     assert Path(sysfs, "block", "sdb", "device", "rescan").read_text() == "1\n"
 
 
 def test_a_field_that_is_as_declared_is_read_once_and_not_written(sysfs: str) -> None:
     outcome = run_step([current(caching(0))], {"0x5000": {"WCE": 0}}, sysfs)
-    assert not outcome.changed
-    assert outcome.diff == {"before": "", "after": ""}
+    assert not outcome.result()["changed"]
+    assert outcome.result()["diff"] == {"before": "", "after": ""}
     assert Path(sysfs, "block", "sdb", "device", "rescan").read_text() == ""
 
 
 def test_check_mode_reads_and_writes_nothing(sysfs: str) -> None:
     kept: list = []
     outcome = run_step([current(caching(4)), mask(ALL)], {"0x5000": {"WCE": 0}}, sysfs, check=True, kept=kept)
-    assert outcome.changed
-    assert outcome.diff["after"] == "0x5000 drive.WCE: 0\n"
+    assert outcome.result()["changed"]
+    assert outcome.result()["diff"]["after"] == "0x5000 drive.WCE: 0\n"
     assert outcome.settings[0].read_back == 1
     assert not outcome.settings[0].changed
     assert kept == []
@@ -179,23 +181,32 @@ def test_a_value_that_did_not_take_is_a_failure(sysfs: str) -> None:
 def test_a_null_value_only_reads(sysfs: str) -> None:
     outcome = run_step([current(caching(4))], {"0x5000": {"WCE": None}}, sysfs)
     assert outcome.settings[0].read_back == 1
-    assert not outcome.changed
+    assert not outcome.steps
 
 
 def test_saved_pages_are_compared_and_written_too(sysfs: str) -> None:
     """The current value is right, the saved one is not: it would be wrong after the next power-on."""
     kept: list = []
     everything = caching(0)
-    ff = write("00", "ff", save="--save ")
+    both = write("00", "04", save="--save ")
     outcome = run_step(
-        [current(everything), saved(caching(4)), mask(ALL), ff, saved(everything), current(everything)],
+        [
+            current(everything),
+            saved(caching(4)),
+            mask(ALL),
+            both,
+            # writing the saved page writes the current one, too
+            current(everything),
+            current(everything),
+            saved(everything),
+        ],
         {"0x5000": {"WCE": 0}},
         sysfs,
         save=True,
         kept=kept,
     )
-    assert outcome.changed
-    assert kept == [{"0x5000": {"WCE.saved": 1}}]
+    assert outcome.steps
+    assert kept == [{"drive.WCE.saved@0x5000": 1, "drive.WCE@0x5000": 0}]
 
 
 def test_a_drive_without_saved_pages_says_so(sysfs: str) -> None:
@@ -204,15 +215,15 @@ def test_a_drive_without_saved_pages_says_so(sysfs: str) -> None:
 
 
 def test_a_drive_that_does_not_save_is_a_failure(sysfs: str) -> None:
-    with pytest.raises(PartialError, match="did not save what was written: WCE is saved as 1"):
+    with pytest.raises(PartialError, match=r"drive\.WCE\.saved was set to 0 and reads back 1"):
         run_step(
             [
                 current(caching(4)),
                 saved(caching(4)),
                 mask(ALL),
                 write("00", "04", save="--save "),
-                saved(caching(4)),
-                # the state after the failure
+                current(caching(0)),
+                current(caching(0)),
                 saved(caching(4)),
             ],
             {"0x5000": {"WCE": 0}},
@@ -238,23 +249,58 @@ def test_an_nvme_drive_has_no_other_field(sysfs: str) -> None:
 
 
 def test_a_name_that_is_no_field_is_refused() -> None:
-    with pytest.raises(BadInputError, match=r"drive\.queue_depth is not a mode-page field"):
-        plan_drive(Replay([]), TARGET, {"queue_depth": 4})
+    with pytest.raises(ToolError, match=r"drive\.queue_depth is not a mode-page field"):
+        ModePages(Replay([])).read(TARGET, ["queue_depth"])
 
 
-def test_both_subsystems_share_one_declaration() -> None:
+def test_both_parts_share_one_declaration() -> None:
     drives = {"a": {"WCE": 0, "queue_depth": 4}, "b": {"scheduler": "none"}, "c": {"DRA": None, "nr_requests": None}}
-    assert declared_for(drives, queue=False) == {"a": {"WCE": 0}, "c": {"DRA": None}}
-    assert declared_for(drives, queue=True) == {
+
+    def chosen(part: str, declared: dict) -> dict:
+        return _chosen(DriveRequest(declared, {}, "/nowhere", "r1", part=part))
+
+    assert chosen("mode_pages", drives) == {"a": {"WCE": 0}, "c": {"DRA": None}}
+    assert chosen("queue", drives) == {
         "a": {"queue_depth": 4},
         "b": {"scheduler": "none"},
         "c": {"nr_requests": None},
     }
-    for queue in (True, False):
+    assert chosen("all", drives) == drives
+    for part in ("mode_pages", "queue", "all"):
         with pytest.raises(BadInputError, match="queue_dept is not a known setting"):
-            declared_for({"a": {"queue_dept": 4}}, queue=queue)
+            chosen(part, {"a": {"queue_dept": 4}})
         with pytest.raises(BadInputError, match="WCEE"):
-            declared_for({"a": {"WCEE": None}}, queue=queue)
+            chosen(part, {"a": {"WCEE": None}})
+
+
+def test_a_kernel_that_still_goes_by_the_former_cache_is_a_failure(sysfs: str) -> None:
+    """It would go on flushing, and a synchronous write would be measured at another cost."""
+    Path(sysfs, "block", "sdb", "device", "scsi_disk", "0:0:0:0", "cache_type").write_text("write back\n")
+    with pytest.raises(PartialError, match="WCE is 0, and the kernel goes by 'write back'"):
+        run_step(
+            [current(caching(4)), mask(ALL), write("00", "04"), current(caching(0))], {"0x5000": {"WCE": 0}}, sysfs
+        )
+
+
+def test_fields_of_a_page_are_saved_together(sysfs: str) -> None:
+    """The drive saves the page as it is: what only the saved page has right would be lost with its neighbour."""
+    outcome = run_step(
+        [
+            current(caching(5)),
+            saved(caching(4)),
+            mask(ALL),
+            write("00", "05", save="--save "),
+            current(caching(0)),
+            current(caching(0)),
+            saved(caching(0)),
+        ],
+        {"0x5000": {"WCE": 0, "RCD": 0}},
+        sysfs,
+        save=True,
+    )
+    assert {entry.name: entry.read_back for entry in outcome.settings} == dict.fromkeys(
+        ["drive.WCE", "drive.RCD", "drive.WCE.saved", "drive.RCD.saved"], 0
+    )
 
 
 def test_the_node_that_a_tool_opens_is_found(tmp_path: Path) -> None:

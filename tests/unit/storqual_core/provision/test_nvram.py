@@ -12,9 +12,9 @@ from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import nvram_backend
-from storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram
+from storqual_core.provision.nvram import NvramBench, NvramRequest, provision_nvram, restore_nvram
 from storqual_core.provision.nvram_backend import reported_id
-from storqual_core.provision.restore_adapters import AdapterMemory, restore_nvram
+from storqual_core.provision.restore import remembered
 from storqual_core.tools.capabilities import AdapterFacts, Spelling, ToolFacts
 from tests.support.adapter_bench import AdapterBench
 from tests.support.fake_eeprom import Chip, factory_image, fit
@@ -57,13 +57,17 @@ class Lab:
 
     def put_back(self, alias: str = "dc390") -> Any:
         """What a restore does for an adapter, from the memory alone."""
-        memory = AdapterMemory()
         saved = read_saved(self.machines.root / "state")
         assert saved is not None
-        for key, value in saved.values.items():
-            setting, _, owner = key.partition("@")
-            assert memory.take(setting, owner, value), key
-        return restore_nvram(memory, self.bench, alias, self.state, check=False)
+        values, known = remembered(saved.values, "nvram")[alias], saved.values[f"adapter@{alias}"]
+        outcome = restore_nvram(alias, known, values, self.bench, self.state, check=False)
+        return SimpleNamespace(
+            steps=outcome.steps,
+            read_back={
+                f"adapter@{alias}": known,
+                **{f"{entry.name}@{alias}": entry.read_back for entry in outcome.settings},
+            },
+        )
 
 
 @pytest.fixture

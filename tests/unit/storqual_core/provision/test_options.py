@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision import adapter_queue
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.mode_pages import DriveTarget
 from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
-from storqual_core.provision.proofs import InFlight
+from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
 from tests.support.adapter_bench import KERNEL, AdapterBench
 
@@ -83,7 +83,10 @@ def test_what_the_module_shows_is_proven(bench: AdapterBench) -> None:
 def test_check_mode_touches_nothing(bench: AdapterBench) -> None:
     result = provide(bench, FOUR, check=True)
     assert (result["changed"], len(result["drift"])) == (True, 1)
-    assert result["diff"] == {"before": "sym53c8xx.cmd_per_lun: None\n", "after": "sym53c8xx.cmd_per_lun: 4\n"}
+    assert result["diff"] == {
+        "before": "module option sym53c8xx.cmd_per_lun: not set\n",
+        "after": "module option sym53c8xx.cmd_per_lun: 4\n",
+    }
     assert bench.modprobe_file() is None
     assert not (bench.root / "state").exists()
     assert all(line.startswith(("modinfo", "modprobe --showconfig")) for line in bench.seen)

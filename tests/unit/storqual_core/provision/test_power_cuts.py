@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.command import Completed
 from storqual_core.kit.saved_state import ForeignStateError, read_saved
 from storqual_core.provision.boot import BootRequest, provision_boot
-from storqual_core.provision.drive_step import ModePages, Queues
 from storqual_core.provision.drives import DriveRequest, provision_drives
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.mode_pages import DriveTarget
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import FakeBench
 from tests.support.power_cut import Mains, every_cut
@@ -114,12 +113,9 @@ def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTar
 def set_drives(drives: Drives, runner: Callable[..., Completed], kind: str, *, run: str = "r1") -> dict[str, Any]:
     """One call of a module: mode pages (current, or saved as well) or queues, of both drives."""
     declared = {"queue_depth": 4, "scheduler": "none"} if kind == "queue" else {"WCE": 0, "RCD": 1}
-    request = DriveRequest(dict.fromkeys(WWNS, declared), ADAPTERS, f"{drives.root}/state", run)
-    queue = kind == "queue"
-    subsystem: Any = (
-        Queues(drives.sysfs) if queue else ModePages(runner, save=kind == "saved pages", sysfs=drives.sysfs)
-    )
-    return provision_drives(request, subsystem, queue=queue, access=access)
+    save = kind == "saved pages"
+    request = DriveRequest(dict.fromkeys(WWNS, declared), ADAPTERS, f"{drives.root}/state", run, save=save)
+    return provision_drives(request, runner=runner, sysfs=drives.sysfs, access=access)
 
 
 def put_back(drives: Drives) -> dict[str, Any]:

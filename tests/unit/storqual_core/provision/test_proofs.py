@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import Provisioned
-from storqual_core.provision.mode_pages import DriveTarget
-from storqual_core.provision.proofs import (
+from storqual_core.provision.mode_pages import judge_write_cache, write_latencies
+from storqual_core.provision.queue import (
     InFlight,
     judge_queue_depth,
-    judge_write_cache,
     observe_in_flight,
     prove_queue_depths,
 )
@@ -73,7 +73,7 @@ def test_only_declared_depths_are_proven(monkeypatch: pytest.MonkeyPatch) -> Non
         offers.append(offered)
         return InFlight(4, 100, offered)
 
-    monkeypatch.setattr("storqual_core.provision.proofs.observe_in_flight", look)
+    monkeypatch.setattr("storqual_core.provision.queue.observe_in_flight", look)
     entries = [
         Provisioned("drive.queue_depth", 4, 8, 4, drive="a"),
         Provisioned("drive.queue_depth", None, 8, 8, drive="a"),
@@ -83,3 +83,21 @@ def test_only_declared_depths_are_proven(monkeypatch: pytest.MonkeyPatch) -> Non
     shown = prove_queue_depths(entries, {"a": DriveTarget("a", "sda", "/dev/sg0")}, 1.0)
     assert [entry.proven for entry in shown] == [True, None, None, None]
     assert offers == [8, 132]
+
+
+def test_single_writes_stay_inside_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.O_DIRECT", 0)
+    path = tmp_path / "disk"
+    path.write_bytes(b"x" * (1 << 16))
+    found = write_latencies(str(path), 8192, 16384)
+    assert len(found) == 40
+    assert min(found) > 0
+    data = path.read_bytes()
+    assert data[:8192] == b"x" * 8192
+    assert data[24576:] == b"x" * (len(data) - 24576)
+    assert b"\0" in data
+
+
+def test_a_drive_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="nothing cannot be written: No such file"):
+        write_latencies(str(tmp_path / "nothing"), 0, 4096)

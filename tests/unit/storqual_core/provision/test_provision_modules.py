@@ -29,24 +29,26 @@ def call(module: ModuleType, capsys: pytest.CaptureFixture[str], *, check: bool 
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", ["scsi_mode_page", "drive_queue"])
+@pytest.mark.parametrize("part", ["all", "mode_pages", "queue"])
 def test_a_misspelt_setting_is_bad_input(
-    name: str, load_module: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    part: str, load_module: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Exit code 3, nothing touched."""
     drives = {CLAIM["wwn"]: {"WCX": 1}}
-    result = call(load_module(name), capsys, drives=drives, adapters=ADAPTERS, state_dir=str(tmp_path / "s"))
+    module = load_module("scsi_mode_page")
+    result = call(module, capsys, drives=drives, adapters=ADAPTERS, part=part, state_dir=str(tmp_path / "s"))
     assert (result["failed"], result["changed"], result["storqual_exit_code"]) == (True, False, 3)
     assert "drive.WCX is not a known setting" in result["msg"]
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("name", ["scsi_mode_page", "drive_queue"])
+@pytest.mark.parametrize("part", ["mode_pages", "queue"])
 def test_an_unclaimed_drive_is_bad_input(
-    name: str, load_module: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    part: str, load_module: Callable, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     drives = {CLAIM["wwn"]: {"WCE": 1, "queue_depth": 4}}
-    result = call(load_module(name), capsys, drives=drives, adapters=ADAPTERS, state_dir=str(tmp_path / "s"))
+    module = load_module("scsi_mode_page")
+    result = call(module, capsys, drives=drives, adapters=ADAPTERS, part=part, state_dir=str(tmp_path / "s"))
     assert result["storqual_exit_code"] == 3
     assert "has a claim on it" in result["msg"]
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.kit.errors import BadInputError, ToolError
+from storqual_core.host.block_stack import DriveTarget
+from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.drive_step import Outcome, Queues, carry_out
-from storqual_core.provision.mode_pages import DriveTarget
-from storqual_core.provision.queue import QUEUE_NAMES, plan_queue
+from storqual_core.kit.settings import section_of
+from storqual_core.provision.drives import DriveSettings, is_page
+from storqual_core.provision.engine import Outcome, Plan, apply, plan
+from storqual_core.provision.queue import Queues
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")
 
@@ -34,10 +36,16 @@ def sysfs(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def read_plan(declared: dict, sysfs: Path, target: DriveTarget = TARGET) -> Plan[DriveTarget]:
+    """The plan for one drive."""
+    return plan(DriveSettings(sysfs=str(sysfs)), target.id, target, declared)
+
+
 def run_step(declared: dict, sysfs: Path, *, check: bool = False, kept: list | None = None) -> Outcome:
     """Carry the step out for one drive."""
     memory = [] if kept is None else kept
-    return carry_out(Queues(str(sysfs)), {"0x5000": TARGET}, {"0x5000": declared}, check=check, save=memory.append)
+    found = read_plan(declared, sysfs)
+    return apply(DriveSettings(sysfs=str(sysfs)), [found], save=None if check else memory.append)
 
 
 def test_values_are_set_and_read_back(sysfs: Path) -> None:
@@ -49,8 +57,9 @@ def test_values_are_set_and_read_back(sysfs: Path) -> None:
         "drive.nr_requests": (64, 32),
         "drive.scheduler": ("mq-deadline", "none"),
     }
-    assert kept == [{"0x5000": {"scheduler": "mq-deadline", "queue_depth": 8, "nr_requests": 64}}]
-    assert not run_step({"queue_depth": 4, "nr_requests": 32, "scheduler": "none"}, sysfs).changed
+    found = {"scheduler": "mq-deadline", "queue_depth": 8, "nr_requests": 64}
+    assert kept == [{f"drive.{name}@0x5000": value for name, value in found.items()}]
+    assert not run_step({"queue_depth": 4, "nr_requests": 32, "scheduler": "none"}, sysfs).steps
 
 
 def test_the_scheduler_is_written_before_the_requests(sysfs: Path) -> None:
@@ -60,7 +69,7 @@ def test_the_scheduler_is_written_before_the_requests(sysfs: Path) -> None:
 
 def test_check_mode_touches_nothing(sysfs: Path) -> None:
     outcome = run_step({"queue_depth": 4}, sysfs, check=True)
-    assert outcome.changed
+    assert outcome.result()["changed"]
     assert (sysfs / "block" / "sdb" / "device" / "queue_depth").read_text() == "8\n"
 
 
@@ -72,8 +81,8 @@ def test_a_depth_above_the_adapters_is_refused_before_any_write(sysfs: Path) -> 
 
 
 def test_a_driver_without_the_attribute_is_named(sysfs: Path) -> None:
-    plan = plan_queue(DriveTarget("V", "vda", "/dev/vda"), {"queue_depth": 4}, str(sysfs))
-    assert plan.problems == ("V: the driver of vda has no queue_depth, 4 is declared",)
+    found = read_plan({"queue_depth": 4}, sysfs, DriveTarget("V", "vda", "/dev/vda"))
+    assert found.problems == ("V: the driver of vda has no queue_depth, 4 is declared",)
 
 
 def test_a_driver_that_fixes_the_attribute_is_named_before_any_write(sysfs: Path) -> None:
@@ -81,7 +90,7 @@ def test_a_driver_that_fixes_the_attribute_is_named_before_any_write(sysfs: Path
     with pytest.raises(ToolError, match="queue_depth is 8, and the driver of sdb does not let it be changed"):
         run_step({"queue_depth": 4, "scheduler": "none"}, sysfs)
     assert "mq-deadline" in (sysfs / "block" / "sdb" / "queue" / "scheduler").read_text()
-    assert not run_step({"queue_depth": 8}, sysfs).changed
+    assert not run_step({"queue_depth": 8}, sysfs).steps
 
 
 def test_a_value_that_the_kernel_changes_is_a_failure(sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,24 +103,19 @@ def test_a_value_that_the_kernel_changes_is_a_failure(sysfs: Path, monkeypatch: 
 def test_a_refusal_of_the_kernel_is_a_sentence(sysfs: Path) -> None:
     """Nothing else is known of it."""
     path = sysfs / "block" / "sdb" / "queue" / "read_ahead_kb"
-    plan = plan_queue(TARGET, {"read_ahead_kb": 64}, str(sysfs))
     path.unlink()
     path.mkdir()
     with pytest.raises(ToolError, match=r"cannot be read|refused"):
-        Queues(str(sysfs)).apply(plan)
-
-
-def test_a_name_that_is_no_queue_setting_is_refused(sysfs: Path) -> None:
-    with pytest.raises(BadInputError, match=r"drive\.WCE is not a setting of a drive's queue"):
-        plan_queue(TARGET, {"WCE": 0}, str(sysfs))
+        Queues(str(sysfs)).write(TARGET, {"read_ahead_kb": 64})
 
 
 def test_unreadable_text_is_a_sentence(sysfs: Path) -> None:
     (sysfs / "block" / "sdb" / "queue" / "nr_requests").write_text("many\n")
-    with pytest.raises(ToolError, match="'many' where a number was expected"):
-        plan_queue(TARGET, {"nr_requests": 32}, str(sysfs))
+    (problem,) = read_plan({"nr_requests": 32}, sysfs).problems
+    assert "'many' where a number was expected" in problem
 
 
-def test_all_drive_settings_without_a_field_are_queue_settings() -> None:
-    assert QUEUE_NAMES[0] == "scheduler"
-    assert {"queue_depth", "nr_requests", "read_ahead_kb", "nomerges"} <= set(QUEUE_NAMES)
+def test_all_drive_settings_without_a_field_are_the_queues() -> None:
+    queue = {name for name in section_of("drive") if not is_page(name)}
+    assert {"scheduler", "queue_depth", "nr_requests", "read_ahead_kb", "nomerges"} <= queue
+    assert "WCE" not in queue

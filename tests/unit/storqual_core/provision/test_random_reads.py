@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.provision.proofs import random_reads
+from storqual_core.provision.queue import random_reads
 
 
 def test_every_path_is_read_until_the_body_ends(tmp_path: Path) -> None:

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.guard.stamps import AREA
-from storqual_core.host.block_stack import partitions
+from storqual_core.host.block_stack import DriveTarget, partitions
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.kit.lock import hold_lock
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved, remember
-from storqual_core.provision.drive_step import ModePages, Queues
 from storqual_core.provision.drives import DriveRequest, claim_record, claims_for, provision_drives
 from storqual_core.provision.firmware.apply import FirmwareBack
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.mode_pages import DriveTarget
-from storqual_core.provision.restore import Tools, accept, read_memory, restore, take_up
+from storqual_core.provision.restore import Tools, accept, remembered, restore, take_up
 from tests.support.bench_tree import BenchTree
 from tests.support.fake_parts import FakeParts
 from tests.support.replay import Call, Replay
@@ -47,18 +45,27 @@ def page(value: int) -> str:
     return f"88 12 {value:02x} " + "00 " * 17
 
 
-def commands(*values: tuple[int, int]) -> list[Call]:
-    """Read, mask, write, read back of WCE on the first drives, from one value to another (in bit 2)."""
-    reads, writes = [], []
+def steps_of(place: int, before: int, after: int) -> tuple[list[Call], Call, Call]:
+    """Reading WCE of a drive and its mask, the write from one value to another (in bit 2), the read-back."""
     zeros = ",".join(["00"] * 17)
-    for place, (before, after) in enumerate(values):
-        device = f"/dev/sg{place}"
-        read = f"sg_modes -R --control=0 --page=0x8,0x0 {device}"
-        reads += [Call(read, page(before << 2)), Call(read.replace("control=0", "control=1"), page(0xFF))]
-        contents = f"88,12,{after << 2:02x},{zeros}"
-        writes += [Call(f"sg_wr_mode --page=8 --contents={contents} --mask=00,00,04,{zeros} {device}")]
-    backs = [Call(reads[2 * place].line, page(after << 2)) for place, (_, after) in enumerate(values)]
-    return reads + writes + backs
+    read = f"sg_modes -R --control=0 --page=0x8,0x0 /dev/sg{place}"
+    reads = [Call(read, page(before << 2)), Call(read.replace("control=0", "control=1"), page(0xFF))]
+    contents = f"88,12,{after << 2:02x},{zeros}"
+    write = Call(f"sg_wr_mode --page=8 --contents={contents} --mask=00,00,04,{zeros} /dev/sg{place}")
+    return reads, write, Call(read, page(after << 2))
+
+
+def commands(*values: tuple[int, int]) -> list[Call]:
+    """A change of the first drives: all are read before one is written."""
+    drives = [steps_of(place, *value) for place, value in enumerate(values)]
+    reads = [call for found, _, _ in drives for call in found]
+    return reads + [write for _, write, _ in drives] + [back for _, _, back in drives]
+
+
+def one_by_one(*values: tuple[int, int]) -> list[Call]:
+    """A restore of the first drives: each for itself."""
+    drives = [steps_of(place, *value) for place, value in enumerate(values)]
+    return [call for found, write, back in drives for call in (*found, write, back)]
 
 
 @pytest.fixture
@@ -84,15 +91,12 @@ def access(claims: Any, state_dir: str, run: str) -> Iterator[dict[str, DriveTar
     }
 
 
-def provision(
-    tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], *, queue: bool = False, **more: Any
-) -> dict:
+def provision(tmp_path: Path, sysfs: str, drives: dict, calls: list[Call], **more: Any) -> dict:
     """One call of a module's work."""
     replay = Replay(calls)
     request = DriveRequest(drives, ADAPTERS, str(tmp_path / "state"), "r1", **more)
-    subsystem = Queues(sysfs) if queue else ModePages(replay, sysfs=sysfs)
     try:
-        return provision_drives(request, subsystem, queue=queue, access=access)
+        return provision_drives(request, runner=replay, sysfs=sysfs, access=access)
     finally:
         replay.done()
 
@@ -108,13 +112,13 @@ def put_back(tmp_path: Path, sysfs: str, calls: list[Call], *, check: bool = Fal
 
 def test_drives_are_put_back_and_then_forgotten(tmp_path: Path, sysfs: str) -> None:
     provision(tmp_path, sysfs, {wwn: {"WCE": 0} for wwn in WWNS}, commands((1, 0), (1, 0)))
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     saved = read_saved(tmp_path / "state")
     assert saved is not None
     assert saved.run == "r1"
     assert saved.values[f"drive.WCE@{WWNS[1]}"] == 1
     assert saved.values[f"drive.queue_depth@{WWNS[0]}"] == 8
-    result = put_back(tmp_path, sysfs, commands((0, 1), (0, 1)))
+    result = put_back(tmp_path, sysfs, one_by_one((0, 1), (0, 1)))
     assert result["restored"]
     assert read_saved(tmp_path / "state") is None
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
@@ -122,14 +126,14 @@ def test_drives_are_put_back_and_then_forgotten(tmp_path: Path, sysfs: str) -> N
 
 
 def test_a_second_change_does_not_become_the_former_state(tmp_path: Path, sysfs: str) -> None:
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 2}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 2}}, [])
     put_back(tmp_path, sysfs, [])
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
 
 
 def test_a_drive_that_is_gone_does_not_keep_the_others_back(tmp_path: Path, sysfs: str) -> None:
-    provision(tmp_path, sysfs, {wwn: {"queue_depth": 4} for wwn in WWNS}, [], queue=True)
+    provision(tmp_path, sysfs, {wwn: {"queue_depth": 4} for wwn in WWNS}, [])
     GONE.add(WWNS[0])
     with pytest.raises(PartialError, match=f"drive {WWNS[0]}: it is not on this bench") as caught:
         put_back(tmp_path, sysfs, [])
@@ -142,7 +146,7 @@ def test_a_drive_that_is_gone_does_not_keep_the_others_back(tmp_path: Path, sysf
 def test_a_value_that_does_not_come_back_keeps_the_memory(
     tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     monkeypatch.setattr("storqual_core.provision.queue.write_attribute", lambda _path, _value: None)
     with pytest.raises(PartialError, match="set to 8 and reads back 4"):
         put_back(tmp_path, sysfs, [])
@@ -151,14 +155,14 @@ def test_a_value_that_does_not_come_back_keeps_the_memory(
 
 def test_check_mode_puts_nothing_back(tmp_path: Path, sysfs: str) -> None:
     """It reads, and says so."""
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     result = put_back(tmp_path, sysfs, [], check=True)
     assert (result["changed"], result["restored"]) == (True, False)
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "4\n"
 
 
 def test_a_memory_that_nothing_here_can_restore_is_named(tmp_path: Path, sysfs: str) -> None:
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     path = tmp_path / "state" / "saved.json"
     body = json.loads(path.read_text())
     body["values"]["moon.phase@bench"] = 1
@@ -168,30 +172,14 @@ def test_a_memory_that_nothing_here_can_restore_is_named(tmp_path: Path, sysfs: 
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
 
 
-def test_keys_are_sorted_by_who_restores_them() -> None:
-    memory = read_memory(
-        {
-            "claim@a": {"model": "M"},
-            "drive.WCE@a": 1,
-            "drive.WCE.saved@a": 0,
-            "drive.queue_depth@a": 8,
-            "boot.running@bench": "6.1",
-            "nvram.max_tags@sym": 4,
-            "options.file@bench": None,
-            "moon.phase@bench": 1,
-        }
-    )
-    assert (memory.pages, memory.saved_pages, memory.queues) == (
-        {"a": {"WCE": 1}},
-        {"a": {"WCE": 0}},
-        {"a": {"queue_depth": 8}},
-    )
-    assert (memory.boot, memory.unknown) == ({"running": "6.1"}, ["moon.phase@bench"])
-    assert (memory.adapters.nvram, memory.adapters.has_file) == ({"sym": {"max_tags": 4}}, True)
+def test_keys_are_sorted_by_section_and_owner() -> None:
+    values = {"claim@a": {"model": "M"}, "drive.WCE@a": 1, "drive.WCE.saved@a": 0, "drive.queue_depth@b": 8}
+    assert remembered(values, "drive") == {"a": {"WCE": 1, "WCE.saved": 0}, "b": {"queue_depth": 8}}
+    assert remembered(values, "nvram") == {}
 
 
 def test_check_mode_of_a_change_leaves_no_trace(tmp_path: Path, sysfs: str) -> None:
-    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True, check=True)
+    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], check=True)
     assert result["changed"]
     assert not (tmp_path / "state").exists()
 
@@ -208,35 +196,26 @@ def test_a_file_has_no_mode_pages(tmp_path: Path, sysfs: str) -> None:
     adapters = {"disk": {"drives": [{"file": "/tmp/x", "size": "64MiB", "claim": True}]}}
     request = DriveRequest({"/tmp/x": {"WCE": 0}}, adapters, str(tmp_path / "state"), "r1")
     with pytest.raises(BadInputError, match="is a file; only a real drive has mode pages, a queue"):
-        provision_drives(request, ModePages(Replay([])), queue=False, access=access)
+        provision_drives(request, runner=Replay([]), access=access)
 
 
 def test_nothing_declared_is_nothing_done(tmp_path: Path, sysfs: str) -> None:
-    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
-    assert result == {"changed": False, "settings": [], "steps": [], "drift": []}
+    result = provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], part="mode_pages")
+    assert (result["changed"], result["settings"], result["steps"], result["drift"]) == (False, [], [], [])
 
 
 def test_what_only_the_other_arm_declares_is_as_it_was_found(tmp_path: Path, sysfs: str) -> None:
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     found = {wwn: ["queue_depth"] for wwn in WWNS}
-    result = provision(tmp_path, sysfs, {}, [], queue=True, as_found=found)
+    result = provision(tmp_path, sysfs, {}, [], as_found=found)
     assert [(entry["declared"], entry["read_back"]) for entry in result["settings"]] == [(8, 8), (None, 8)]
     assert result["changed"]
-    assert not provision(tmp_path, sysfs, {}, [], queue=True, as_found=found)["changed"]
-
-
-def test_what_a_block_will_switch_is_remembered_although_nothing_changes(tmp_path: Path, sysfs: str) -> None:
-    drives = {WWNS[0]: {"queue_depth": 8}}
-    assert not provision(tmp_path, sysfs, drives, [], queue=True, switched={WWNS[0]: ["queue_depth"]})["changed"]
-    saved = read_saved(tmp_path / "state")
-    assert saved is not None
-    assert saved.values[f"drive.queue_depth@{WWNS[0]}"] == 8
-    assert saved.values[f"claim@{WWNS[0]}"]["serial"] == "S0"
+    assert not provision(tmp_path, sysfs, {}, [], as_found=found)["changed"]
 
 
 def test_an_accepted_bench_has_no_memory_but_can_still_be_put_back(tmp_path: Path, sysfs: str) -> None:
     state = str(tmp_path / "state")
-    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [], queue=True)
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
     assert accept(state, check=True)["changed"]
     assert read_saved(Path(state)) is not None
     kept = accept(state, check=False)["kept"]
@@ -263,7 +242,7 @@ def with_firmware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: Firmwar
         return back
 
     monkeypatch.setattr("storqual_core.provision.restore.put_firmware_back", flash)
-    monkeypatch.setattr("storqual_core.provision.restore._volumes", lambda *_words, **_more: done.append("volumes"))
+    monkeypatch.setattr("storqual_core.provision.restore._Restore.volumes", lambda _self: done.append("volumes"))
     with hold_lock(tmp_path / "state", "r1", "test") as lock:
         remember(lock, {"firmware.firmware@sas0": FIRMWARE})
     return done

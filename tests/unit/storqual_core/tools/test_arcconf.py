@@ -10,7 +10,7 @@ import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import arcconf
-from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
+from storqual_core.tools.capabilities import AdapterFacts, FirmwareImage, VolumeRequest
 from tests.support.replay import Call, Replay
 
 CONFIG = (Path(__file__).parent / "fixtures" / "arcconf" / "getconfig.txt").read_text(encoding="utf-8")
@@ -109,3 +109,114 @@ def test_progress_is_that_of_the_volume() -> None:
     volume = arcconf.parse_config(CONFIG, "1").adapters[0].volumes[0]
     assert arcconf.progress(Replay([READ[1]]), "1", volume) == {"rebuild": 7.0}
     assert arcconf.progress(Replay([READ[1]]), "1", replace(volume, id="3")) == {}
+
+
+SMARTRAID = (Path(__file__).parent / "fixtures" / "arcconf" / "smartraid.txt").read_text(encoding="utf-8")
+
+
+def smartraid() -> AdapterFacts:
+    return arcconf.parse_config(SMARTRAID).adapters[0]
+
+
+def test_a_level_is_its_number_and_labels_of_smartraid_are_read() -> None:
+    (volume,) = smartraid().volumes
+    assert (volume.id, volume.level, volume.name, volume.device) == ("1", "6", "scratch", "/dev/sdd")
+    assert volume.wwn == "0x600508b1001c0102030405060708090a"
+    assert (volume.policies, volume.strip) == ({"write_policy": "wb"}, 131072)
+
+
+def test_members_under_array_physical_device_information_are_told_apart_by_place() -> None:
+    (volume,) = smartraid().volumes
+    assert (volume.members, volume.failed, volume.healthy) == (("0 4", "0 5", "6"), ("6",), False)
+
+
+def test_an_address_with_the_domain_and_the_versions_are_read() -> None:
+    adapter = smartraid()
+    assert (adapter.pci, adapter.driver, adapter.driver_version) == ("0000:3b:00.0", "smartpqi", "Linux 2.1.20-035")
+    assert adapter.firmware == {"firmware": "5.21[0]"}
+    assert [port.wwn for port in adapter.ports] == ["0x50000d1e00abcd00"]
+
+
+def test_a_wwn_that_is_the_controllers_own_is_no_drives() -> None:
+    assert [drive.wwn for drive in smartraid().drives] == ["", "0x5002538e00000001"]
+
+
+def test_a_size_without_total_is_an_interval_that_holds_the_drives() -> None:
+    first = smartraid().drives[0]
+    low, high = first.size_range or (0, 0)
+    assert low <= 480103981056 <= high
+
+
+def test_media_is_unknown_where_nothing_says_it() -> None:
+    assert [drive.media for drive in smartraid().drives] == ["", ""]
+    spinning = SMARTRAID.replace("Not Applicable\n      ----", "7200 RPM\n      ----")
+    assert arcconf.parse_config(spinning).adapters[0].drives[0].media == "HDD"
+
+
+def test_labels_of_a_phy_are_not_the_drives() -> None:
+    first = smartraid().drives[0]
+    assert first.state == "Online"
+    assert first.settings["Device Phy Information / Phy #0: State"] == "Enabled"
+
+
+@pytest.mark.parametrize("said", ["Logical device number 0", "Logical Device number 0", "Logical drive number 0"])
+def test_a_volume_is_found_under_every_name(said: str) -> None:
+    text = CONFIG.replace("Logical device number 0", said)
+    assert len(arcconf.parse_config(text).adapters[0].volumes) == 1
+
+
+def test_another_number_of_volumes_than_it_says_is_refused() -> None:
+    for other in ("2/0/0", "0/0/0"):
+        with pytest.raises(ToolError, match="volumes and lists 1"):
+            arcconf.parse_config(SMARTRAID.replace("1/0/0", other))
+    with pytest.raises(ToolError, match="under 'Volume 1'"):
+        arcconf.parse_config(SMARTRAID.replace("Logical Device number 1", "Volume 1").replace("1/0/0", "x"))
+
+
+def test_a_drive_under_another_heading_is_refused() -> None:
+    with pytest.raises(ToolError, match="'Reported Channel,Device' under"):
+        arcconf.parse_config(SMARTRAID.replace("      Device #4", "      Disk 4"))
+
+
+@pytest.mark.parametrize("text", [LIST, TASK + DONE], ids=["LIST", "GETSTATUS"])
+def test_the_answer_to_another_command_is_no_configuration(text: str) -> None:
+    with pytest.raises(ToolError, match="no answer to GETCONFIG"):
+        arcconf.parse_config(text)
+
+
+def test_a_configuration_is_no_list_of_tasks_and_no_list_of_controllers() -> None:
+    with pytest.raises(ToolError, match="no answer to GETSTATUS"):
+        arcconf.parse_tasks(CONFIG)
+    with pytest.raises(ToolError, match="says that it found 1 controllers and lists 0"):
+        arcconf.parse_list(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("operation", "percent", "task"),
+    [
+        ("Build/Verify with fix", "90", {"initialise": 90.0}),
+        ("Verify without fix", "12.5 %", {"check": 12.5}),
+        ("Reconfiguration", "3", {"reshape": 3.0}),
+        ("Something new", "3", {"something new": 3.0}),
+    ],
+)
+def test_a_task_is_not_idle_in_any_spelling(operation: str, percent: str, task: dict[str, float]) -> None:
+    text = f"Logical Device : 2\n  Current Operation : {operation}\n  Percentage Complete : {percent}\n"
+    assert arcconf.parse_tasks("Logical Device Task:\n  " + text + DONE) == {"2": task}
+
+
+def test_a_task_of_no_volume_is_refused() -> None:
+    with pytest.raises(ToolError, match=r"a task \(rebuild\)"):
+        arcconf.parse_tasks("Logical Device Task:\n  Current operation : Rebuild\n" + DONE)
+
+
+def test_a_rule_after_the_last_line_is_no_error() -> None:
+    rule = "-" * 70 + "\n"
+    assert arcconf.parse_tasks(TASK + DONE + rule) == {"0": {"rebuild": 7.0}}
+    assert arcconf.parse_config(CONFIG + rule).adapters
+
+
+def test_a_state_that_tells_how_far_it_is() -> None:
+    text = SMARTRAID.replace(": Optimal\n   Size", ": Degraded, Rebuilding ( Rebuild : 38 % )\n   Size")
+    (volume,) = arcconf.parse_config(text).adapters[0].volumes
+    assert (volume.progress, volume.healthy) == ({"rebuild": 38.0}, False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pkgutil
 import subprocess
 import sys
 import zipfile
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 
 from storqual_core import tools
 from storqual_core.kit.errors import ToolError
+from storqual_core.tools import shapes
 from storqual_core.tools.capabilities import offers
 from tests.support.mangle import mangled
 from tests.support.tool_fixtures import fixture_texts
@@ -38,9 +40,13 @@ def parsers(tool: ModuleType) -> list[Callable[[str], Any]]:
     named = [
         member
         for name, member in sorted(vars(tool).items())
-        if name.startswith("parse_") and member.__module__ == tool.__name__
+        if name.startswith("parse_") and member.__module__ in (tool.__name__, *_shapes())
     ]
     return [each for each in named if len(_needed(each)) == 1]
+
+
+def _shapes() -> list[str]:
+    return [f"{shapes.__name__}.{found.name}" for found in pkgutil.iter_modules(shapes.__path__)]
 
 
 def _needed(function: Callable[..., Any]) -> list[str]:
@@ -53,7 +59,7 @@ def test_every_tool_is_shipped_to_the_bench() -> None:
     tree = ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8"))
     (imported,) = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1]
     assert [alias.name for alias in imported.names] == sorted(tools.TOOLS)
-    shared = {"__init__", "capabilities", "storcli_answer"}
+    shared = {"__init__", "capabilities"}
     assert sorted(tools.TOOLS) == sorted({path.stem for path in FOLDER.glob("*.py")} - shared)
 
 

@@ -58,7 +58,7 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
     place = tmp_path / "usr/src/hba-lab-2.0/dkms.conf"
     place.parent.mkdir(parents=True)
     place.write_text('PACKAGE_NAME="hba-lab"\nPACKAGE_VERSION=2.0~rc1 # a comment\nBUILT_MODULE_NAME[0]="hba"\n')
-    listed = Call("dpkg-query -L hba-dkms", "/.\n/usr/src/hba-lab-2.0/hba.c\n/usr/src/hba-lab-2.0/dkms.conf\n")
+    listed = Call("dpkg-query -L -- hba-dkms", "/.\n/usr/src/hba-lab-2.0/hba.c\n/usr/src/hba-lab-2.0/dkms.conf\n")
     source = dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
     assert source == dkms.Source("hba-lab", "2.0~rc1")
     assert source.words("build", "6.1") == ["dkms", "build", "-m", "hba-lab", "-v", "2.0~rc1", "-k", "6.1"]
@@ -66,7 +66,7 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="does not say PACKAGE_NAME and PACKAGE_VERSION in plain words"):
         dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
     with pytest.raises(ToolError, match="it is no DKMS package"):
-        dkms.source_of(Replay([Call("dpkg-query -L other", "/usr/share/doc\n")]), "other", str(tmp_path))
+        dkms.source_of(Replay([Call("dpkg-query -L -- other", "/usr/share/doc\n")]), "other", str(tmp_path))
 
 
 def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path) -> None:

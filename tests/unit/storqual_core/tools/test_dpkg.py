@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.kit.errors import ToolError
+from storqual_core.kit.errors import BadInputError, ToolError
 from storqual_core.tools import dpkg
 from tests.support.replay import Call, Replay
 
-QUERY = r"dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' linux-image-x"
-LIST = "dpkg-query -L linux-image-x"
+QUERY = r"dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' -- linux-image-x"
+LIST = "dpkg-query -L -- linux-image-x"
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_the_kernel_of_a_package_is_in_its_file_names() -> None:
 def test_a_meta_package_is_followed_to_its_kernel() -> None:
     """linux-image-amd64 is empty and depends on the kernel that is meant."""
     depends = Call(
-        "dpkg-query -W -f '${Depends}' linux-image-x", "linux-image-6.1.0-2-amd64 (= 6.1.2-1), kmod | kmodx"
+        "dpkg-query -W -f '${Depends}' -- linux-image-x", "linux-image-6.1.0-2-amd64 (= 6.1.2-1), kmod | kmodx"
     )
     replay = Replay(
         [
             Call(LIST, "/.\n"),
             depends,
-            Call("dpkg-query -L linux-image-6.1.0-2-amd64", "/boot/vmlinuz-6.1.0-2-amd64\n"),
+            Call("dpkg-query -L -- linux-image-6.1.0-2-amd64", "/boot/vmlinuz-6.1.0-2-amd64\n"),
         ]
     )
     assert dpkg.kernel_of(replay, "linux-image-x") == "6.1.0-2-amd64"
@@ -54,7 +54,7 @@ def test_a_meta_package_is_followed_to_its_kernel() -> None:
 @pytest.mark.parametrize(
     "calls",
     [
-        [Call(LIST, "/usr/share/doc/x\n"), Call("dpkg-query -W -f '${Depends}' linux-image-x", "kmod")],
+        [Call(LIST, "/usr/share/doc/x\n"), Call("dpkg-query -W -f '${Depends}' -- linux-image-x", "kmod")],
         [Call(LIST, "/boot/vmlinuz-1\n/boot/vmlinuz-2\n")],
     ],
 )
@@ -66,7 +66,7 @@ def test_a_package_without_exactly_one_kernel_is_refused(calls: list[Call]) -> N
 
 def test_what_was_installed_is_on_the_disk_before_anybody_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the files are there, and once; dpkg may have been told to leave it to the kernel."""
-    line = "dpkg --force-confold --force-confdef -i a.deb"
+    line = "dpkg --force-confold --force-confdef -i -- a.deb"
     replay = Replay([Call(line)])
     before_sync: list[list[str]] = []
     monkeypatch.setattr("os.sync", lambda: before_sync.append(list(replay.seen)))
@@ -75,7 +75,7 @@ def test_what_was_installed_is_on_the_disk_before_anybody_goes_on(monkeypatch: p
 
 
 def test_files_are_installed_in_one_transaction() -> None:
-    line = "dpkg --force-confold --force-confdef -i a.deb b.deb"
+    line = "dpkg --force-confold --force-confdef -i -- a.deb b.deb"
     dpkg.install(Replay([Call(line)]), ["a.deb", "b.deb"])
     with pytest.raises(ToolError, match="no space left"):
         dpkg.install(Replay([Call(line, rc=1, stderr="unpacking\nno space left on device\n")]), ["a.deb", "b.deb"])
@@ -87,3 +87,23 @@ def test_other_text_is_a_sentence(text: str) -> None:
         dpkg.parse_packages(text)
     except ToolError:
         return
+
+
+@pytest.mark.parametrize(
+    "name", ["-i", "--purge", "-oDPkg::Pre-Invoke::=sh", "a b", "a=1", "", "a", "a;b", "../a", "A"]
+)
+def test_a_package_name_can_be_no_option(name: str) -> None:
+    for ask in (dpkg.installed, dpkg.kernel_of, dpkg.remove):
+        with pytest.raises(BadInputError, match="expected a name"):
+            ask(Replay([]), name)
+
+
+@pytest.mark.parametrize("version", ["-1", "--purge", "1,--purge", "1 2", "$(id)"])
+def test_a_version_can_be_no_option(version: str) -> None:
+    with pytest.raises(BadInputError, match="expected a version"):
+        dpkg.named("linux-image-x", version)
+    assert dpkg.named("linux-image-x", "1:6.1.2-1~bpo12+1") == "linux-image-x"
+
+
+def test_a_file_name_that_looks_like_an_option_is_a_file_name() -> None:
+    dpkg.install(Replay([Call("dpkg --force-confold --force-confdef -i -- --purge")]), ["--purge"])

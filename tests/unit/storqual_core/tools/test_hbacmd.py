@@ -87,7 +87,8 @@ def test_no_attributes_are_told_with_the_tools_words() -> None:
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 1500))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
     text = "\n".join(lines)[:cut]
-    assert all(len(wwn) == 23 for wwn in hbacmd.parse_list(text))
+    with suppress(ToolError):
+        assert all(len(wwn) == 23 for wwn in hbacmd.parse_list(text))
     for parse in (hbacmd.parse_attributes, hbacmd.parse_firmware_parameters):
         with suppress(ToolError):
             assert parse(text) is not None
@@ -110,3 +111,33 @@ def test_an_image_is_written_and_the_tool_says_so(said: str) -> None:
     assert hbacmd.activation(Replay([look]), WWN, FirmwareImage("/x", "00", "11.1.0.1")) == "none"
     assert hbacmd.firmware_objections(Replay([]), WWN, image) == ()
     assert hbacmd.firmware_objections(Replay([]), WWN, FirmwareImage("/x", "00", "1", "bios"))
+
+
+def test_ports_are_read_apart() -> None:
+    two = text_of("attributes") + text_of("attributes").replace("00:01", "00:02").replace("SYN0000001", "SYN0000002")
+    with pytest.raises(ToolError, match="the attributes of 2 ports in one text"):
+        hbacmd.parse_attributes(two)
+    with pytest.raises(ToolError, match="twice: the text is of several ports"):
+        hbacmd.parse_firmware_parameters(text_of("parameters") + "00 FA-PWWN           0    1     0    1    3\n")
+
+
+def test_a_value_that_comes_twice_keeps_its_name() -> None:
+    text = text_of("attributes") + "Port Number                   : 0\nPort Number                   : 1\n"
+    settings = hbacmd.parse_attributes(text).settings
+    assert (settings["Port Number"], settings["Port Number #2"]) == ("0", "1")
+
+
+def test_names_of_parameters_and_columns_are_kept() -> None:
+    """A table of the driver's parameters has other columns, and names of several words."""
+    text = "DX string        Low  High  Def  Cur  Exp Dyn\n00: log verbose now  0  ffffffff  0  7  1  1\n"
+    row = {"dx": "00:", "low": "0", "high": "ffffffff", "def": "0", "cur": "7", "exp": "1", "dyn": "1"}
+    assert hbacmd.parse_firmware_parameters(text) == {"log verbose now": row}
+    with pytest.raises(ToolError, match="a parameter that is not understood"):
+        hbacmd.parse_firmware_parameters(text + "01: lun-queue-depth 1\n")
+
+
+@pytest.mark.parametrize("text", ["", "hbacmd: command not found\n", "Port WWN : 10:00\n"])
+def test_what_is_no_list_of_ports_is_refused(text: str) -> None:
+    with pytest.raises(ToolError, match="hbacmd lists no ports"):
+        hbacmd.parse_list(text)
+    assert hbacmd.parse_list("Manageable HBA List\n\n") == []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,18 @@ def page(timeout: int = 0x10, *, flags: int = 1) -> str:
 
 
 def test_ports_and_boards_meet_in_facts() -> None:
-    facts = lsiutil.read_facts(Replay([Call("lsiutil", text_of("table")), Call("lsiutil -b", text_of("boards"))]))
+    calls = [Call("lsiutil", text_of("table")), Call("lsiutil -b", text_of("boards"))]
+    for port in (1, 2):
+        calls += [Call(f"lsiutil -p{port} -i -s", text_of("display")), Call(f"lsiutil -p{port} -a 25,2,0,0", "")]
+    facts = lsiutil.read_facts(Replay(calls))
     assert [(each.index, each.pci, each.model, each.firmware["firmware"]) for each in facts.adapters] == [
         ("1", "0000:c1:00.0", "HBA 0000-16i", "20.00.07.00"),
         ("2", "0000:3b:00.0", "HBA0000", "14.00.01.00"),
     ]
-    assert facts.notes == ("a line of a newer build",)
+    assert facts.notes[0] == "a line of a newer build"
+    assert facts.notes[1:] == tuple(f"port {port}: lsiutil shows no power page" for port in (1, 2))
+    assert facts.adapters[0].settings["Device Missing I/O Delay"] == "7 seconds"
+    assert facts.adapters[0].settings["Persistent mapping 0"].startswith("Entry 0 is Bus 0 Target 3")
 
 
 def test_an_old_release_is_read_too() -> None:
@@ -108,8 +115,10 @@ def test_a_port_that_is_not_there_is_told() -> None:
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 2000))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
     text = "\n".join(lines)[:cut]
-    assert all(len(port.version) == 11 for port in lsiutil.parse_ports(text))
-    assert all(len(pci) >= 12 for pci, _, _ in lsiutil.parse_boards(text).values())
+    with suppress(ToolError):
+        assert all(len(port.version) == 11 for port in lsiutil.parse_ports(text))
+    with suppress(ToolError):
+        assert all(len(pci) >= 12 for pci, _, _ in lsiutil.parse_boards(text).values())
     assert isinstance(lsiutil.parse_notes(text), tuple)
     assert lsiutil.parse_settings(text).keys() <= lsiutil.SETTINGS.keys()
     assert isinstance(lsiutil.parse_versions(text), dict)
@@ -131,3 +140,55 @@ def test_recorded_outputs_are_read(transcripts: Path) -> None:
     assert lsiutil.parse_versions(full)["firmware"] == "20.00.07.00"
     written = lsiutil.parse_page((folder / "1.72_hba330_nvram_page_write.txt").read_text())
     assert (len(written), written[0x08]) == (18, 0x04)
+
+
+def test_disks_hidden_behind_volumes_delays_and_mappings_are_shown() -> None:
+    shown = lsiutil.parse_display(text_of("display"))
+    assert [(each.position, each.media, each.state) for each in shown.drives] == [
+        ("0:0:0", "Disk", ""),
+        ("0:8:0", "EnclServ", ""),
+        ("0:1", "PhysDisk 0", "hidden"),
+        ("0:9", "PhysDisk 1", "hidden"),
+    ]
+    last = shown.drives[-1]
+    assert (last.vendor, last.model, last.revision, last.wwn) == (
+        "EXAMPLE",
+        "EX373455SS",
+        "S52A",
+        "0x5000c50000000002",
+    )
+    assert shown.settings["Device Missing Report Delay"] == "5 seconds"
+    assert shown.settings["Persistent mapping"] == "Enabled"
+    assert len(shown.mappings) == 1
+
+
+def test_the_power_page_is_read() -> None:
+    power = lsiutil.parse_power(text_of("power"))
+    assert (power["CurrentPowerMode"], power["IOC temperature"]) == ("0x48", "56 Celsius")
+    assert "Board temperature" not in power
+
+
+@pytest.mark.parametrize("name", ["table", "boards", "page"])
+def test_the_output_of_another_command_is_no_display_and_no_power_page(name: str) -> None:
+    with pytest.raises(ToolError, match="neither settings nor devices"):
+        lsiutil.parse_display(text_of(name))
+    with pytest.raises(ToolError, match="no power page"):
+        lsiutil.parse_power(text_of(name))
+
+
+def test_another_number_of_ports_than_it_says_is_refused() -> None:
+    with pytest.raises(ToolError, match="found 3 ports and lists 2"):
+        lsiutil.parse_ports(text_of("table").replace("2 MPT Ports", "3 MPT Ports"))
+    with pytest.raises(ToolError, match="says not how many"):
+        lsiutil.parse_ports("nothing of the kind")
+
+
+def test_a_board_without_a_name_is_not_lost() -> None:
+    line = "ioc0              0  193   0   HBA 0000-16i     03-00000-00000   SYN0000001"
+    assert lsiutil.parse_boards(text_of("boards").replace(line, "ioc0  0  193   0"))["ioc0"] == (
+        "0000:c1:00.0",
+        "",
+        "",
+    )
+    with pytest.raises(ToolError, match="a board that is not understood"):
+        lsiutil.parse_boards(text_of("boards") + "half a row\n")

@@ -135,3 +135,48 @@ def test_a_failure_says_what_failed_what_mdadm_said_and_the_command(line: str, a
 def test_a_policy_that_md_does_not_have_is_refused() -> None:
     with pytest.raises(ToolError, match="md has no write_policy that can be set"):
         mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")
+
+
+EXAMINE = """/dev/sdb1:
+          Magic : a92b4efc
+        Version : 1.2
+     Array UUID : 01234567:89abcdef:01234567:89abcdef
+           Name : bench:scratch
+     Raid Level : raid1
+   Raid Devices : 2
+          State : clean
+    Device Role : Active device 1
+   Array State : .A ('A' == active, '.' == missing, 'R' == replacing)
+"""
+
+
+def test_examine_of_a_member_is_no_array() -> None:
+    with pytest.raises(ToolError, match="--examine of the member /dev/sdb1"):
+        mdadm.parse_detail(EXAMINE)
+
+
+def test_metadata_is_no_node() -> None:
+    text = "ARRAY metadata=imsm UUID=1\nARRAY /dev/md/v0 container=1 member=0\nINACTIVE-ARRAY /dev/md127 name=x\n"
+    assert mdadm.parse_scan(text) == ("/dev/md/v0", "/dev/md127")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Total Devices : 6", "Total Devices : 7"),
+        ("Failed Devices : 1", "Failed Devices : 0"),
+        ("Raid Devices : 4", "Raid Devices : 5"),
+        ("2093056 (2044.00 MiB", "2093056 (2044.00 GiB"),
+    ],
+)
+def test_a_count_or_a_size_that_is_not_borne_out_is_refused(old: str, new: str) -> None:
+    text = REBUILDING
+    assert mdadm.parse_detail(text).members
+    with pytest.raises(ToolError, match="tells"):
+        mdadm.parse_detail(text.replace(old, new))
+
+
+def test_labels_in_capitals_are_labels() -> None:
+    text = REBUILDING
+    loud = text.replace("Raid Level :", "RAID LEVEL :").replace("State : active", "STATE : active")
+    assert mdadm.parse_detail(loud) == mdadm.parse_detail(text)

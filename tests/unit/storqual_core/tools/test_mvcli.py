@@ -13,6 +13,7 @@ from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.tools import mvcli
 from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
 from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 FOLDER = Path(__file__).parent / "fixtures" / "mvcli"
 VD, NVME = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("vd", "nvme_hba"))
@@ -84,3 +85,16 @@ def test_a_volume_is_made_and_seen_to_be_gone() -> None:
             "mvcli",
             VolumeRequest("0", ("9",)),
         )
+
+
+def test_volumes_that_would_be_lost_are_refused() -> None:
+    text = fixture_text("mvcli", "vd.txt")
+    with pytest.raises(ToolError, match="is told, and 2 are listed"):
+        mvcli.parse_volumes(text.replace("# of VD:       2", "# of VD:       3"))
+    with pytest.raises(ToolError, match="is no volume, or of two volumes"):
+        mvcli.parse_volumes(fixture_text("mvcli", "nvme_hba.txt"))
+
+
+def test_a_task_under_a_label_that_is_not_known_is_no_health() -> None:
+    text = fixture_text("mvcli", "vd.txt").replace("BGA status:          running", "Task:   running")
+    assert mvcli.parse_volumes(text)[0].healthy is False

@@ -99,3 +99,10 @@ def test_a_failed_or_foreign_answer_is_a_sentence() -> None:
         nvme.read_smart_log(Replay([broken]), "/dev/nvme0")
     with pytest.raises(ToolError, match="namespaces cannot be listed"):
         nvme.read_namespaces(Replay([Call("nvme list --verbose --output-format=json", rc=1)]))
+
+
+def test_namespaces_in_a_shape_that_is_not_known_are_refused() -> None:
+    text = fixture_text("nvme", "list_flat.json")
+    assert nvme.parse_list(text.replace("DevicePath", "DEVICE PATH")) == nvme.parse_list(text)
+    with pytest.raises(ToolError, match="a shape that is not known"):
+        nvme.parse_list(text.replace('"DevicePath"', '"New Device Path"'))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,10 @@ POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_te
 @given(st.lists(st.one_of(st.sampled_from(POOL), st.text()), max_size=30), st.integers(0, 2000))
 def test_any_text_is_read_or_refused(lines: list[str], cut: int) -> None:
     text = "\n".join(lines)[:cut]
-    assert qaucli.parse_instances(text).adapters is not None
-    assert qaucli.parse_listing(text).notes is not None
+    with suppress(ToolError):
+        assert qaucli.parse_instances(text).adapters
+    with suppress(ToolError):
+        assert qaucli.parse_listing(text).notes is not None
     try:
         values = qaucli.parse_parameters(text)
     except ToolError:
@@ -142,3 +145,14 @@ def test_an_image_is_written_whole_and_waits_for_a_boot() -> None:
     assert qaucli.firmware_objections(Replay([]), "3", image) == ()
     bios = FirmwareImage("/x", "00", "3.62", "bios")
     assert "all parts of an adapter" in qaucli.firmware_objections(Replay([]), "3", bios)[0]
+
+
+def test_adapters_that_would_be_lost_are_refused() -> None:
+    listing = (FIXTURES / "listing.txt").read_text()
+    with pytest.raises(ToolError, match="tells of 2 adapters and lists 1"):
+        qaucli.parse_listing(listing.replace("HBA(s) : 1", "HBA(s) : 2"))
+    with pytest.raises(ToolError, match="a port that belongs to no adapter"):
+        qaucli.parse_listing(listing.replace("HBA Model QLE0000", "Adapter QLE0000"))
+    with pytest.raises(ToolError, match="shows no instance of an adapter"):
+        qaucli.parse_instances("nothing of the kind")
+    assert qaucli.parse_instances("No HBAs detected in system\n").adapters == ()

@@ -44,7 +44,7 @@ def test_a_controller_is_read_with_what_is_under_way() -> None:
     assert adapter.firmware == {"firmware": "16.00.10.00", "bios": "8.37.00.00"}
     (drive,) = adapter.drives
     assert (drive.position, drive.serial, drive.wwn) == ("2:0", "DSN0001VPD", "0x5000c50011110001")
-    assert (drive.size, drive.state) == (3907029167 * 512, "OPT")
+    assert (drive.size, drive.state) == (3907029168 * 512, "OPT")
     (volume,) = adapter.volumes
     assert (volume.id, volume.level, volume.members, volume.state) == ("323", "1", ("2:0", "2:1"), "OKY")
     assert (volume.progress, volume.healthy) == ({"initialise": 42.5}, False)
@@ -99,3 +99,57 @@ def test_versions_and_progress() -> None:
     assert sas3ircu.progress(Replay([Call("sas3ircu 0 STATUS", STATUS)]), "sas3ircu 0", volume) == {
         "initialise": 42.5
     }
+
+
+def test_the_sector_figure_is_the_last_block() -> None:
+    text = DISPLAY.replace("1907729/3907029167", "953869/1953525167")
+    assert sas3ircu.parse_display(text).adapters[0].drives[0].size == 1000204886016
+
+
+def test_the_last_block_of_a_drive_with_blocks_of_4096_bytes() -> None:
+    text = DISPLAY.replace("1907729/3907029167", "7630885/1953506645")
+    assert sas3ircu.parse_display(text).adapters[0].drives[0].size == 8001563222016
+
+
+@pytest.mark.parametrize(("printed", "size"), [("953869/4294967295", 953869 << 20), ("953869", 953869 << 20)])
+def test_megabytes_alone_are_an_interval(printed: str, size: int) -> None:
+    (drive,) = sas3ircu.parse_display(DISPLAY.replace("1907729/3907029167", printed)).adapters[0].drives
+    assert drive.size == size
+    assert drive.size_range is not None
+    assert drive.size_range[0] <= 1000204886016 <= drive.size_range[1]
+
+
+def test_a_drive_that_is_gone_has_no_size() -> None:
+    (drive,) = sas3ircu.parse_display(DISPLAY.replace("1907729/3907029167", "0/0")).adapters[0].drives
+    assert (drive.size, drive.size_range) == (None, None)
+
+
+def test_what_is_no_field_of_a_drive_is_kept() -> None:
+    (drive,) = sas3ircu.parse_display(DISPLAY).adapters[0].drives
+    assert drive.settings["SAS Address"] == "4433221-1-0000-0000"
+
+
+def test_labels_are_read_in_any_case_and_spacing() -> None:
+    """All but the words of the tool itself."""
+    text = "\n".join(
+        line.replace("  :", ":").upper() if ":" in line and not line.startswith("SAS3IRCU") else line
+        for line in DISPLAY.splitlines()
+    )
+    (drive,) = sas3ircu.parse_display(text).adapters[0].drives
+    assert (drive.position, drive.serial, drive.size) == ("2:0", "DSN0001VPD", 2000398934016)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (sas3ircu.parse_display, LIST),
+        (sas3ircu.parse_display, STATUS),
+        (sas3ircu.parse_status, DISPLAY),
+        (sas3ircu.parse_status, LIST),
+        (sas3ircu.parse_list, DISPLAY),
+        (sas3ircu.parse_list, STATUS),
+    ],
+)
+def test_the_text_of_another_command_is_refused(parse: Any, text: str) -> None:
+    with pytest.raises(ToolError):
+        parse(text)

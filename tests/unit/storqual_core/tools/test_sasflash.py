@@ -89,3 +89,39 @@ def test_no_adapter_is_no_error_and_other_text_is() -> None:
     assert sasflash.parse_list_all("No Avago SAS adapters found! Limited Command Set Available!\n") == ()
     with pytest.raises(ToolError, match="could not be listed: command not understood"):
         sasflash.parse_list_all("command not understood\n")
+
+
+def test_na_is_no_serial_and_no_version() -> None:
+    adapter = sasflash.parse_adapter(LIST.replace("SV00000001", "N/A").replace("08.35.00.00", "No Image"))
+    assert (adapter.serial, "bios" in adapter.firmware) == ("", False)
+    assert adapter.settings["Board Tracer Number"] == "N/A"
+
+
+def test_an_option_rom_that_a_download_lost_is_told() -> None:
+    image = FirmwareImage("/x/fw.bin", "00", "16.00.10.00")
+    calls = [
+        Call("sas3flash -c 0 -list", LIST),
+        Call("sas3flash -c 0 -o -f /x/fw.bin", "Firmware Flash Successful.\n"),
+        Call("sas3flash -c 0 -list", LIST.replace("08.35.00.00", "N/A")),
+    ]
+    (told,) = sasflash.download(Replay(calls), "sas3flash 0", image)
+    assert "has no bios any more, it had 08.35.00.00" in told
+
+
+def test_a_row_without_an_image_is_listed() -> None:
+    text = (
+        "Num   Ctlr            FW Ver        NVDATA        x86-BIOS         PCI Addr\n"
+        "0  SAS2008(B2)     20.00.07.00    14.01.00.08      No Image      00:01:00:00\n"
+        "1  SAS2308_2(D1)   20.00.07.00    14.01.00.06    07.39.02.00     00:02:00:00\n"
+    )
+    bios = [each.bios for each in sasflash.parse_list_all(text)]
+    assert bios == ["No Image", "07.39.02.00"]
+    with pytest.raises(ToolError, match="3 rows, of which 2 are understood"):
+        sasflash.parse_list_all(text + "2  SAS2008(B2)  20.00\n")
+
+
+def test_several_adapters_in_one_text_and_another_commands_text_are_refused() -> None:
+    with pytest.raises(ToolError, match="several adapters"):
+        sasflash.parse_adapter(LIST + LIST)
+    with pytest.raises(ToolError, match="the links could not be read"):
+        sasflash.parse_links(LIST)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from storqual_core.kit.errors import ToolError
@@ -60,3 +63,22 @@ def test_disks_behind_a_controller_share_a_name_and_differ_in_kind() -> None:
 def test_text_is_refused() -> None:
     with pytest.raises(ToolError, match=r"no JSON object: smartctl 7\.3"):
         smartctl.parse_health("smartctl 7.3 2022-02-28\nTotal NVM Capacity: 1 000 204 886 016\n")
+
+
+def nvme(**more: Any) -> str:
+    """An answer about an NVMe drive."""
+    body = {"smartctl": {"exit_status": 0}, "device": {"name": "/dev/nvme0", "protocol": "NVMe"}, **more}
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("more", "size"),
+    [
+        ({"user_capacity": {"bytes": 1000}, "nvme_total_capacity": 3000, "nvme_number_of_namespaces": 2}, 3000),
+        ({"user_capacity": {"bytes": 1000}, "nvme_total_capacity": 3000, "nvme_number_of_namespaces": 1}, 1000),
+        ({"nvme_total_capacity": 3000, "nvme_number_of_namespaces": 1}, 3000),
+        ({"user_capacity": {"bytes": 1000}, "nvme_total_capacity": 0, "nvme_number_of_namespaces": 32}, 1000),
+    ],
+)
+def test_the_size_of_an_nvme_drive_is_not_that_of_one_namespace(more: dict[str, Any], size: int) -> None:
+    assert smartctl.parse_health(nvme(**more)).size == size

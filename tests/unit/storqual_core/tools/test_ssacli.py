@@ -115,3 +115,91 @@ def test_a_missing_controller_is_an_error() -> None:
     """Slots are not numbered from 0."""
     with pytest.raises(ToolError, match="no controller in slot 4"):
         ssacli.read_versions(Replay([Call("ssacli ctrl slot=4 show config detail", TREE)]), "4")
+
+
+SHORT = (Path(__file__).parent / "fixtures" / "ssacli" / "config_short.txt").read_text(encoding="utf-8")
+
+
+def test_an_array_of_the_short_form_has_members() -> None:
+    (adapter,) = ssacli.parse_controllers(SHORT).adapters
+    (volume,) = adapter.volumes
+    assert (adapter.index, adapter.serial) == ("1", "PSN0001")
+    assert (volume.level, volume.members, volume.spares) == ("1", ("1I:1:1", "1I:1:2"), ("1I:1:3",))
+    assert [drive.state for drive in adapter.drives] == ["OK", "Predictive Failure", "OK", "OK"]
+    assert adapter.drives[3].media == "SATA"
+    low, high = adapter.drives[0].size_range or (0, 0)
+    assert low <= 960197124096 <= high
+
+
+def test_a_remark_in_brackets_is_no_part_of_a_revision() -> None:
+    text = TREE.replace(
+        "Firmware Revision: HPD1", "Firmware Revision: HPD5 (FW update is recommended to minimum: HPDA)"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert adapter.drives[0].revision == "HPD5"
+    assert "recommended" in adapter.drives[0].settings["Firmware Revision"]
+
+
+def test_a_chassis_without_a_slot_is_an_adapter() -> None:
+    text = "\nMSA1500 CS in MY STORAGE\n\n   array A\n\n      logicaldrive 1 (1.2 TB, RAID 5, OK)\n"
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert (adapter.index, adapter.model, len(adapter.volumes)) == ("MY STORAGE", "MSA1500 CS", 1)
+
+
+@pytest.mark.parametrize("volume", ["", "      logicaldrive 1 (279.4 GB, RAID 1, OK)\n"])
+def test_an_array_that_failed_is_a_volume_in_a_failed_state(volume: str) -> None:
+    text = (
+        "Smart Array P1 in Slot 2\n\n   array A (Failed)\n\n" + volume + "\n"
+        "      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, Failed)\n"
+    )
+    (found,) = ssacli.parse_controllers(text).adapters[0].volumes
+    assert (found.state, found.healthy, found.members) == ("Failed", False, ("1I:1:1",))
+
+
+def test_a_name_that_the_controller_lends_is_no_drive_s() -> None:
+    for lent in ("5001438011112205", "3001438011112205"):
+        (adapter,) = ssacli.parse_controllers(TREE.replace("5000C50011110001", lent)).adapters
+        assert adapter.drives[0].wwn == ""
+
+
+def test_a_model_of_one_word_is_the_model() -> None:
+    text = SHORT + "\n      physicaldrive 1I:1:4\n         Port: 1I\n         Model: MB1000EBZQB\n"
+    drive = ssacli.parse_controllers(text).adapters[0].drives[3]
+    assert (drive.vendor, drive.model) == ("", "MB1000EBZQB")
+
+
+def test_a_section_of_another_release_changes_nothing_before_it() -> None:
+    text = SHORT + "\n   Backup Module 3\n      Size: 4 GB\n      Status: Failed\n"
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(SHORT).adapters
+    assert "Backup Module 3: Status: Failed" in facts.notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   physicaldrive 1I:1:1 (port 1I:box 1:bay 1, 300 GB): OK\n",
+        "ssacli 6.15\n",
+        SHORT + "\n   disk 1I:1:5\n      Rotational Speed: 10000\n",
+    ],
+    ids=["nothing", "drives of nobody", "another command", "a drive under another heading"],
+)
+def test_what_would_be_lost_is_refused(text: str) -> None:
+    with pytest.raises(ToolError):
+        ssacli.parse_controllers(text)
+
+
+def test_status_lines_of_older_commands_are_read() -> None:
+    text = (
+        "Smart Array P1 in Slot 2\n   logicaldrive 1 (136.7 GB, RAID 1): OK\n"
+        "   physicaldrive 1I:1:1 (port 1I:box 1:bay 1, 146 GB): Failed\n"
+    )
+    (adapter,) = ssacli.parse_controllers(text).adapters
+    assert [(volume.level, volume.state) for volume in adapter.volumes] == [("1", "OK")]
+    assert [(drive.state, drive.size) for drive in adapter.drives] == [("Failed", 146 * 10**9)]
+
+
+def test_the_node_is_read_with_the_mount_points_in_its_line() -> None:
+    text = TREE.replace("Disk Name: /dev/sdx", "Disk Name: /dev/sdx          Mount Points: None")
+    assert ssacli.parse_controllers(text).adapters[0].volumes[0].device == "/dev/sdx"

@@ -10,7 +10,14 @@ import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import storcli
-from storqual_core.tools.capabilities import FirmwareImage, VolumeFacts, VolumeRequest
+from storqual_core.tools.capabilities import (
+    AdapterFacts,
+    DriveFacts,
+    FirmwareImage,
+    ToolFacts,
+    VolumeFacts,
+    VolumeRequest,
+)
 from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:
@@ -39,6 +46,9 @@ def facts() -> Any:
         call("/c0/vall show all", "volumes"),
         call("/c0/v239 show init", "init"),
         *(call(f"/c0/v239 show {words}", "idle") for words in ("bgi", "cc", "migrate")),
+        call("/c0/fall show", "no_foreign"),
+        call("/c0/bbu show all", "use_cv", 255),
+        call("/c0/cv show all", "cachevault"),
     ]
     replay = Replay(calls)
     found = storcli.read_facts(replay)
@@ -214,3 +224,98 @@ def test_an_image_that_waits_needs_a_reboot() -> None:
     assert storcli.read_versions(replay, "0")["firmware.pending"] == "5.2.0"
     assert storcli.activation(replay, "0", image) == "reboot"
     assert storcli.activation(replay, "0", FirmwareImage("/f.rom", "", version="5.1.0")) == "none"
+
+
+def test_a_volume_is_blocks_times_the_block_size_beside_them() -> None:
+    (volume,) = storcli.parse_volumes(said("volume_of_4096"))
+    assert (volume.size, volume.device) == (1543503872 * 4096, "")
+
+
+def test_without_a_block_size_the_printed_size_tells_it() -> None:
+    text = said("volume_of_4096").replace('"Block Size": "4 KB",', "").replace('"SeSz": "4 KB",', "")
+    assert storcli.parse_volumes(text)[0].size == 1543503872 * 4096
+
+
+def test_blocks_that_contradict_the_printed_size_are_refused() -> None:
+    with pytest.raises(ToolError, match=r"1543503872 blocks are said to be 1.000 TB"):
+        storcli.parse_volumes(said("volume_of_4096").replace("5.750 TB", "1.000 TB"))
+
+
+def test_no_foreign_configuration_is_an_empty_list() -> None:
+    assert storcli.parse_foreign(said("no_foreign")) == ()
+
+
+def test_an_incomplete_foreign_configuration_is_there_and_not_importable() -> None:
+    (row,) = storcli.parse_foreign(said("incomplete_foreign"))
+    assert row["Importable"] == "no"
+
+
+def test_a_foreign_configuration_is_listed() -> None:
+    (row,) = storcli.parse_foreign(said("foreign"))
+    assert (row["DG"], row["Importable"], row["Size"]) == ("0", "yes", "446.625 GB")
+    with pytest.raises(ToolError, match="tells of 2"):
+        storcli.parse_volumes(said("foreign").replace('Drive Groups": 1', 'Drive Groups": 2'))
+
+
+def test_what_is_no_answer_about_foreign_configurations_is_refused() -> None:
+    with pytest.raises(ToolError, match="does not tell whether there is a foreign configuration"):
+        storcli.parse_foreign(said("volumes"))
+
+
+def test_a_cachevault_is_asked_for_where_it_is_no_battery() -> None:
+    (adapter,) = facts().adapters
+    assert adapter.settings["Backup / Type"] == "CVPM05"
+    assert adapter.settings["Foreign Configurations"] == "0"
+
+
+@pytest.mark.parametrize("answer", ["use_cv", "volumes"])
+def test_what_does_not_tell_of_a_battery_is_refused(answer: str) -> None:
+    with pytest.raises(ToolError, match="does not tell what backs the cache"):
+        storcli.parse_backup(said(answer))
+
+
+def test_an_overview_is_read_as_what_it_is() -> None:
+    (adapter,) = storcli.parse_adapters(said("overview"))
+    assert (adapter.index, adapter.model, adapter.health) == ("0", "ExampleRAID9", "Opt")
+    with pytest.raises(ToolError, match="tells of 2"):
+        storcli.parse_adapters(said("overview").replace('Controllers": 1', 'Controllers": 2'))
+
+
+def test_a_short_list_of_volumes_is_read() -> None:
+    (volume,) = storcli.parse_volumes(said("volumes_short"))
+    assert (volume.id, volume.level, volume.name, volume.size) == ("239", "5", "scratch", None)
+
+
+@pytest.mark.parametrize(
+    ("parse", "answer"),
+    [
+        (storcli.parse_volumes, "done"),
+        (storcli.parse_volumes, "foreign"),
+        (storcli.parse_volumes, "drives"),
+        (storcli.parse_adapters, "volumes"),
+        (storcli.parse_adapters, "drives"),
+        (storcli.parse_adapters, "foreign"),
+    ],
+)
+def test_the_answer_to_another_command_is_refused(parse: Callable[[str], Any], answer: str) -> None:
+    with pytest.raises(ToolError, match="tells nothing of"):
+        parse(said(answer))
+
+
+def test_another_number_of_drives_than_it_says_is_refused() -> None:
+    text = said("show_all").replace('"PD LIST":', '"Physical Drives": 9, "PD LIST":')
+    with pytest.raises(ToolError, match=r"storcli tells of 9 \(Physical Drives\) and lists"):
+        storcli.parse_adapters(text)
+
+
+def test_names_are_read_in_any_case() -> None:
+    text = said("show_all").replace("PD LIST", "Pd List").replace("Serial Number", "SERIAL NUMBER")
+    assert storcli.parse_adapters(text)[0].drives == storcli.parse_adapters(said("show_all"))[0].drives
+    assert storcli.parse_adapters(text)[0].serial == "EX0001"
+
+
+def test_a_member_that_tells_no_name_is_not_lost() -> None:
+    behind = [DriveFacts("252:0", wwn="0x5000c50000000001"), DriveFacts("252:1")]
+    volume = VolumeFacts("1", members=("252:0", "252:1"), device="/dev/sdf")
+    adapter = AdapterFacts("0", drives=tuple(behind), volumes=(volume,))
+    assert storcli.drives_behind(ToolFacts((adapter,)), "/dev/sdf") == ("0x5000c50000000001", "252:1")

@@ -57,7 +57,48 @@ def test_a_controller_is_read_with_drives_and_volumes() -> None:
 
 
 def test_a_volume_leads_to_its_drives() -> None:
-    assert storcli2.resolve(reading(), "/dev/sdq") == ("0x5000c50000000010",)
+    assert storcli2.resolve(reading(), "/dev/sdq") == ("0x5000c50000000010", "306:1")
+
+
+def drives_list() -> Replay:
+    return Replay(
+        [
+            call("show", "show"),
+            call("/c0 show all", "show_all"),
+            call("/c0/eall/sall show all", "drives_list"),
+            call("/c0/vall show all", "volumes_4096"),
+        ]
+    )
+
+
+def test_drives_of_a_drives_list_are_read_and_resolved() -> None:
+    (adapter,) = storcli2.read_facts(drives_list()).adapters
+    drive = next(drive for drive in adapter.drives if drive.position == "306:0")
+    assert (drive.wwn, drive.serial, drive.model) == ("0x5000c50000001000", "DSN1000", "EXAMPLE10T")
+    assert (drive.size, drive.revision) == (0x48C400000 * 512, "E001")
+    assert (drive.counters["Media Error Count"], drive.state) == (2, "Conf Online")
+    assert drive.settings["LU/NS Properties / Current Write Cache"] == "Off"
+    assert storcli2.resolve(drives_list(), "/dev/sdk") == ("0x5000c50000001000",)
+
+
+def test_a_volume_of_blocks_of_4096_bytes_and_its_drives_write_cache() -> None:
+    (volume,) = storcli2.parse_volumes(TEXTS["volumes_4096"])
+    assert volume.size == 2441478144 * 4096
+    assert volume.policies["disk_cache"] == "disable"
+
+
+def test_an_overview_and_a_short_list_of_volumes_are_read() -> None:
+    (adapter,) = storcli2.parse_adapters(TEXTS["overview"])
+    assert (adapter.index, adapter.model, adapter.health) == ("0", "Example 9660", "Optimal")
+    assert adapter.ports[0].wwn == "0x500062b200000020"
+    (volume,) = storcli2.parse_volumes(TEXTS["volumes_short"])
+    assert (volume.id, volume.level, volume.policies["write_policy"]) == ("1", "0", "wb")
+
+
+@pytest.mark.parametrize("answer", ["done", "show", "drives_list"])
+def test_what_tells_nothing_of_volumes_is_refused(answer: str) -> None:
+    with pytest.raises(ToolError, match="tells nothing of volumes"):
+        storcli2.parse_volumes(TEXTS[answer])
 
 
 def test_no_controller_is_no_error_and_no_volume_is_one() -> None:

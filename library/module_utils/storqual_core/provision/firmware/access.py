@@ -18,13 +18,13 @@ from ...guard import hold as guard
 from ...guard.claims import Claim, claims_of_adapters
 from ...guard.rules import CONSENT_DIGITS, missing_consent
 from ...guard.snapshot import matching
+from ...host.block_stack import target_of
 from ...host.identity import same_text
 from ...host.sysfs import Drive, read_adapters, read_drives
 from ...kit.command import Runner
 from ...kit.errors import GuardRefusalError, ToolError
 from ...kit.machine import Machine, visible
 from ...tools.capabilities import AdapterFacts, ToolFacts, VolumeFacts
-from ..drive_step import target_of
 from ..drives import claim_record
 from ..raid.controller import same_drive, volume_uses
 from .subject import Subject

@@ -11,25 +11,23 @@ from types import ModuleType
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from ...guard.claims import read_claims
-from ...host.error_counters import read_error_counters
+from ...host.counters import read_error_counters
 from ...host.kernel_log import KernelLog
 from ...host.log_findings import find_all
 from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, StorqualError, ToolError
-from ...kit.lock import BenchLock, hold_lock
+from ...kit.lock import BenchLock
 from ...kit.machine import Machine, block_node, boot_id
 from ...kit.results import PartialError
 from ...kit.saved_state import read_saved
 from ...tools.capabilities import ACTIVATIONS
 from ..driver import rebind
-from ..drives import LOCK_WAIT_S
-from ..proofs import random_reads
+from ..engine import lock_for, refuse_problems
+from ..queue import random_reads
 from .access import Access, Adapters, Drives
-from .image import Image, read_image
-from .journal import read_journal
-from .plan import NOTHING, FirmwareRequest, Plan, make_plan, memory_key
+from .plan import NOTHING, FirmwareRequest, Plan, make_plan, memory_key, read_journal
 from .step import Flash, carry_out, foreseen, prove
-from .subject import tool_for
+from .subject import Image, read_image, tool_for
 
 OFFERED = 4
 """Reads in flight per drive: enough to have an adapter queue commands."""
@@ -162,14 +160,12 @@ def provision_firmware(request: FirmwareRequest, owners: Owners, step: Step) -> 
 
     Raises BadInputError, GuardRefusalError and ToolError before the first write, PartialError after it.
     """
-    if step.check:
+    with lock_for(step.state_dir, step.run, "firmware", check=step.check) as lock:
+        if lock is not None:
+            return flash_once(request, owners, step, lock)
         plans = _plans(request, owners, step)
-        problems = [problem for plan in plans for problem in plan.problems]
-        if problems:
-            raise ToolError("\n".join(problems))
+        refuse_problems([problem for plan in plans for problem in plan.problems])
         return foreseen(plans).result(plans, check=True)
-    with hold_lock(Path(step.state_dir), step.run, "firmware", wait_s=LOCK_WAIT_S) as lock:
-        return flash_once(request, owners, step, lock)
 
 
 def flash_once(request: FirmwareRequest, owners: Owners, step: Step, lock: BenchLock) -> dict[str, Any]:

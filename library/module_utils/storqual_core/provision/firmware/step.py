@@ -17,10 +17,10 @@ from ...kit.lock import BenchLock
 from ...kit.results import PartialError, Provisioned
 from ...kit.saved_state import remember
 from ...tools.capabilities import ACTIVATIONS
-from .image import same_version
-from .journal import DOWNLOADING, Entry, clear, note, read_journal
-from .plan import ACTIVATE, DOWNLOAD, FINISH, Plan
-from .subject import Subject
+from ..engine import Change, refuse_problems
+from ..engine import Outcome as Settled
+from .plan import ACTIVATE, DOWNLOAD, DOWNLOADING, FINISH, Entry, Plan, clear, note, read_journal
+from .subject import Subject, same_version
 
 _LINK_WAIT_S = 60.0
 _POLL_S = 2.0
@@ -37,22 +37,22 @@ class Outcome:
 
     def result(self, plans: Sequence[Plan], *, check: bool) -> dict[str, Any]:
         """The module's result."""
-        drift = [_drift(plan) for plan in plans if _differs(plan)]
-        return {
-            "changed": self.changed,
-            "settings": [entry.record() for entry in self.settings],
-            "steps": self.steps,
-            "pending": self.pending,
-            "drift": drift,
-            "diff": {
-                "before": "".join(f"{_line(plan, plan.found)}\n" for plan in plans if _differs(plan)),
-                "after": "".join(
-                    f"{_line(plan, plan.request.image.version)}\n"
-                    for plan in plans
-                    if _differs(plan) and (check or not self.pending)
-                ),
-            },
-        }
+        changes = [
+            Change(
+                plan.subject.owner,
+                f"firmware.{plan.request.image.component}",
+                plan.found,
+                plan.request.image.version,
+            )
+            for plan in plans
+            if _differs(plan)
+        ]
+        result = Settled(self.settings, self.steps, changes).result(pending=self.pending)
+        result["changed"] = self.changed
+        if self.pending and not check:
+            # not there before the boot
+            result["diff"]["after"] = ""
+        return result
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,9 @@ def _differs(plan: Plan) -> bool:
     return not same_version(plan.found, plan.request.image.version)
 
 
-def _line(plan: Plan, version: str) -> str:
-    return f"{plan.subject.owner} firmware.{plan.request.image.component}: {version}"
-
-
 def _drift(plan: Plan) -> str:
-    return f"{_line(plan, plan.found)}, declared {plan.request.image.version}"
+    image = plan.request.image
+    return f"{plan.subject.owner} firmware.{image.component}: {plan.found}, declared {image.version}"
 
 
 def foreseen(plans: Sequence[Plan]) -> Outcome:
@@ -100,9 +97,7 @@ def carry_out(plans: Sequence[Plan], flash: Flash) -> Outcome:
 
     An image that needs a boot leaves `pending`; boot the bench, and `prove`.
     """
-    problems = [problem for plan in plans for problem in plan.problems]
-    if problems:
-        raise ToolError("\n".join(problems))
+    refuse_problems([problem for plan in plans for problem in plan.problems])
     outcome = Outcome()
     try:
         writing = [plan for plan in plans if plan.action == DOWNLOAD]

@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """One adapter or drive that is to be flashed, with its tool: versions, state, settings before and after.
 
-A tool offers its functions by name (`capabilities`); what it does not offer is not asked.
+A tool offers its functions by name (`capabilities`); what it does not offer is not asked. An image is the bytes that
+the drop means, signed by whom the drop says.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 from ...host.adapters import behind
+from ...host.block_stack import DriveTarget
 from ...kit.command import Runner
 from ...kit.errors import BadInputError, ToolError
 from ...kit.machine import Machine
 from ...kit.settings import section_of
 from ...tools import TOOLS
 from ...tools.capabilities import AdapterFacts, FirmwareImage, VolumeFacts, offers
-from ..mode_pages import DriveTarget, apply_plan, plan_drive, read_fields
+from ..drives import DriveSettings
+from ..engine import apply, plan
 
 _BUSY = re.compile(r"rebuild|rbld|copyback|cpybck|init|eras|sanit|expan|migrat|transform", re.IGNORECASE)
 _TASK = re.compile(r"patrol ?read|consistency check|learn", re.IGNORECASE)
@@ -99,10 +104,9 @@ class Subject:
     def put_back(self, wanted: Mapping[str, Any]) -> list[str]:
         """Set what can be set to `wanted`; what was done. What cannot be, the comparison shows. Raises ToolError."""
         if self.target is not None:
-            plan = plan_drive(self.runner, self.target, {name: int(value) for name, value in wanted.items()})
-            if plan.problems:
-                raise ToolError("\n".join(plan.problems))
-            return apply_plan(self.runner, plan, self.sysfs)
+            pages = DriveSettings(self.runner, sysfs=self.sysfs)
+            found = plan(pages, self.owner, self.target, wanted)
+            return list(apply(pages, [found], save=lambda _memory: None).steps)
         steps = []
         volumes: dict[str, VolumeFacts] = {}
         if any(name.startswith("volume.") for name in wanted):
@@ -150,6 +154,7 @@ class Subject:
 
     def _drive_settings(self, target: DriveTarget) -> dict[str, Any]:
         fields = {name: setting.field for name, setting in section_of("drive").items()}
+        pages = DriveSettings(self.runner, sysfs=self.sysfs)
         found: dict[str, Any] = {}
         # an NVMe drive has of all these only WCE, on the caching page
         for page in _PAGES if not target.nvme else (0x08,):
@@ -164,7 +169,7 @@ class Subject:
             )
             # a drive need not have every page
             with suppress(ToolError):
-                found.update(read_fields(self.runner, target, names))
+                found.update(pages.read(target, names))
         return found
 
 
@@ -206,3 +211,132 @@ def tool_for(name: str, *, drives: bool) -> ModuleType:
 def _flashes(name: str) -> bool:
     file = FIRMWARE_TOOLS[name]
     return file in TOOLS and "firmware.download" in offers(TOOLS[file]())
+
+
+_CHUNK = 1 << 20
+_PUBLIC_KEY = b"-----BEGIN PUBLIC KEY-----"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image as a drop declares it: a file on the bench, its SHA-256, its version; `signature` and `key` are files.
+
+    The key is a PEM public key (openssl) or an OpenPGP keyring (gpgv); without a signature the digest alone counts.
+    """
+
+    path: str
+    sha256: str
+    version: str
+    component: str = "firmware"
+    signature: str = ""
+    key: str = ""
+
+    @property
+    def for_tool(self) -> FirmwareImage:
+        """The same as a tool takes it."""
+        return FirmwareImage(self.path, self.sha256, self.version, self.component)
+
+    def record(self) -> dict[str, str]:
+        """The same for saved.json."""
+        return asdict(self)
+
+
+def read_image(fields: Mapping[str, Any], what: str = "image") -> Image:
+    """An image of a module's argument or of saved.json. Raises BadInputError with every problem."""
+    texts = {name: str(fields.get(name) or "") for name in Image.__dataclass_fields__}
+    problems = [f"{what}: found no {name}, expected one" for name in ("path", "sha256", "version") if not texts[name]]
+    if bool(texts["signature"]) != bool(texts["key"]):
+        problems.append(f"{what}: found a signature without a key or a key without one, expected both or none")
+    if problems:
+        raise BadInputError(problems)
+    texts["component"] = texts["component"] or "firmware"
+    return Image(**{**texts, "sha256": texts["sha256"].lower()})
+
+
+def image_problems(runner: Runner, image: Image) -> list[str]:
+    """Why the file is not the image that is meant; none when it is."""
+    try:
+        found = _digest(Path(image.path))
+    except OSError as problem:
+        return [f"{image.path}: cannot be read: {problem.strerror}"]
+    if found != image.sha256:
+        return [f"{image.path}: found SHA-256 {found}, expected {image.sha256}"]
+    if not image.signature:
+        return []
+    try:
+        return _signature_problems(runner, image)
+    except OSError as problem:
+        return [f"{problem.filename}: cannot be read: {problem.strerror}"]
+    except ToolError as problem:
+        return [f"{image.path}: its signature could not be checked: {problem}"]
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for chunk in iter(lambda: stream.read(_CHUNK), b""):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _signature_problems(runner: Runner, image: Image) -> list[str]:
+    """Both the exit status and the tool's own word must say that the signature is good."""
+    if Path(image.key).read_bytes().lstrip().startswith(_PUBLIC_KEY):
+        argv = ["openssl", "dgst", "-sha256", "-verify", image.key, "-signature", image.signature, image.path]
+        good = "Verified OK"
+    else:
+        argv = ["gpgv", "--status-fd", "1", "--keyring", image.key, image.signature, image.path]
+        good = "[GNUPG:] VALIDSIG "
+    ended = runner(argv, timeout=120.0)
+    if ended.rc == 0 and any(line.startswith(good) for line in ended.stdout.splitlines()):
+        return []
+    return [f"{image.path}: its signature {image.signature} is not good by {image.key}: {ended.last_words()}"]
+
+
+_RUN = re.compile(r"(\d+)")
+
+
+def _parts(version: str) -> tuple[list[str], list[int]]:
+    """What stands between the numbers, and the numbers."""
+    words = _RUN.split(version.strip().lower())
+    return words[::2], [int(number) for number in words[1::2]]
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether two texts name one version: equal but for case, leading zeros of a number, and blanks around."""
+    return _parts(one) == _parts(other)
+
+
+def compare(one: str, other: str) -> int | None:
+    """-1, 0 or 1 as `one` is older, equal or newer; None when the two are not numbered alike (`2B3Q`, `GPK2`)."""
+    (words, numbers), (others, other_numbers) = _parts(one), _parts(other)
+    if words != others:
+        length = min(len(words), len(others)) - 1
+        dotted = all(set(word) <= set(".-") for word in (*words, *others))
+        if not dotted or not length or numbers[:length] == other_numbers[:length]:
+            return None
+    return (numbers > other_numbers) - (numbers < other_numbers)
+
+
+def _allows(allowed: str, version: str) -> bool:
+    """`26.00` allows `26.00` and `26.00.03.00`, not `26.001`."""
+    if same_version(allowed, version):
+        return True
+    return version.strip().lower().startswith(allowed.strip().lower() + ".")
+
+
+def order_problem(found: str, wanted: str, allowed: Sequence[str] | None) -> str:
+    """Why `wanted` may not replace `found`; empty when it may. `allowed`: the versions that a drop says it may.
+
+    Without such a list only a newer version replaces an older one: a downgrade is possible, but it is somebody's
+    decision, and so is a step between versions whose order nobody can tell.
+    """
+    if allowed is not None:
+        if any(_allows(each, found) for each in allowed):
+            return ""
+        return f"it runs {found}, and {wanted} may replace only {', '.join(allowed)}; add it to `from` if it may"
+    order = compare(found, wanted)
+    if order == -1:
+        return ""
+    told = {None: "is not numbered like", 0: "is the same as", 1: "is newer than"}[order]
+    return f"it runs {found}, which {told} {wanted}; name {found} in `from` if that step is meant"

@@ -8,13 +8,13 @@ adapter tells them, and belong to nothing; a volume that the kernel uses in any 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...guard.claims import Claim
 from ...guard.rules import Refusal, missing_consent
-from ...guard.stamps import Ledger
-from ...guard.volumes import volume_uuid
+from ...guard.stamps import Ledger, volume_uuid
 from ...host.block_stack import above, describe, is_partition
 from ...host.identity import same_text
 from ...host.in_use import find_uses
@@ -78,13 +78,20 @@ class ControllerVolumes:
         return {name: value for name, value in settings.items() if name == "rebuild_rate"}
 
     def _places(self, facts: ToolFacts) -> dict[str, _Place]:
-        """Claimed drives by id; only those that are the claimed ones in all that the adapter says."""
+        """Claimed drives by id; only those that are the claimed ones in all that the adapter says.
+
+        A claim that two drives answer to names neither.
+        """
         found = {}
-        for adapter in facts.adapters:
-            for drive in adapter.drives:
-                for claim in self.claims:
-                    if same_drive(claim, drive):
-                        found[claim.id] = _Place(adapter.index, drive)
+        for claim in self.claims:
+            fitting = [
+                _Place(adapter.index, drive)
+                for adapter in facts.adapters
+                for drive in adapter.drives
+                if same_drive(claim, drive)
+            ]
+            if len(fitting) == 1:
+                found[claim.id] = fitting[0]
         return found
 
     def objections(self, wish: Wish) -> list[str]:
@@ -235,13 +242,39 @@ def volume_uses(machine: Machine, volume: VolumeFacts) -> Iterator[Refusal]:
 
 
 def same_drive(claim: Claim, drive: DriveFacts) -> bool:
-    """Whether a drive behind an adapter is the claimed one: by WWN, or serial without one, and serial and model.
+    """Whether a drive behind an adapter is the claimed one: by WWN and serial, of which one at least both sides know.
 
-    The size is compared where the adapter tells it exactly.
+    What only one side knows decides nothing. Model and size must not speak against it; a size that the tool rounded
+    speaks against it when it cannot mean the claimed one.
     """
-    if not drive.wwn and not drive.serial:
+    names = _same_name(claim.wwn, drive.wwn) if claim.wwn and drive.wwn else None
+    serial = drive.serial.strip()
+    serials = same_text(claim.serial, serial) if claim.serial and serial else None
+    if False in (names, serials) or True not in (names, serials) or not _same_model(claim, drive):
         return False
-    if claim.wwn and drive.wwn and claim.wwn != drive.wwn:
-        return False
-    same = same_text(claim.serial, drive.serial.strip()) and same_text(claim.model, drive.model.strip())
-    return same and drive.size in (None, claim.size)
+    exact = None if drive.size is None else (drive.size, drive.size)
+    sizes = drive.size_range or exact
+    return sizes is None or sizes[0] <= claim.size <= sizes[1]
+
+
+def _same_name(claimed: str, read: str) -> bool | None:
+    """Whether two WWNs are one; None for names of one SAS drive's ports, which then says nothing by itself.
+
+    Ports are counted on from the name of the drive in its last two bits, and some tools (ssacli, arcconf) tell the
+    name of the port that they see.
+    """
+    if claimed == read:
+        return True
+    sas = all(re.match(r"0x5[0-9a-f]{15}\Z", name) for name in (claimed, read))
+    return None if sas and int(claimed, 16) >> 2 == int(read, 16) >> 2 else False
+
+
+def _same_model(claim: Claim, drive: DriveFacts) -> bool:
+    """Whether the models can be one: with the vendor in front or without, whole or as the 16 bytes of an INQUIRY."""
+    words = (" ".join(text.split()).lower() for text in (claim.vendor, claim.model, drive.vendor, drive.model))
+    claimed_vendor, claimed, vendor, read = words
+    if not claimed or not read:
+        return True
+    ours = {claimed, f"{claimed_vendor} {claimed}".strip()}
+    theirs = {read, f"{vendor} {read}".strip()}
+    return bool(ours & theirs) or claimed in {name[:16].rstrip() for name in theirs} or claimed[:16].rstrip() == read

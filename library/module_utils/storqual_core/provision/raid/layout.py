@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give a bench the declared volumes: read, plan, refuse or save and write, initialise, read back."""
+"""Give a bench the declared volumes: read, plan, refuse or save and write, initialise, read back.
+
+md makes a volume where the kernel sees its members as disks, else the tool of their adapter does.
+"""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
 from ...guard.claims import Claim, claims_of_adapters, read_claims
-from ...kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
-from ...kit.lock import BenchLock, hold_lock
+from ...guard.snapshot import matching
+from ...host.sysfs import read_drives
+from ...kit.command import Runner, run
+from ...kit.errors import BadInputError, GuardRefusalError, StorqualError
+from ...kit.lock import BenchLock
+from ...kit.machine import Machine
 from ...kit.results import PartialError, Provisioned
 from ...kit.saved_state import SavedState, read_saved, remember
-from ..drives import LOCK_WAIT_S, claim_record, claims_for
+from ...tools import TOOLS
+from ...tools.capabilities import offers
+from ..drives import claim_record, claims_for
+from ..engine import Change, Outcome, lock_for, refuse_problems, refuse_unlike
+from .controller import ControllerVolumes
+from .md import MdVolumes
 from .plan import Existing, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
 
 MEMORY = "raid.volume"
@@ -73,9 +84,9 @@ def provision_volumes(
     claims_for(request.adapters, [drive for wish in wishes for drive in wish.drives])
     made = made_by(read_saved(Path(request.state_dir)), request.run)
     if not wishes and not (request.only and made):
-        return {"changed": False, "settings": [], "steps": [], "drift": [], "progress": {}}
+        return Outcome([], []).result(progress={})
     claims = claims_of_adapters(request.adapters)
-    with _lock(request) as lock:
+    with lock_for(request.state_dir, request.run, "RAID layout", check=request.check) as lock:
         parts = _parts(request, wishes, claims, made, backends, default_tool)
         if request.check:
             return _foreseen(parts)
@@ -94,28 +105,8 @@ def provision_volumes(
             if not done:
                 raise
             raise PartialError(str(problem), steps=done, settings=()) from problem
-    wrong = [
-        f"{entry.adapter}: {entry.name} is declared {entry.declared} and reads back {entry.read_back}"
-        for entry in records
-        if not entry.as_declared
-    ]
-    if wrong:
-        raise PartialError("\n".join(wrong), steps=steps, settings=records)
-    return {
-        "changed": bool(steps),
-        "settings": [entry.record() for entry in records],
-        "steps": steps,
-        "drift": _drift(parts),
-        "diff": _diff(parts),
-        "progress": under_way,
-    }
-
-
-def _lock(request: RaidRequest) -> ContextManager[BenchLock | None]:
-    """The bench's lock; check mode touches nothing, not even that."""
-    if request.check:
-        return nullcontext()
-    return hold_lock(Path(request.state_dir), request.run, "RAID layout", wait_s=LOCK_WAIT_S)
+    refuse_unlike(records, steps)
+    return Outcome(records, steps, list(_changes(parts))).result(progress=under_way)
 
 
 def _parts(
@@ -140,8 +131,7 @@ def _parts(
         kept = {id(volume) for plan in plans for volume in (plan.there, *plan.delete)}
         leaving = [volume for volume in existing if request.only and volume.this_run and id(volume) not in kept]
         parts.append(_Part(tool, backend, plans, leaving))
-    if problems:
-        raise ToolError("\n".join(problems))
+    refuse_problems(problems)
     return parts
 
 
@@ -236,39 +226,20 @@ def _foreseen(parts: Sequence[_Part]) -> dict[str, Any]:
         for plan in part.plans
         for (name, declared), was in zip(plan.wish.declared().items(), plan.before().values())
     ]
-    drift = _drift(parts)
-    return {
-        "changed": bool(drift),
-        "settings": [entry.record() for entry in settings],
-        "steps": [f"{line.partition(' ')[0]}: would be changed" for line in drift],
-        "drift": drift,
-        "diff": _diff(parts),
-        "progress": {},
-    }
+    changes = list(_changes(parts))
+    return Outcome(settings, [f"{change.owner}: would be changed" for change in changes], changes).result(progress={})
 
 
-def _changes(parts: Sequence[_Part]) -> Iterator[tuple[str, str, Any, Any]]:
-    """(volume, setting, before, declared) of everything that is not as declared."""
+def _changes(parts: Sequence[_Part]) -> Iterator[Change]:
+    """Everything that is not as declared, by volume."""
     for part in parts:
         for volume in part.leaving:
-            yield volume.facts.id, "raid.level", volume.facts.level, None
+            yield Change(volume.facts.id, "raid.level", volume.facts.level, None)
         for plan in part.plans:
             before = plan.before()
             for name, declared in plan.wish.declared().items():
                 if plan.makes or before[name] != declared:
-                    yield plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared
-
-
-def _drift(parts: Sequence[_Part]) -> list[str]:
-    return [f"{owner} {name}: {was}, declared {declared}" for owner, name, was, declared in _changes(parts)]
-
-
-def _diff(parts: Sequence[_Part]) -> dict[str, str]:
-    lines = list(_changes(parts))
-    return {
-        "before": "".join(f"{owner} {name}: {was}\n" for owner, name, was, _ in lines),
-        "after": "".join(f"{owner} {name}: {declared}\n" for owner, name, _, declared in lines),
-    }
+                    yield Change(plan.wish.owner, f"raid.{name}", before[name] if plan.delete else None, declared)
 
 
 def restore_volume(
@@ -327,3 +298,66 @@ def _put_policy(
         volume = _find(backend, uuid)
     now = volume.facts.policies.get(name) if volume else None
     return Provisioned(setting, value["value"], before, now, adapter=uuid, changed=before != now), steps
+
+
+_MD = "mdadm"
+_TOOL_OF_DRIVER: Mapping[str, str] = {
+    "aacraid": "arcconf",
+    "hpsa": "ssacli",
+    "megaraid_sas": "storcli",
+    "mpi3mr": "storcli2",
+    "mpt2sas": "sas3ircu",
+    "mpt3sas": "sas3ircu",
+    "smartpqi": "ssacli",
+}
+
+
+def volumes_of(
+    state_dir: str,
+    run_id: str,
+    consent: Collection[str] = (),
+    *,
+    machine: Machine | None = None,
+    runner: Runner = run,
+) -> Backends:
+    """What makes volumes on a bench, by tool, for one run. It raises BadInputError for a tool that makes none."""
+
+    def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> Any:  # noqa: ANN401 - by tool
+        if tool == _MD:
+            return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
+        makers = [name for name in TOOLS if _makes_volumes(name)]
+        if tool not in makers:
+            raise BadInputError([f"raid.tool {tool!r} makes no volumes; known: {', '.join(makers)}"])
+        return ControllerVolumes(tool, TOOLS[tool](), claims, state_dir, consent, made, machine or Machine(), runner)
+
+    return backend
+
+
+def _makes_volumes(tool: str) -> bool:
+    return {"raid.objections", "raid.create", "raid.delete"} <= set(offers(TOOLS[tool]()))
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """The tool for volumes whose drop names none."""
+
+    adapters: Mapping[str, Any]
+    machine: Machine = field(default_factory=Machine)
+
+    def tool(self, wish: Wish) -> str:
+        """Software RAID when the kernel sees every member, the tool of the adapter's driver when it sees none.
+
+        Raises BadInputError when neither is so, or when no tool is known for the driver.
+        """
+        claims = [claim for claim in claims_of_adapters(self.adapters) if claim.id in wish.drives]
+        drives = read_drives(self.machine)
+        seen = [claim.id for claim in claims if matching(claim, drives)]
+        if len(seen) == len(claims):
+            return _MD
+        driver = str(self.adapters.get(wish.adapter, {}).get("driver", ""))
+        if not seen and driver in _TOOL_OF_DRIVER:
+            return _TOOL_OF_DRIVER[driver]
+        hidden = ", ".join(claim.id for claim in claims if claim.id not in seen)
+        raise BadInputError(
+            [f"{wish.owner}: the kernel of this bench does not see {hidden}; name the tool that does (raid.tool)"]
+        )

@@ -16,8 +16,7 @@ from ...guard import hold
 from ...guard.claims import Claim, VolumeClaim
 from ...guard.rules import chosen, topmost
 from ...guard.snapshot import look
-from ...guard.stamps import Ledger
-from ...guard.volumes import own_volumes
+from ...guard.stamps import Ledger, own_volumes
 from ...kit.command import Runner, run
 from ...kit.errors import StorqualError, ToolError
 from ...kit.machine import Machine

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ...guard.volumes import volume_uuid
+from ...guard.stamps import volume_uuid
 from ...kit.errors import BadInputError
 from ...kit.setting_values import check_section
 from ...tools.capabilities import Value, VolumeFacts

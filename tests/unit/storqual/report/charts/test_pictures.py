@@ -9,11 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from storqual.report.axes import clock_axis, latency_axis, percent_axis, share_axis, size_axis, value_axis
-from storqual.report.charts.frame import spread
-from storqual.report.charts.histogram import Bin, Distribution, histogram
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
-from storqual.report.charts.line import Curve, DotRow, Mark, curve_panel, dot_chart
-from storqual.report.charts.steps import Event, Span, Trace, time_chart
+from storqual.report.charts.line import DotRow, Mark, PlottedCurve, curve_panel, dot_chart
+from storqual.report.charts.steps import Bin, Distribution, EventMark, Span, Trace, histogram, time_chart
+from storqual.report.charts.svg import spread
 
 
 def parsed(picture: str) -> ET.Element:
@@ -37,15 +36,15 @@ def paths(picture: str) -> dict[str, str]:
     return {node.get("class", ""): node.get("d", "") for node in parsed(picture).iter("path")}
 
 
-def panel(*curves: Curve) -> str:
+def panel(*curves: PlottedCurve) -> str:
     """A panel over 4k to 64k up to 100."""
     return curve_panel(
         "p", "IOPS", "d", curves, size_axis("block size", [4096, 65536], sizes=True), value_axis("IOPS", 98)
     )
 
 
-BASE = Curve("baseline", "baseline", (Mark(4096, 100, 95, 105), Mark(65536, 50, 45, 55)))
-CAND = Curve("candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(65536, 50, 49, 51)))
+BASE = PlottedCurve("baseline", "baseline", (Mark(4096, 100, 95, 105), Mark(65536, 50, 45, 55)))
+CAND = PlottedCurve("candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(65536, 50, 49, 51)))
 
 
 def test_higher_values_stand_higher_and_equal_values_level() -> None:
@@ -57,13 +56,13 @@ def test_higher_values_stand_higher_and_equal_values_level() -> None:
 
 def test_curves_have_bands_and_single_marks_have_whiskers() -> None:
     assert {"i-baseline", "i-candidate", "s-baseline", "s-candidate"} <= set(paths(panel(BASE, CAND)))
-    single = paths(panel(Curve("candidate", "candidate", (Mark(4096, 90, 88, 92),))))
+    single = paths(panel(PlottedCurve("candidate", "candidate", (Mark(4096, 90, 88, 92),))))
     assert "w-candidate" in single
     assert "s-candidate" not in single
 
 
 def test_curves_without_intervals_are_drawn_without_bands() -> None:
-    bare = Curve("candidate", "candidate", (Mark(4096, 90), Mark(65536, 50)))
+    bare = PlottedCurve("candidate", "candidate", (Mark(4096, 90), Mark(65536, 50)))
     assert "i-candidate" not in panel(bare)
     assert len(circles(panel(bare), "d-candidate")) == 2
 
@@ -176,7 +175,7 @@ def test_time_steps_break_where_nothing_was_measured() -> None:
 
 
 def test_events_stand_at_their_time_with_their_badge() -> None:
-    events = [Event(5.0, "E1"), Event(5.0, "K1"), Event(50.0, "K2")]
+    events = [EventMark(5.0, "E1"), EventMark(5.0, "K1"), EventMark(50.0, "K2")]
     picture = time_chart("t", "t", "d", [], clock_axis(0, 100), percent_axis("", 1), events=events)
     badges = [node for node in parsed(picture).iter("text") if node.text in ("E1", "K1", "K2")]
     assert [node.text for node in badges] == ["E1", "K1", "K2"]

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual.report.build import pages_of
+from storqual.report.build import pages_of, render
 from storqual.report.material import read_material
-from storqual.report.render import render
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line, sha256_of
 from tests.support.make_run import make_run

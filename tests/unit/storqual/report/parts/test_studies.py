@@ -9,9 +9,8 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
-from storqual.report.build import pages_of
+from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
-from storqual.report.view import Page
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import SUITE, point_name
 

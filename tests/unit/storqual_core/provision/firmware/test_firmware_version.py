@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.provision.firmware.image import compare, order_problem, same_version
+from storqual_core.provision.firmware.subject import compare, order_problem, same_version
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.errors import BadInputError, MissingToolError
-from storqual_core.provision.firmware.image import Image, image_problems, read_image
+from storqual_core.provision.firmware.subject import Image, image_problems, read_image
 from tests.support.replay import Call, Replay
 
 if TYPE_CHECKING:

@@ -58,6 +58,7 @@ def test_a_drives_field_is_put_back(tmp_path: Any) -> None:
         Call("sg_modes -R --control=0 --page=0x8,0x0 /dev/sg0", page(8, 0)),
         Call("sg_modes -R --control=1 --page=0x8,0x0 /dev/sg0", page(8, 0xFF)),
         Call(f"sg_wr_mode --page=8 --contents=08,12,04,{zeros} --mask=00,00,04,{zeros} /dev/sg0"),
+        Call("sg_modes -R --control=0 --page=0x8,0x0 /dev/sg0", page(8, 4)),
     ]
     replay = Replay(calls)
     steps = Subject("d", sg_write_buffer, "/dev/sg0", replay, SG, sysfs=str(tmp_path)).put_back({"WCE": 1})

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.guard.claims import claims_of_adapters
+from storqual_core.guard.claims import Claim, claims_of_adapters
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
+from storqual_core.kit.labelled_text import size_range
 from storqual_core.kit.results import PartialError
-from storqual_core.provision.raid.backends import Chooser, volumes_of
-from storqual_core.provision.raid.controller import ControllerVolumes
-from storqual_core.provision.raid.layout import RaidRequest, provision_volumes, restore_volume
+from storqual_core.provision.raid.controller import ControllerVolumes, same_drive
+from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, restore_volume, volumes_of
 from storqual_core.provision.raid.plan import Existing, read_wishes
 from storqual_core.tools import storcli
 from storqual_core.tools.capabilities import AdapterFacts, DriveFacts, ToolFacts, VolumeFacts, VolumeRequest
@@ -166,6 +166,57 @@ def test_a_drive_that_is_not_the_claimed_one_or_not_free_is_refused(
     with pytest.raises(ToolError, match=words):
         provision(tool, tree, VOLUME)
     assert tool.done == []
+
+
+TRUE_SIZE = 960197124096
+CLAIM = Claim("0x5000c5000000000c", "0x5000c5000000000c", "SN1", "ATA", "MK000960GWSSD", TRUE_SIZE)
+
+
+@pytest.mark.parametrize(
+    "drive",
+    [
+        DriveFacts(
+            "1I:1:1", "", "SN1", "ATA", "MK000960GWSSD", size=960 * 10**9, size_range=size_range("960 GB", base=1000)
+        ),
+        DriveFacts(
+            "0 1", "", "SN1", "", "MK000960GWSSD", size=915715 << 20, size_range=size_range("915715 MB", base=1024)
+        ),
+        DriveFacts("2:0", "0x5000c5000000000c", "SN1", "ATA", "MK000960GWSSD", size=TRUE_SIZE),
+        DriveFacts("2:0", "0x5000c5000000000c", "", "ATA", ""),
+        DriveFacts("2:0", "0x5000c5000000000d", "SN1", "ATA", "MK000960GWSSD"),
+        DriveFacts("2:0", "", "SN1", "HPE", "ATA MK000960GWSSD"),
+    ],
+    ids=["ssacli", "arcconf", "sas3ircu", "by WWN alone", "the WWN of a port", "another column for the vendor"],
+)
+def test_a_claim_matches_the_drive_whose_size_the_tool_rounds(drive: DriveFacts) -> None:
+    assert same_drive(CLAIM, drive)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size_range": size_range("480 GB", base=1000)},
+        {"size": TRUE_SIZE - 512, "size_range": None},
+        {"serial": "SN2"},
+        {"serial": ""},
+        {"serial": "", "wwn": "0x5000c5000000000d"},
+        {"wwn": "0x5000c50000000fff"},
+        {"model": "MK000480GWSSD"},
+    ],
+    ids=str,
+)
+def test_a_claim_does_not_match_what_speaks_against_it(change: dict[str, Any]) -> None:
+    drive = DriveFacts(
+        "1", "", "SN1", "ATA", "MK000960GWSSD", size=960 * 10**9, size_range=size_range("960 GB", base=1000)
+    )
+    assert same_drive(CLAIM, drive)
+    assert not same_drive(CLAIM, replace(drive, **change))
+
+
+def test_a_claim_that_two_drives_answer_to_names_neither(tool: FakeTool, tree: BenchTree) -> None:
+    tool.drives.append(replace(tool.drives[0], position="252:9"))
+    with pytest.raises(ToolError, match="shows no drive with the WWN, serial and model of 0x5000c50000000001"):
+        provision(tool, tree, VOLUME)
 
 
 def test_another_level_of_the_same_run_takes_the_place_of_the_first(tool: FakeTool, tree: BenchTree) -> None:

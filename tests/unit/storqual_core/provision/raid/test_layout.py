@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from storqual_core.guard.stamps import STAMP, Ledger, read_stamp
-from storqual_core.guard.volumes import volume_uuid
+from storqual_core.guard.stamps import STAMP, Ledger, read_stamp, volume_uuid
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.raid.backends import Chooser, volumes_of
-from storqual_core.provision.raid.layout import RaidRequest, provision_volumes
+from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the kernel's log: the kernel itself, PCI Express, file systems, md."""
+
+from __future__ import annotations
+
+from .log_rule import Rule
+
+COMMON: tuple[Rule, ...] = (
+    Rule(
+        "kernel_bug",
+        r"\bkernel BUG at\b",
+        "kernel BUG at drivers/scsi/scsi_lib.c:1180!",
+        source="kernel/panic.c, lib/bug.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"^BUG: ",
+        "BUG: unable to handle page fault for address: ffffdead",
+        source="arch/x86/mm/fault.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"^WARNING: ",
+        "WARNING: CPU: 0 PID: 12 at block/blk-mq.c:300 blk_mq_start_request+0x1/0x2",
+        source="kernel/panic.c, lib/bug.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"^Oops\b",
+        "Oops: 0002 [#1] PREEMPT SMP",
+        source="arch/x86/kernel/dumpstack.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"\bKernel panic\b",
+        "Kernel panic - not syncing: Fatal exception",
+        source="kernel/panic.c, lib/bug.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"general protection fault",
+        "general protection fault, probably for non-canonical address 0x1: 0000 [#1] PREEMPT SMP",
+        source="arch/x86/kernel/traps.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"unable to handle kernel",
+        "Unable to handle kernel paging request at virtual address dead000000000100",
+        source="arch/arm64/mm/fault.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"\bKASAN: ",
+        "[drv] KASAN: use-after-free in scsi_done+0x1/0x2",
+        kernels="4.0-",
+        source="mm/kasan/report.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"\bUBSAN: ",
+        "UBSAN: array-index-out-of-bounds in drivers/scsi/x.c:12:3",
+        kernels="4.5-",
+        source="lib/ubsan.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"possible (?:circular locking|recursive locking|irq lock inversion) ",
+        "INFO: possible recursive locking detected",
+        source="kernel/locking/lockdep.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"\bsoft lockup\b",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!",
+        source="kernel/watchdog.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"\bhard LOCKUP\b",
+        "NMI watchdog: Watchdog detected hard LOCKUP on cpu 3",
+        source="kernel/watchdog_hld.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"rcu.*detected (?:expedited )?stalls",
+        "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        source="kernel/rcu/tree_stall.h",
+    ),
+    Rule(
+        "hung_task",
+        r"task \S+ blocked for more than \d+ seconds",
+        "INFO: task kworker/0:1:23 blocked for more than 120 seconds.",
+        source="kernel/hung_task.c",
+    ),
+    Rule(
+        "hung_task",
+        r"^INFO: task .* blocked",
+        "INFO: task dd blocked in I/O",
+        source="kernel/hung_task.c",
+    ),
+    Rule(
+        "aer",
+        r"PCIe Bus Error",
+        "mpt3sas 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer",
+        source="drivers/pci/pcie/aer.c, dpc.c",
+    ),
+    Rule(
+        "aer",
+        r"\bAER: ",
+        "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0",
+        source="drivers/pci/pcie/aer.c, dpc.c",
+    ),
+    Rule(
+        "aer",
+        r"\bDPC: ",
+        "pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01",
+        source="drivers/pci/pcie/aer.c, dpc.c",
+    ),
+    Rule(
+        "aer",
+        r"\[Hardware Error\]",
+        "mce: [Hardware Error]: Machine check events logged",
+        source="arch/x86/kernel/cpu/mce, drivers/acpi/apei",
+    ),
+    Rule(
+        "aer",
+        r"\bmce: .*(?:error|exception)",
+        "mce: CPU 3 machine check exception",
+        source="arch/x86/kernel/cpu/mce",
+    ),
+    Rule(
+        "aer",
+        r"EDAC .*\bU?CE\b",
+        "EDAC MC0: 1 CE memory read error on CPU_SrcID#0",
+        source="drivers/edac",
+    ),
+    Rule(
+        "file_system_error",
+        r"\bEXT[234]-fs (?:error|\(\S+\): (?:error|failed to convert|Remounting filesystem read-only"
+        r"|previous I/O error))|^EXT[234]-fs error",
+        "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
+        source="fs/ext4/super.c",
+    ),
+    Rule(
+        "file_system_error",
+        r"\bRemounting filesystem read-only",
+        "EXT4-fs (sda1): Remounting filesystem read-only",
+        source="fs/ext4/super.c, fs/fat",
+    ),
+    Rule(
+        "file_system_error",
+        r"\bJBD2?: .*(?:error|Detected)|Aborting journal on device",
+        "Aborting journal on device sda1-8.",
+        source="fs/jbd2/journal.c",
+    ),
+    Rule(
+        "file_system_error",
+        r"^XFS \(\S+\): .*(?:metadata I/O error|corrupt|shut(?:ting)? ?down|xfs_do_force_shutdown"
+        r"|log I/O error|writeback error)",
+        'XFS (sdb1): metadata I/O error in "xfs_buf_ioend" at daddr 0x8 len 8 error 5',
+        source="fs/xfs",
+    ),
+    Rule(
+        "file_system_error",
+        r"^BTRFS (?:error|critical|warning) ",
+        "BTRFS error (device sdc): bdev /dev/sdc errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+        source="fs/btrfs",
+    ),
+    Rule(
+        "file_system_error",
+        r"^(?:FAT-fs|F2FS-fs|NFS|ISOFS|UDF-fs)\b.*\berror\b",
+        "FAT-fs (sdd1): error, fat_get_cluster: invalid cluster chain",
+        source="fs/fat",
+        severity="warning",
+    ),
+    Rule(
+        "md_degraded",
+        r"md/raid\S*: ?(?:Disk failure on|not enough operational|\S+: Disk failure on)",
+        "md/raid1:md0: Disk failure on sdb, disabling device.",
+        driver="md",
+        source="drivers/md",
+    ),
+    Rule(
+        "md_degraded",
+        r"md: .*kicking non-fresh",
+        "md: kicking non-fresh sdb1 from array!",
+        driver="md",
+        source="drivers/md/md.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"\bOperation continuing on \d+ devices\b",
+        "md/raid:md127: Operation continuing on 3 devices.",
+        driver="md",
+        source="drivers/md/raid5.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"\bmd\S*: .*\bdegraded\b|\barray is degraded\b|\bvolume .*\bdegraded\b",
+        "md/raid:md0: raid level 5 active with 2 out of 3 devices, degraded",
+        driver="md",
+        source="drivers/md",
+    ),
+    Rule(
+        "md_degraded",
+        r"md/raid.*(?:read error (?:not )?correct)",
+        "md/raid1:md0: read error corrected (8 sectors at 2048 on sdb)",
+        driver="md",
+        source="drivers/md/raid1.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"md: super_written (?:gets )?error",
+        "md: super_written gets error=-5",
+        driver="md",
+        source="drivers/md/md.c",
+    ),
+)

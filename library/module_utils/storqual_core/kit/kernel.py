@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to the running kernel for which Python has no function: kcmp, fanotify, io_uring's list of files."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import socket
+import struct
+from pathlib import Path
+from typing import Iterable
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
+_KCMP_FILES = 2
+_IO_URING_SETUP = 425
+_INIT_FLAGS = 0x1 | 0x2  # FAN_CLOEXEC | FAN_NONBLOCK
+_MARK_ADD = 0x1
+_MODIFY = 0x2
+_CLOSE_WRITE = 0x8
+_AT_FDCWD = -100
+_EVENT = struct.Struct("=IBBHQii")  # length, version, reserved, length of this head, what, descriptor, process
+
+
+def share_open_files(one: int, other: int) -> bool:
+    """Whether two threads have one and the same table of open files; False where the kernel does not tell."""
+    number = _KCMP.get(platform.machine())
+    if number is None:
+        return False
+    return bool(_LIBC.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0)
+
+
+def lists_registered_files() -> bool:
+    """Whether this kernel shows the files that are registered with io_uring, or has no io_uring at all."""
+    ring = _LIBC.syscall(_IO_URING_SETUP, 1, ctypes.create_string_buffer(120))
+    if ring < 0:
+        return ctypes.get_errno() == errno.ENOSYS
+    try:
+        return "UserFiles:" in Path(f"/proc/self/fdinfo/{ring}").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    finally:
+        os.close(ring)
+
+
+def counts_waiting_files() -> bool:
+    """Whether this kernel tells how many open files wait in a socket."""
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        try:
+            return "scm_fds:" in Path(f"/proc/self/fdinfo/{one.fileno()}").read_text(encoding="ascii")
+        except OSError:
+            return False
+
+
+def names_writers() -> bool:
+    """Whether this kernel tells who writes through a device node."""
+    with WriteWatch(["/dev/null"]) as watch, Path("/dev/null").open("wb", buffering=0) as nothing:
+        nothing.write(b"x")
+        return os.getpid() in watch.events()
+
+
+class WriteWatch:
+    """Which other processes write through device nodes, or close one that they could write to, while this lives.
+
+    `works` is False where the kernel has no fanotify or does not allow it; then nothing is seen. Some kernels allow
+    it and tell nothing of device nodes (`names_writers`).
+    """
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._group = -1
+        start = getattr(_LIBC, "fanotify_init", None)
+        if start is not None:
+            self._group = start(_INIT_FLAGS, os.O_RDONLY | os.O_CLOEXEC)
+        self.works = self._group >= 0
+        for path in paths if self.works else ():
+            asked = ctypes.c_uint64(_MODIFY | _CLOSE_WRITE)
+            marked = _LIBC.fanotify_mark(self._group, _MARK_ADD, asked, _AT_FDCWD, os.fsencode(path))
+            self.works = self.works and marked == 0
+
+    def __enter__(self) -> WriteWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def processes(self) -> list[int]:
+        """The processes that did so since the last call, this one left out; those that have ended by now included."""
+        return sorted(self.events() - {os.getpid()})
+
+    def events(self) -> set[int]:
+        """The processes that did so since the last call."""
+        found: set[int] = set()
+        while self._group >= 0:
+            try:
+                events = os.read(self._group, 65536)
+            except BlockingIOError:
+                break
+            place = 0
+            while place + _EVENT.size <= len(events):
+                length, _, _, _, _, descriptor, process = _EVENT.unpack_from(events, place)
+                if descriptor >= 0:
+                    os.close(descriptor)
+                found.add(process)
+                place += max(length, _EVENT.size)
+        return found
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._group >= 0:
+            os.close(self._group)
+        self._group = -1

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel does with processors: the frequency governor, and which CPUs take an adapter's interrupts.
+
+irqbalance would move interrupts again, so it is stopped while an affinity is declared, and started by the restore if
+it ran. A driver that starts again gets its interrupts anew, so this comes after everything that loads one.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Collection, Mapping, Sequence
+
+from ..host.adapters import Place, find_adapters
+from ..host.counters import adapter_vectors
+from ..kit.command import Runner, run
+from ..kit.errors import MissingToolError, ToolError
+from ..kit.machine import Machine, write_attribute
+from ..kit.results import PartialError
+from ..kit.saved_state import read_saved
+from ..kit.setting_values import check_section
+from .engine import Outcome, Plan, Separate, Values, apply, lock_for, plan, refuse_problems, saver
+
+_CPUS = "/sys/devices/system/cpu"
+_SERVICE = "irqbalance"
+ACTIVE, INACTIVE = "active", "inactive"
+
+
+def parse_cpus(text: str) -> list[int]:
+    """The numbers of `0-3,8`, as the kernel prints a list of CPUs. Raises ToolError."""
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or not (last or first).isdigit():
+            raise ToolError(f"found {text[:40]!r} where the kernel prints a list of CPUs")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+class Processors(Separate):
+    """The bench's own settings: the governor of all CPUs (by CPU where they differ), and whether irqbalance runs."""
+
+    section = "os"
+    owned_by = ""
+
+    def __init__(self, machine: Machine, runner: Runner) -> None:
+        self._machine = machine
+        self._runner = runner
+
+    def _places(self) -> dict[str, str]:
+        names = [name for name in self._machine.names(_CPUS) if re.fullmatch(r"cpu\d+", name)]
+        places = {name: f"{_CPUS}/{name}/cpufreq/scaling_governor" for name in names}
+        return {name: place for name, place in places.items() if self._machine.exists(place)}
+
+    def read(self, target: str, names: Sequence[str]) -> Values:
+        """The values now; a bench without cpufreq has no governor. Raises ToolError."""
+        del target
+        values: Values = {}
+        governors = {name: self._machine.text(place) for name, place in self._places().items()}
+        if "governor" in names and governors:
+            values["governor"] = governors if len(set(governors.values())) > 1 else next(iter(governors.values()))
+        if _SERVICE in names:
+            values[_SERVICE] = self._service()
+        return values
+
+    def _service(self) -> str:
+        try:
+            said = self._runner(["systemctl", "is-active", _SERVICE], timeout=60.0).stdout.strip()
+        except MissingToolError:
+            said = ""
+        return ACTIVE if said in (ACTIVE, "activating", "reloading") else INACTIVE
+
+    def objections(self, target: str, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """A bench without cpufreq, a governor that it does not have, an irqbalance that systemd did not start."""
+        del target
+        problems = []
+        governor = wanted.get("governor")
+        if governor is not None and "governor" not in now:
+            problems.append(f"it has no cpufreq ({_CPUS}/cpu*/cpufreq), so os.governor {governor} cannot be set")
+        elif isinstance(governor, str):
+            for name, place in self._places().items():
+                known = self._machine.text(place.replace("scaling_governor", "scaling_available_governors")).split()
+                if governor not in known:
+                    problems.append(f"{name} has no governor {governor}; it has {', '.join(known) or 'none'}")
+                    break
+        if wanted.get(_SERVICE) == INACTIVE and now.get(_SERVICE) == INACTIVE and self._runs_by_hand():
+            problems.append("irqbalance runs, and not as a service: stop it, or it moves the interrupts again")
+        return problems
+
+    def _runs_by_hand(self) -> bool:
+        numbers = (name for name in self._machine.names("/proc") if name.isdigit())
+        return any(self._machine.text(f"/proc/{number}/comm") == _SERVICE for number in numbers)
+
+    def write(self, target: str, values: Mapping[str, Any]) -> list[str]:
+        """Write; what was done. Raises ToolError."""
+        steps = []
+        if "governor" in values:
+            for name, place in self._places().items():
+                given = values["governor"]
+                write_attribute(self._machine.path(place), given if isinstance(given, str) else given[name])
+            steps.append(f"{target}: governor set to {_told(values['governor'])}")
+        if _SERVICE in values:
+            word = "start" if values[_SERVICE] == ACTIVE else "stop"
+            self._runner(["systemctl", word, _SERVICE], timeout=60.0).expect()
+            steps.append(f"{target}: irqbalance {'started' if word == 'start' else 'stopped'}")
+        return steps
+
+    def prove(self, target: str, name: str, value: object) -> tuple[bool | None, str]:
+        """How it is known."""
+        del target, value
+        if name == _SERVICE:
+            return True, "systemd's own word"
+        return None, "read back from the kernel; the frequency itself was not measured"
+
+
+def _told(value: object) -> str:
+    return value if isinstance(value, str) else "what each CPU had"
+
+
+class Interrupts(Separate):
+    """Which CPUs take the interrupts of an adapter: a list for all its vectors, or a list each where they differ."""
+
+    section = "os"
+    owned_by = "adapter"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def _files(self, place: Place) -> list[str]:
+        vectors = adapter_vectors([place.pci], Path(self._machine.path("/sys")))
+        return [f"/proc/irq/{vector}/smp_affinity_list" for vector in vectors]
+
+    def read(self, place: Place, names: Sequence[str]) -> Values:
+        """The affinity now; an adapter without interrupts has none. Raises ToolError."""
+        lists = [parse_cpus(self._machine.text(file)) for file in self._files(place)] if names else []
+        if not lists:
+            return {}
+        return {"irq_affinity": lists[0] if all(one == lists[0] for one in lists) else lists}
+
+    def objections(self, place: Place, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """CPUs that are not there, interrupts that the kernel manages itself, another number of them than before."""
+        cpus = wanted.get("irq_affinity")
+        if cpus is None:
+            return []
+        if "irq_affinity" not in now:
+            return [f"the adapter at {place.pci} has no interrupts now (driver {place.driver or '(none)'})"]
+        each = cpus if isinstance(cpus[0], list) else [cpus]
+        problems = missing_cpus(self._machine, sorted({cpu for one in each for cpu in one}))
+        files = self._files(place)
+        if len(each) > 1 and len(each) != len(files):
+            problems.append(f"it had {len(each)} interrupts with affinities of their own, and has {len(files)} now")
+        if now["irq_affinity"] != cpus and any(self._fixed(file) for file in files):
+            problems.append("the kernel spreads its interrupts itself and lets nobody set them (managed interrupts)")
+        return problems
+
+    def _fixed(self, file: str) -> bool:
+        return not Path(self._machine.path(file)).stat().st_mode & stat.S_IWUSR
+
+    def write(self, place: Place, values: Mapping[str, Any]) -> list[str]:
+        """Write; what was done. Raises ToolError."""
+        cpus, files = values["irq_affinity"], self._files(place)
+        each = cpus if isinstance(cpus[0], list) else [cpus] * len(files)
+        for file, one in zip(files, each):
+            write_attribute(self._machine.path(file), ",".join(map(str, one)))
+        return [f"{place.alias}: {len(files)} interrupts given to CPUs {cpus}"]
+
+    def prove(self, place: Place, name: str, value: object) -> tuple[bool | None, str]:
+        """Where the kernel tells which CPU takes an interrupt, that must be one of those."""
+        del name
+        allowed = value if isinstance(value, list) else []
+        each = allowed if allowed and isinstance(allowed[0], list) else [allowed] * len(self._files(place))
+        shown = []
+        for file, one in zip(self._files(place), each):
+            effective = self._machine.text(file.replace("smp_affinity_list", "effective_affinity_list"))
+            if effective:
+                shown.append(set(parse_cpus(effective)) <= set(one))
+        if len(shown) < len(each) or not shown:
+            return None, "read back from the kernel, which does not tell which CPU takes each interrupt"
+        return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
+
+
+def missing_cpus(machine: Machine, wanted: Sequence[int]) -> list[str]:
+    """A sentence for CPUs that are not online. Raises ToolError."""
+    online = parse_cpus(machine.text(f"{_CPUS}/online"))
+    gone = [str(cpu) for cpu in wanted if cpu not in online]
+    return [f"os.irq_affinity names CPU {', '.join(gone)}; online are {online}"] if gone else []
+
+
+@dataclass(frozen=True)
+class OsRequest:
+    """What is asked: governor, CPUs by adapter alias, names to be as found; `possible` only says what cannot be."""
+
+    adapters: Mapping[str, Any]
+    state_dir: str
+    run: str
+    governor: str = ""
+    irq_affinity: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    as_found: Collection[str] = ()
+    possible: bool = False
+    check: bool = False
+
+
+def provision_os(request: OsRequest, machine: Machine, runner: Runner = run) -> dict[str, Any]:
+    """Make the bench as declared; the module's result. Raises StorqualError of all kinds (see `engine.apply`)."""
+    given: dict[str, object] = {"governor": request.governor} if request.governor else {}
+    if request.irq_affinity:
+        given["irq_affinity"] = request.irq_affinity
+    bench: Values = check_section("os", given)
+    affinity: Mapping[str, Any] = bench.pop("irq_affinity", {})
+    wanted = {alias: {"irq_affinity": cpus} for alias, cpus in affinity.items()}
+    if request.possible:
+        return _possible(request, bench, wanted, machine, runner)
+    saved = read_saved(Path(request.state_dir)) if request.as_found else None
+    for key, value in (saved.values if saved else {}).items():
+        name, _, owner = key.partition("@")
+        section, _, name = name.partition(".")
+        if section == "os" and name in request.as_found:
+            (bench if owner == "bench" else wanted.setdefault(owner, {})).setdefault(name, value)
+    if wanted:
+        bench[_SERVICE] = INACTIVE
+    places = find_adapters(machine, request.adapters, wanted) if wanted else {}
+    processors, interrupts = Processors(machine, runner), Interrupts(machine)
+    own = [plan(processors, "bench", "bench", bench)] if bench else []
+    each = [plan(interrupts, alias, place, wanted[alias]) for alias, place in places.items()]
+    problems = [told for one in own for told in one.problems]
+    refuse_problems(problems + [told for one in each for told in one.problems])
+    with lock_for(request.state_dir, request.run, "processors and interrupts", check=request.check) as lock:
+        first = apply(processors, own, save=saver(lock))
+        try:
+            second = apply(interrupts, each, save=saver(lock), also=_memory)
+        except PartialError as problem:
+            steps, settings = [*first.steps, *problem.steps], [*first.settings, *problem.settings]
+            raise PartialError(str(problem), steps=steps, settings=settings) from problem
+    return _both(first, second).result()
+
+
+def _possible(
+    request: OsRequest, bench: Values, wanted: Mapping[str, Any], machine: Machine, runner: Runner
+) -> dict[str, Any]:
+    """Refuse what no driver and no boot would change; nothing is touched."""
+    problems = list(plan(Processors(machine, runner), "bench", "bench", bench).problems)
+    cpus = sorted({cpu for values in wanted.values() for cpu in values["irq_affinity"]})
+    problems += missing_cpus(machine, cpus)
+    problems += [
+        f"{alias!r} is no adapter of this bench's inventory" for alias in wanted if alias not in request.adapters
+    ]
+    refuse_problems(problems)
+    return Outcome([], []).result()
+
+
+def _both(first: Outcome, second: Outcome) -> Outcome:
+    return Outcome(
+        [*first.settings, *second.settings], [*first.steps, *second.steps], [*first.changes, *second.changes]
+    )
+
+
+def _memory(each: Plan[Place]) -> Values:
+    """How a restore finds the adapter without an inventory."""
+    return {f"adapter@{each.owner}": asdict(each.target)}
+
+
+def restore_interrupts(
+    alias: str, known: Mapping[str, Any], values: Mapping[str, Any], machine: Machine, *, check: bool
+) -> Outcome:
+    """An adapter's interrupts on the CPUs that they were found on. Raises StorqualError."""
+    if not known:
+        raise ToolError(f"adapter {alias}: its interrupts were moved, and where it is was not remembered")
+    place = Place(alias, str(known["pci"]), str(known["driver"]), str(known["module"]), tuple(known["hosts"]), "")
+    interrupts = Interrupts(machine)
+    return apply(interrupts, [plan(interrupts, alias, place, values)], save=None if check else lambda _memory: None)
+
+
+def restore_processors(values: Mapping[str, Any], machine: Machine, runner: Runner, *, check: bool) -> Outcome:
+    """The governors that were found, and irqbalance where it ran. Raises StorqualError."""
+    processors = Processors(machine, runner)
+    return apply(
+        processors, [plan(processors, "bench", "bench", values)], save=None if check else lambda _memory: None
+    )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sg_logs (sg3_utils): a SCSI drive's log pages, all of them (`-a`): error counters, temperature, phys, self-tests.
+
+A page begins with its title and number in brackets (`Write error counter page  [0x2]`); below it stand names and
+values, with `=` or a colon between them. Names that come again in a page (phys, self-tests) are kept with a number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Mapping
+
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..kit.labelled_text import Fields
+from .sg3 import status_sentence
+
+_TIMEOUT = 120.0
+_UNIT_ATTENTION = 6
+_TITLE = re.compile(
+    r"^(?P<title>\S.*?)\s+\[0x(?P<page>[0-9a-f]{1,2})(?:,\s*0x(?P<subpage>[0-9a-f]{1,2}))?\]:?\s*$", re.I
+)
+_VALUE = re.compile(r"^(?P<label>[^=:]+?)\s*[=:]\s*(?P<value>.*)$")
+_PAIR = re.compile(r",\s+(?=[A-Za-z][^,=]*=)")
+_SUPPORTED = re.compile(r"^\s*0x(?P<page>[0-9a-f]{1,2})(?:,0x(?P<subpage>[0-9a-f]{1,2}))?\s+\S", re.IGNORECASE)
+_COUNT = re.compile(r"^\d{1,20}\b(?!\s*[./:])")
+_PHYS = re.compile(r"^\s*number of phys\s*=\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
+_PHY = re.compile(r"^\s*phy identifier\s*=", re.IGNORECASE | re.MULTILINE)
+_ERROR_PAGES = {0x02: "write", 0x03: "read", 0x04: "read_reverse", 0x05: "verify", 0x06: "non_medium"}
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """One page: title, values by name as printed, and its lines that have no value."""
+
+    title: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
+    """The pages of `sg_logs -a`, or of one page, by number and subpage.
+
+    Raises ToolError when there is no page, or when another number of phys is told than listed.
+    """
+    found: dict[tuple[int, int], LogPage] = {}
+    body: dict[tuple[int, int], tuple[str, Fields, list[str]]] = {}
+    number: tuple[int, int] | None = None
+    for line in text.splitlines():
+        title = _TITLE.match(line)
+        if title is not None:
+            number = int(title.group("page"), 16), int(title.group("subpage") or "0", 16)
+            body.setdefault(number, (title.group("title"), Fields(), []))
+        elif line.strip() and number is not None:
+            _, fields, notes = body[number]
+            _take(line.strip(), fields, notes)
+    told = sum(int(count) for count in _PHYS.findall(text))
+    if told != len(_PHY.findall(text)) and told:
+        raise ToolError(f"sg_logs tells of {told} phys and lists {len(_PHY.findall(text))}")
+    for key, (heading, fields, notes) in body.items():
+        found[key] = LogPage(heading, fields.printed(), tuple(notes))
+    if not found:
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
+        raise ToolError(f"sg_logs printed no log page: {said[:200]}")
+    return found
+
+
+def _take(line: str, fields: Fields, notes: list[str]) -> None:
+    """One line below a title: values, the name of a supported page, or a note."""
+    if _SUPPORTED.match(line):
+        notes.append(line)
+        return
+    for part in _PAIR.split(line) if line.count("=") > 1 else [line]:
+        match = _VALUE.match(part)
+        if match is None:
+            notes.append(part)
+        else:
+            fields.add(match.group("label"), match.group("value").strip())
+
+
+def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
+    """The whole numbers of the pages that count errors, by kind and name (`write.Total uncorrected errors`)."""
+    return {
+        f"{_ERROR_PAGES[page]}.{name}": int(match.group(0))
+        for (page, subpage), found in pages.items()
+        if page in _ERROR_PAGES and not subpage
+        for name, value in found.values.items()
+        for match in [_COUNT.match(value)]
+        if match
+    }
+
+
+def read_log_pages(runner: Runner, device: str) -> dict[tuple[int, int], LogPage]:
+    """All log pages of a drive. Raises ToolError."""
+    argv = ["sg_logs", "-a", device]
+    ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc == _UNIT_ATTENTION:
+        # the first command after a reset only delivers the news
+        ended = runner(argv, timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise ToolError(f"the log pages of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
+    return parse_log_pages(ended.stdout)
+
+
+def read_counters(runner: Runner, device: str) -> dict[str, int]:
+    """The error counters of a drive's log pages. Raises ToolError."""
+    return error_counters(read_log_pages(runner, device))

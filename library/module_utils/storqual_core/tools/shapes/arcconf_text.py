@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What arcconf prints: sections of labels for the controller, its volumes and its devices.
+
+Builds of twenty years write the same label in several ways, and put parts (phys, error counters, segments) below an
+object that others do not have. Labels below such a part are kept with its title, never taken for the object's own.
+The last line that is no rule decides, not the exit status: `Command completed successfully.`
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Sequence
+
+from ...host.identity import printed_wwn, same_maker
+from ...kit.errors import ToolError
+from ...kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
+from ..capabilities import AdapterFacts, DriveFacts, PortFacts, ToolFacts, Value, VolumeFacts
+
+_DONE = "command completed successfully."
+_RULE = re.compile(r"^[-=]{8,}$")
+_COUNT = "controllers found"
+_LISTED = re.compile(r"^Controller (?P<index>\d+):?\s*:\s*(?P<facts>.*)$", re.IGNORECASE)
+_OBJECTS = (
+    ("volume", re.compile(r"^Logical (?:device|drive) (?:number |#)(?P<name>\d+)$", re.IGNORECASE)),
+    ("device", re.compile(r"^(?:Physical )?Device #(?P<name>\d+)$", re.IGNORECASE)),
+    ("array", re.compile(r"^Array Number (?P<name>\d+)$", re.IGNORECASE)),
+)
+_PARTS = re.compile(r"^(?:Phy|Connector|Channel|Sensor|Port) #?\d+:?$", re.IGNORECASE)
+_TITLES = {
+    "controller information": "controller",
+    "array information": "other",
+    "logical device information": "volumes",
+    "logical drive information": "volumes",
+    "physical device information": "devices",
+    "maxcache information": "other",
+}
+_MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
+_MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
+_PLACE = re.compile(r"Enclosure[: ](?P<enclosure>\d+)\s*,\s*Slot[: ](?P<slot>\d+)", re.IGNORECASE)
+_CHANNEL = re.compile(r"^\s*(?P<channel>\d+)\s*,\s*(?P<device>\d+)\s*(?:\(|$)")
+_LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
+_PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
+_OPTIMAL = "optimal"
+_DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
+_VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
+# labels that only a volume or a drive has: elsewhere its heading was not understood
+_OWNED = {plain_label(label) for label in (*_VOLUME_LABELS[:3], "Reported Channel,Device", "Total Size")}
+_MEMBERS = (
+    "logical device segment information",
+    "logical drive segment information",
+    "array physical device information",
+)
+_ROOMS = ("volume", "device", "array", "other")
+
+
+@dataclass
+class _Part:
+    """One object or section: its own labels, and the labels of the parts below it by `title: label`."""
+
+    kind: str
+    name: str = ""
+    fields: Fields = field(default_factory=Fields)
+    below: Fields = field(default_factory=Fields)
+    title: str = ""
+    members: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def kept(self, *read: str) -> dict[str, str]:
+        """What no field of its own was made of."""
+        return {**self.fields.without(*read), **self.below.printed()}
+
+
+def check_completed(text: str, what: str, command: str = "") -> None:
+    """Raise ToolError unless the last line says that the command was completed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
+    if not lines or lines[-1].lower() != _DONE:
+        said = " ".join(line for line in lines if not line.lower().startswith(_COUNT))[:300] or "nothing"
+        raise ToolError(f"{what}: arcconf said {said}" + (f"; command: {command}" if command else ""))
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """The controllers' numbers that `LIST` names; none when it found none.
+
+    Raises ToolError, also when it names another number of them than it says.
+    """
+    counted = re.search(rf"^\s*{_COUNT}\s*:\s*(\d+)\s*$", text, re.MULTILINE | re.IGNORECASE)
+    if counted and int(counted.group(1)) == 0:
+        return ()
+    check_completed(text, "the controllers could not be listed")
+    matches = (_LISTED.match(line.strip()) for line in text.splitlines())
+    found = tuple(match.group("index") for match in matches if match is not None)
+    if not found or (counted and len(found) != int(counted.group(1))):
+        said = counted.group(1) if counted else "no number of"
+        raise ToolError(f"arcconf says that it found {said} controllers and lists {len(found)}")
+    return found
+
+
+def parse_config(text: str, index: str = "1") -> ToolFacts:
+    """What `GETCONFIG N AL` (or AD, LD, PD) prints of controller `index`.
+
+    Raises ToolError when it was not completed, is the answer to another command, or lists another number of volumes
+    than it says.
+    """
+    check_completed(text, f"controller {index} could not be read")
+    parts, notes = _parts_of(text)
+    own = next((part for part in parts if part.kind == "controller"), _Part("controller"))
+    kinds = {part.kind for part in parts}
+    if "Controller Model" not in own.fields and not kinds & {"volumes", "devices"}:
+        raise ToolError(f"controller {index}: this is no answer to GETCONFIG: it has no controller, volume or device")
+    drives = [part for part in parts if part.kind == "device" and _is_drive(part)]
+    volumes = [part for part in parts if part.kind == "volume"]
+    counted = re.match(
+        r"(\d+)\s*/", own.fields.get("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded")
+    )
+    if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
+        raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
+    version = Fields(
+        {
+            label.partition(": ")[2]: value
+            for label, value in own.below.printed().items()
+            if "version" in label.lower()
+        }
+    )
+    names = [name for name in map(printed_wwn, _addresses(own)) if name]
+    adapter = AdapterFacts(
+        index=index,
+        model=own.fields.get("Controller Model"),
+        serial=own.fields.get("Controller Serial Number"),
+        pci=_pci(own.fields.get("PCI Address")),
+        driver=own.fields.get("Driver Name"),
+        driver_version=version.get("Driver"),
+        firmware={
+            name: version.get(label)
+            for label, name in (("Firmware", "firmware"), ("BIOS", "bios"), ("Boot Flash", "boot_flash"))
+            if version.get(label)
+        },
+        health=own.fields.get("Controller Status"),
+        settings=_settings(parts, own),
+        drives=tuple(_drive(part, index, names) for part in drives),
+        volumes=tuple(_volume(part, drives, own) for part in volumes),
+        ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
+    )
+    return ToolFacts((adapter,), tuple(notes))
+
+
+def _parts_of(text: str) -> tuple[list[_Part], list[str]]:
+    """The objects and sections of an answer, and the lines that belong to none."""
+    parts: list[_Part] = []
+    notes: list[str] = []
+    ruled = False
+    for raw in text.splitlines():
+        line = read_line(raw)
+        if line is None or line.text.lower() == _DONE or line.label.lower() == _COUNT:
+            continue
+        if _RULE.match(line.text):
+            ruled = True
+            continue
+        _take(parts, line, notes, ruled=ruled)
+        ruled = False
+    return parts, notes
+
+
+def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> None:
+    """One line: an object, a title, or a label of the last one."""
+    last = parts[-1] if parts else None
+    for kind, pattern in _OBJECTS:
+        match = pattern.match(line.text)
+        if match is not None:
+            parts.append(_Part(kind, match.group("name")))
+            return
+    title = _TITLES.get(line.text.lower())
+    if title is not None:
+        parts.append(_Part(title, line.text))
+    elif _PARTS.match(line.text) or (line.labelled and not line.value and _PARTS.match(line.label)):
+        # a channel holds devices, the others are parts of an object
+        if last is not None and not line.text.lower().startswith("channel"):
+            last.title = f"{last.title.partition(' / ')[0]} / {line.text}".strip(" /")
+    elif line.labelled and last is not None:
+        _keep(last, line)
+    elif line.text.lower().startswith("device is a") and last is not None and last.kind == "device":
+        last.fields.add("Device", line.text)
+    elif last is not None and not line.labelled:
+        last.title = line.text
+        if not ruled:
+            notes.append(line.text)
+    else:
+        notes.append(line.text)
+
+
+def _keep(part: _Part, line: Line) -> None:
+    """A label and its value: of the part itself, of something below it, or a member of a volume."""
+    member = _MEMBER.match(line.label) if part.kind == "volume" else None
+    value = _MEMBER_VALUE.match(line.value) if member is not None else None
+    if member is not None and value is not None:
+        state, place, serial = (value.group(name) or "" for name in ("state", "place", "serial"))
+        number = member.group("number") if line.label.lower().startswith("device") else ""
+        part.members.append((state, place, serial, number))
+        return
+    lists_members = (
+        part.kind == "volume" and part.title.lower() in _MEMBERS and not line.value.startswith("Availability")
+    )
+    if member is not None or lists_members:
+        raise ToolError(f"arcconf printed {line.text[:100]!r} where a member of a volume was expected")
+    plain = plain_label(line.label)
+    if plain in _OWNED and (part.kind not in _ROOMS or part.title):
+        where = part.title or part.name or "nothing"
+        raise ToolError(f"arcconf printed {line.label!r} under {where[:60]!r}, where no volume and no drive begins")
+    if part.title:
+        part.below.add(f"{part.title}: {line.label}", line.value)
+    else:
+        part.fields.add(line.label, line.value)
+
+
+def _settings(parts: Sequence[_Part], own: _Part) -> dict[str, str]:
+    """What was printed of the controller, and of everything that is neither a volume nor a device."""
+    found = dict(own.fields.printed())
+    found.update(own.below.printed())
+    for part in parts:
+        if part is not own and part.kind not in ("volume", "device"):
+            name = f"{part.kind} {part.name}" if part.kind == "array" else part.name
+            found.update({f"{name}: {label}": value for label, value in part.kept().items()})
+    return found
+
+
+def _addresses(own: _Part) -> list[str]:
+    """The controller's own names."""
+    connectors = [value for label, value in own.below.printed().items() if label.endswith("SAS Address")]
+    return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
+
+
+def _is_drive(part: _Part) -> bool:
+    kind = part.fields.get("Device").lower()
+    return "hard drive" in kind or "ssd" in kind or "solid state" in kind
+
+
+def _pci(text: str) -> str:
+    """`0:a:0:0` as `0000:0a:00.0`; nothing when it is not printed so."""
+    parts = re.split(r"[:.]", text.strip())
+    if len(parts) != 4 or any(not re.fullmatch(r"[0-9a-fA-F]{1,4}", part) for part in parts):
+        return ""
+    domain, bus, device, function = (int(part, 16) for part in parts)
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+def _position(part: _Part) -> str:
+    """`0 4`: channel and device, the two words that commands take."""
+    match = _CHANNEL.match(part.fields.get("Reported Channel,Device(T:L)"))
+    return f"{match.group('channel')} {match.group('device')}" if match else ""
+
+
+def _drive(part: _Part, index: str, names: Sequence[str]) -> DriveFacts:
+    fields, position = part.fields, _position(part)
+    if not position:
+        raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
+    wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
+    lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in names)
+    return DriveFacts(
+        position=position,
+        # a SATA drive is called by a name that the controller lends it
+        wwn="" if lent else wwn,
+        serial=_told(fields.get("Serial number")),
+        vendor=_told(fields.get("Vendor")),
+        model=_told(fields.get("Model")),
+        revision=_told(fields.get("Firmware", "Firmware level", "Firmware version")),
+        size=printed_size(size, base=1024),
+        size_range=size_range(size, base=1024),
+        state=fields.get("State"),
+        media=_media(fields),
+        settings=part.kept(*_DRIVE_LABELS),
+    )
+
+
+def _told(text: str) -> str:
+    """Nothing for a value that says that there is none."""
+    return "" if text.lower() in ("n/a", "na", "not applicable", "not available", "unknown") else text
+
+
+def _media(fields: Fields) -> str:
+    """SSD or HDD where something says which."""
+    flash, speed = fields.get("SSD").lower(), fields.get("Rotational Speed").lower()
+    if flash in ("yes", "no"):
+        return "SSD" if flash == "yes" else "HDD"
+    if "solid" in speed or "solid" in fields.get("Device").lower() or "ssd" in fields.get("Device").lower():
+        return "SSD"
+    return "HDD" if re.match(r"[1-9]\d* ?rpm", speed) else ""
+
+
+def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
+    fields = part.fields
+    state = fields.get("Status of logical device", "Status of logical drive")
+    members = [(_member(each, drives), each[0].lower()) for each in part.members]
+    level, size = _LEVEL.match(fields.get("RAID level")), fields.get("Size")
+    rebuilding = "rebuilding" in state.lower() or any(held == "rebuilding" for _, held in members)
+    percent = _PERCENT.search(state.partition(":")[2]) if rebuilding else None
+    disk = fields.get("Disk Name").split(" ")[0]
+    return VolumeFacts(
+        id=part.name,
+        name=fields.get("Logical device name", "Logical drive name"),
+        wwn=printed_wwn(fields.get("Volume Unique Identifier")),
+        level=level.group("level") if level else fields.get("RAID level"),
+        state=state,
+        size=printed_size(size, base=1024),
+        size_range=size_range(size, base=1024),
+        strip=printed_size(fields.get("Stripe-unit size", "Strip Size"), base=1024),
+        members=tuple(name for name, held in members if "spare" not in held),
+        spares=tuple(name for name, held in members if "spare" in held),
+        failed=tuple(name for name, held in members if held in ("missing", "failed", "inconsistent", "offline")),
+        policies=_policies(fields, own.fields),
+        # how far it is stands in GETSTATUS, and in the state of some builds
+        progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
+        device=disk if disk.startswith("/") else "",
+        healthy=(state.lower() == _OPTIMAL and all(held == "present" for _, held in members)) if state else None,
+        settings=part.kept(*_VOLUME_LABELS),
+    )
+
+
+def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
+    """The position of a member: of the one drive in its place, else with its number, else with its serial."""
+    _, place, serial, number = member
+    wanted, channel = _PLACE.search(place), _CHANNEL.match(place)
+    if channel is not None:
+        return f"{channel.group('channel')} {channel.group('device')}"
+    for fitting in (
+        [drive for drive in drives if wanted and _in_place(drive, wanted.groups())],
+        [drive for drive in drives if number and drive.name == number],
+        [drive for drive in drives if serial and drive.fields.get("Serial number") == serial],
+    ):
+        if len(fitting) == 1:
+            return _position(fitting[0])
+    return serial or place or number
+
+
+def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
+    found = _PLACE.search(drive.fields.get("Reported Location"))
+    return found is not None and found.groups() == wanted
+
+
+def _policies(fields: Fields, controller: Fields) -> dict[str, Value]:
+    """Settings, not what the controller does of them at the moment."""
+    found: dict[str, Value] = {}
+    read = fields.get("Read-cache setting", "Read-cache mode").lower()
+    write = fields.get("Write-cache setting", "Write-cache mode").lower()
+    if read.startswith(("enabled", "disabled")):
+        found["read_policy"] = "ra" if read.startswith("enabled") else "nora"
+    if not write:
+        # SmartRAID has one switch for both, and shares of the cache for the whole controller
+        share = controller.get("Configured Write Cache Ratio", "Write Cache Ratio", "Current Write Cache Ratio")
+        caching = fields.get("Caching").lower()
+        write = "disabled" if caching == "enabled" and re.match(r"0\s*%?$", share) else caching
+    if "write-through" in write or write.startswith(("disabled", "off")):
+        found["write_policy"] = "wt"
+    elif write.startswith(("enabled", "on")):
+        found["write_policy"] = "awb" if "always" in write else "wb"
+    return found

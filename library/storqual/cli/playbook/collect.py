@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual collect`: take the samples of a spool into the run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual.run import collect
+
+
+@click.command("collect")
+@run_argument
+@click.option("--block", required=True, help="The block whose spool is given on standard input.")
+@click.option("--lost", help="Why the spool's last line never comes, such as a reset of the bench.")
+@as_json
+def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> None:
+    """Store the samples of a block's spool (standard input); doing it twice changes nothing.
+
+    \b
+    Example:
+      ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
+    """
+    got = collect(run, block, sys.stdin.read(), lost=lost)
+    if as_json:
+        print_json(got.to_json())
+    else:
+        click.echo(f"{got.new} new samples, {got.known} known, {got.of} planned in {got.block}")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual next`: what a bench does now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from storqual.base.text import terminal_text
+from storqual.campaign import Provision, RunBlock
+from storqual.campaign.next import next_command as next_step
+from storqual.campaign.role_inputs import role_inputs
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual.run import planned_session, read_run
+
+
+@click.command("next")
+@run_argument
+@click.option("--bench", required=True, help="The bench that asks.")
+@click.option("--boot-id", help="The boot id the bench has now; another one than the session's is a new session.")
+@as_json
+def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> None:
+    """Say what a bench must do next: provision a session, measure a block, or stop.
+
+    \b
+    Example:
+      storqual next runs/20261121T101500Z-adapter-4f2a --bench vbench --json
+    """
+    step = next_step(run, bench, boot_id=boot_id)
+    answer = step.to_json()
+    if isinstance(step, Provision):
+        answer["roles"] = role_inputs(step.spec)
+    elif isinstance(step, RunBlock):
+        answer["disturb"] = _disturbance(run, bench, step.session)
+    if as_json:
+        print_json(answer)
+        return
+    words = [answer["action"], *(str(answer[name]) for name in ("block", "reason") if answer.get(name))]
+    click.echo(terminal_text(" ".join(words)))
+
+
+def _disturbance(run: Path, bench: str, session: str) -> dict[str, object]:
+    """What the drop of a virtual bench asks to happen while this session is measured."""
+    opened = read_run(run)
+    name = planned_session(session)
+    planned = next((s for s in opened.sessions if s.id == name and s.bench == bench), None)
+    if planned is None:
+        return {}
+    spec = opened.document["provision"][bench][planned.configuration]
+    return dict((spec.get("virtual") or {}).get("unplug") or {})

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual publish`: close a measured run, judge it, write its log and its report, and audit the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from storqual.cli.options import as_json, print_json, run_argument
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storqual.run import Run
+    from storqual.run.measurements import Measurements
+
+_MOST_TOLD = 10
+
+
+@click.command("publish")
+@run_argument
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+)
+@as_json
+def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
+    """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
+
+    \b
+    Example:
+      storqual publish runs/20261121T101500Z-adapter-4f2a
+    """
+    from storqual.report.parts.summary import print_summary
+    from storqual.run import read_run_json
+
+    done = publish(run.resolve(), waivers=waivers)
+    if as_json:
+        print_json(done.to_json())
+    else:
+        print_summary(dict(done.verdict), read_run_json(run), done.report)
+    return int(done.verdict["exit_code"])
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written, and the verdict."""
+
+    run: Path
+    verdict: Mapping[str, Any]
+    report: Path
+    log: Path
+    ocp: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`: paths, outcome and exit code."""
+        return {
+            "run": str(self.run),
+            "verdict": str(self.run / "verdict.json"),
+            "outcome": self.verdict["outcome"],
+            "exit_code": self.verdict["exit_code"],
+            "report": str(self.report),
+            "log": str(self.log),
+            "ocp": str(self.ocp),
+        }
+
+
+def publish(run: Path, *, waivers: Path | None = None) -> Published:
+    """Write the end of run.json, checks and their logs, verdict, log, report.html, audit.json and ocp.jsonl of `run`.
+
+    Hand-written checks run before the judge, because their outcomes are criteria; their own exit codes count for
+    nothing. The run is closed first, so that the verdict can rest on coverage and on the guard's count. Failures are
+    accepted by `waivers_for(run, waivers)`. The report is audited as the published ones are: raises StorqualError
+    when it states what its own data does not say. Raises BadInputError for a run that is signed: it stays as it is.
+    """
+    from storqual.judge.verdict import judge_run
+    from storqual.pytest_plugin import publish_log, run_checks
+    from storqual.report import build_report
+    from storqual.report.export import write_ocp
+    from storqual.report.material import read_material
+    from storqual.robot_library import publish_suites
+    from storqual.robustness.store import has_trials
+    from storqual.run import append_event, finish_run, read_run
+
+    accepted = waivers_for(run, waivers)
+    append_event(run, "run_finished", {})
+    opened = read_run(run)
+    measured = _measured(opened)
+    finish_run(run, measured=measured)
+    if not has_trials(opened.document):
+        # they look at measured batches and at facts that a campaign of trials has none of
+        run_checks(run)
+        publish_suites(run)
+    verdict = judge_run(run, waivers=accepted, measured=measured)
+    append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
+    log = publish_log(run)
+    material = read_material(run, measured)
+    report = build_report(run, material)
+    _audited(run, report)
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run, material))
+
+
+def _measured(run: Run) -> Measurements:
+    """What all that is published needs of the samples, read once; the audit reads them again for itself."""
+    from storqual.inputs import load_suite
+    from storqual.inputs.policy import Gate
+    from storqual.judge.asked import asked_of, metrics_of
+    from storqual.report.material import metrics_to_read
+    from storqual.run.measurements import measurements
+
+    suite = load_suite(run.input_file("suite"))
+    judged = metrics_of(asked_of(run, suite, Gate()))
+    names = (name for names in judged.values() for name in names)
+    return measurements(run, judged, metrics_to_read(suite, names), histograms=True)
+
+
+def waivers_for(run: Path, asked: Path | None) -> Path | None:
+    """The waivers to publish `run` with: those of its verdict when it has one, else `asked`, else the lab's own.
+
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from. Raises BadInputError when
+    `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
+    """
+    from storqual.inputs import WAIVERS, beside_inventory
+    from storqual.judge.verdict import kept_waivers
+    from storqual.run import read_run_json
+
+    if (run / "verdict.json").is_file():
+        kept = kept_waivers(run)
+        if asked is not None and (kept is None or kept.read_bytes() != asked.read_bytes()):
+            remedy = f"judge it by them (storqual judge {run} --waivers {asked}), or sign it with them (signoff)"
+            raise BadInputError([f"{run}: found a verdict made with other waivers, which stays; {remedy}"])
+        return kept
+    inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
+    return asked or beside_inventory(WAIVERS, inventories)
+
+
+def _audited(run: Path, report: Path) -> None:
+    """Recompute what verdict and page state; a report that contradicts its data is put aside, not published."""
+    from storqual.audit import Status, audit, audit_document
+    from storqual.run import write_json
+
+    claims = audit([run])
+    write_json(run / "audit.json", audit_document(claims))
+    wrong = [claim for claim in claims if claim.status is Status.INCONSISTENT]
+    if not wrong:
+        return
+    refused = report.with_name("report.refused.html")
+    report.replace(refused)
+    told = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
+    more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
+    head = f"{refused}: not published, {len(wrong)} statements do not agree with the run's own data"
+    raise StorqualError("\n".join([head, *told, *more]))

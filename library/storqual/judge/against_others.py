@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Criteria that compare no pairs of launches: against limits, peers, a straight line, and of counts."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import special
+
+from storqual.judge.decision import as_fraction, limits_for
+from storqual.judge.numbers import amount, percent, plural
+from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
+from storqual.metrics import Metric
+from storqual.statistics.counts import compare_counts
+from storqual.statistics.estimates import Estimate
+from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
+from storqual.statistics.scaling import scaling, scaling_sentences
+
+CI_SIDE = 0.025
+
+
+def judge_against_peers(question: Question, metric: Metric) -> Judged:
+    """Compare with the mean of the other adapters in the candidate arm.
+
+    All adapters of a bench are measured in the same sessions: each session gives one ratio, in which what the session
+    does to all of them cancels. Where there is one session only, launches are compared in their order.
+    """
+    mine = units_of(question.place.of("candidate"), metric)
+    if isinstance(mine, str):
+        return missing(question, mine)
+    others = _others(question, metric)
+    if not others:
+        return missing(question, "no other adapter was measured at this point")
+    if min(unit.value for unit in mine) <= 0:
+        return missing(question, f"{metric.label} is not above zero in some launch: a ratio means nothing")
+    rule = question.criterion
+    sign = 1.0 if metric.better == "higher" else -1.0
+    ratios, unit = _ratios(mine, others)
+    values = [one.value for units in others.values() for one in units]
+    mean, level = math.fsum(one.value for one in mine) / len(mine), math.fsum(values) / len(values)
+    if len(ratios) < 2:
+        return Judged("INCONCLUSIVE", f"one {unit} has no interval", candidate=mean, reference=level)
+    limits = limits_for(rule.margin, rule.indifference, rule.alpha, metric.better)
+    shift = sign * math.fsum(ratios) / len(ratios)
+    error = max(float(np.std(ratios, ddof=1)), LAUNCH_FLOOR) / math.sqrt(len(ratios))
+    df = len(ratios) - 1
+    one_sided = float(special.stdtrit(df, 1 - rule.alpha)) * error
+    reach = float(special.stdtrit(df, 1 - CI_SIDE)) * error
+    outcome = "INCONCLUSIVE"
+    if shift - one_sided > limits.margin:
+        outcome = "PASS"
+    elif shift + one_sided < limits.indifference:
+        outcome = "FAIL"
+    if reach > TELLS_NOTHING and outcome == "INCONCLUSIVE":
+        why = f"{plural(len(ratios), unit)} of {metric.label} differ by too much to tell an interval"
+        return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
+    ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
+    return Judged(
+        outcome,
+        f"{metric.label} is {percent(abs(ends[0]))} {'worse' if ends[0] < 0 else 'better'} than the mean of "
+        f"{', '.join(sorted(others))} ({percent(ends[1], signed=True)} to {percent(ends[2], signed=True)}, "
+        f"{plural(len(ratios), unit)})",
+        candidate=mean,
+        reference=level,
+        shift=finite(ends[0]),
+        ci95=(ends[1], ends[2]),
+        margin=rule.margin,
+        indifference=rule.indifference,
+        unit=unit,
+        source=mine[0].source,
+    )
+
+
+def _others(question: Question, metric: Metric) -> dict[str, list[Unit]]:
+    """The other adapters' values; one with a launch that did not run as asked is left out."""
+    others: dict[str, list[Unit]] = {}
+    for name, place in question.peers:
+        launches = place.of("candidate")
+        if not launches or any(launch.status != "ok" for launch in launches):
+            continue
+        found = units_of(launches, metric)
+        if not isinstance(found, str) and min(unit.value for unit in found) > 0:
+            others[name] = found
+    return others
+
+
+def _ratios(mine: Sequence[Unit], others: Mapping[str, Sequence[Unit]]) -> tuple[list[float], str]:
+    """Log-ratios to the mean of the others, one per session they share; per launch where that is one at most."""
+    own = _by_session(mine)
+    theirs = [_by_session(units) for units in others.values()]
+    shared = [session for session in own if all(session in one for one in theirs)]
+    if len(shared) >= 2:
+        return [
+            own[session] - math.fsum(one[session] for one in theirs) / len(theirs) for session in shared
+        ], "session"
+    count = min(len(mine), *(len(units) for units in others.values()))
+    return [
+        math.log(mine[number].value)
+        - math.fsum(math.log(units[number].value) for units in others.values()) / len(others)
+        for number in range(count)
+    ], "launch"
+
+
+def _by_session(units: Sequence[Unit]) -> dict[str, float]:
+    """The mean logarithm of each session."""
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for unit in units:
+        sessions[unit.session].append(math.log(unit.value))
+    return {session: math.fsum(values) / len(values) for session, values in sessions.items()}
+
+
+def judge_against_limits(question: Question, metric: Metric) -> Judged:
+    """`min` and `max`: held when the interval of the mean lies inside, broken when it lies outside.
+
+    The interval is of the mean over sessions where the arm has several, else over launches. Counts are held when no
+    launch breaks the limit: there is no allowance for some.
+    """
+    found = units_of(question.place.of("candidate"), metric)
+    if isinstance(found, str):
+        return missing(question, found)
+    rule = question.criterion
+    low = -math.inf if rule.min is None else rule.min
+    high = math.inf if rule.max is None else rule.max
+    asked = " and ".join(
+        text
+        for text in (
+            f"at least {amount(low, metric)}" if rule.min is not None else "",
+            f"at most {amount(high, metric)}" if rule.max is not None else "",
+        )
+        if text
+    )
+    values = by_session(found) if question.by_session else [unit.value for unit in found]
+    mean = math.fsum(values) / len(values)
+    reference = rule.min if rule.min is not None else rule.max
+
+    def judged(outcome: str, reason: str) -> Judged:
+        return Judged(outcome, reason, candidate=mean, reference=reference, source=found[0].source)
+
+    if metric.kind == "count":
+        worst = [unit.value for unit in found if not low <= unit.value <= high]
+        if worst:
+            return judged("FAIL", f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is asked")
+        return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {asked} is asked")
+    if len(values) < 2:
+        unit = "session" if question.by_session else "launch"
+        return judged(
+            "INCONCLUSIVE", f"{amount(mean, metric)} from one {unit}, which has no interval; {asked} is asked"
+        )
+    reach = float(special.stdtrit(len(values) - 1, 1 - rule.alpha) * np.std(values, ddof=1) / math.sqrt(len(values)))
+    said = (
+        f"{metric.label} is {amount(mean, metric)} "
+        f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {asked} is asked"
+    )
+    if mean - reach >= low and mean + reach <= high:
+        room = min(_room(mean - reach, low), _room(mean + reach, high))
+        near = rule.marginal is not None and room < rule.marginal
+        return judged("MARGINAL" if near else "PASS", said)
+    outside = mean + reach < low or mean - reach > high
+    return judged("FAIL" if outside else "INCONCLUSIVE", said)
+
+
+def _room(end: float, limit: float) -> float:
+    """How far an interval's end is from a limit, as a fraction of the limit."""
+    return math.inf if not math.isfinite(limit) or limit == 0 else abs(end - limit) / abs(limit)
+
+
+def by_session(units: Sequence[Unit]) -> list[float]:
+    """The mean of each session, in the order the sessions began."""
+    sessions: defaultdict[str, list[float]] = defaultdict(list)
+    for unit in units:
+        sessions[unit.session].append(unit.value)
+    return [math.fsum(values) / len(values) for values in sessions.values()]
+
+
+def judge_counts(question: Question, metric: Metric) -> Judged:
+    """Fail when the candidate has shown more; pass when it has none, or no more than the margin is shown."""
+    arms: list[list[Unit]] = []
+    for arm in ("baseline", "candidate"):
+        found = units_of(question.place.of(arm), metric)
+        if isinstance(found, str):
+            return missing(question, f"{arm}: {found}")
+        arms.append(found)
+    rule = question.criterion
+    means = [math.fsum(unit.value for unit in arm) / len(arm) for arm in arms]
+    counts = [_events(arm) for arm in arms]
+    # launches are the exposure: each is a trial that may show it
+    exposure = (float(len(arms[0])), float(len(arms[1])))
+    test = compare_counts(counts[0], counts[1], exposure, margin=rule.margin, alpha=rule.alpha)
+    said = f"{metric.label}: {amount(means[1], metric)} against {amount(means[0], metric)}"
+    reasons = {
+        "fail": f"{said}, more than chance explains (p = {test.p:.2g})",
+        "pass": f"{said}" if counts[1] else f"{said}: none was seen",
+        "inconclusive": f"{said}: too few to exclude {percent(rule.margin)} more",
+    }
+    return Judged(
+        outcome={"fail": "FAIL", "pass": "PASS", "inconclusive": "INCONCLUSIVE"}[test.outcome],
+        reason=reasons[test.outcome],
+        candidate=means[1],
+        reference=means[0],
+        margin=rule.margin,
+        loss_p=test.p,
+        source=arms[0][0].source,
+    )
+
+
+def _events(units: Sequence[Unit]) -> float:
+    """How many launches had any: a launch that stalls six times is one finding, not six independent ones."""
+    return float(sum(unit.value > 0 for unit in units))
+
+
+def judge_against_scaling(question: Question, metric: Metric) -> Judged:
+    """Pass when the candidate is shown to be linear up to the level, fail when a level before is shown not to be."""
+    rule, curve = question.criterion, question.curve
+    if curve is None or rule.linear_to is None:
+        return missing(question, f"there is no other level of {rule.over} at this point")
+    values = values_at(curve, question.places, metric, "candidate")
+    limit = float(rule.linear_to)
+    if limit not in values or min(values) >= limit:
+        return missing(question, f"{metric.label} was not measured at {rule.over} {limit:g} and at fewer")
+    found = scaling({level: values[level] for level in values if level <= limit}, tolerance=rule.margin)
+    last = found.levels[-1]
+    outcome = "INCONCLUSIVE"
+    if found.broken_at is not None:
+        outcome = "FAIL"
+    elif found.linear_to >= limit:
+        outcome = "PASS"
+    return Judged(
+        outcome=outcome,
+        reason=" ".join(scaling_sentences(found, rule.over, metric.unit)),
+        candidate=last.value.value,
+        reference=found.levels[0].value.value * limit / found.levels[0].at,
+        shift=last.efficiency.value - 1,
+        ci95=_interval(last.efficiency),
+        margin=rule.margin,
+        unit="launch",
+        units=min(map(len, values.values())),
+    )
+
+
+def _interval(estimate: Estimate) -> tuple[float, float] | None:
+    if estimate.low is None or estimate.high is None:
+        return None
+    return estimate.low - 1, estimate.high - 1

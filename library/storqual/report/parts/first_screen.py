@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen: what was qualified, the outcome in a sentence and why, what is missing, who may sign."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storqual.judge.outcome import required_roles
+from storqual.report.criterion import Criterion, Outcome, outcome, place_name
+from storqual.report.figures import DASH, NONE, Figure, count, minute
+from storqual.report.links import Links
+from storqual.report.material import Material, measure
+from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
+from storqual.report.parts.criteria import Problem, problems_of
+from storqual.report.parts.timeline import TimelineEvent
+from storqual.report.view import KeyValue, Phrase
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The worst or the best shift and where it was found."""
+
+    shift: Figure
+    where: str
+    metric: str
+    href: str
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """The first screen; `single` where there is no baseline."""
+
+    notices: tuple[str, ...]
+    single: bool
+    baseline: str
+    candidate: str
+    subject: tuple[str, ...]
+    changes: tuple[KeyValue, ...]
+    outcome: Outcome
+    sentence: Phrase
+    exit_code: Figure
+    exit_meaning: str
+    adapters: tuple[AdapterIdentity, ...]
+    facts: tuple[KeyValue, ...]
+    counts: tuple[tuple[Outcome, Figure], ...]
+    incidents: tuple[TimelineEvent, ...]
+    problems: tuple[Problem, ...]
+    more_problems: Figure | None
+    informative: Phrase
+    worst: Extreme | None
+    best: Extreme | None
+    planned: Figure
+    measured: Figure
+    skipped: Figure
+    holes: Figure
+    has_holes: bool
+    sectors: Figure
+    sectors_note: str
+    signers: tuple[str, ...]
+    may_sign: bool
+    roles: tuple[str, ...]
+    verdict_sha256: str
+    warnings: tuple[str, ...]
+
+
+def subject(material: Material) -> Iterable[str]:
+    """What was compared, in a line or two."""
+    run = material.run
+    names = list(dict.fromkeys(place_name(list(run.benches), key[0], key[1]) for key in material.points))
+    adapters = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "no adapter"
+    kinds = [f"{name} ({_kind(bench).lower()})" for name, bench in run.benches.items()]
+    yield f"{adapters} on {', '.join(kinds)}; suite {run.suite.name}, profile {run.suite.profile}"
+    kernels: dict[str, list[str]] = {}
+    for arm, entry in material.provisioned():
+        if entry.get("kernel"):
+            kernels.setdefault(arm, []).append(str(entry["kernel"]))
+    told = {arm: " and ".join(dict.fromkeys(names)) for arm, names in kernels.items()}
+    first, second = told.get("baseline"), told.get("candidate")
+    if "baseline" not in material.arms and second:
+        yield f"Kernel {second}"
+    elif first and second:
+        yield f"Kernel {first} in both arms" if first == second else f"Kernel {second} against {first}"
+    elif first or second:
+        yield f"Kernel {first or second}; the {'candidate' if first else 'baseline'} was not provisioned"
+
+
+def _kind(bench: Mapping[str, Any]) -> str:
+    kind = str(bench.get("kind") or "hardware")
+    return BENCH_KINDS.get(kind, (kind, ""))[0]
+
+
+_MOST_CHANGES = 5
+_MOST_PAIRS = 4
+
+
+def first_screen(
+    material: Material, rows: Sequence[Criterion], links: Links, incidents: Sequence[TimelineEvent]
+) -> FirstScreen:
+    """Everything of the first screen; `links` leads from a criterion to its row."""
+    verdict, run = material.verdict, material.run
+    required = [row for row in rows if row.required]
+    problems, more = problems_of(required, list(material.run.benches), links)
+    compared = [row for row in required if row.against == "baseline" and row.outcome not in ("ERROR", "SKIPPED")]
+    shifts = [row for row in compared if row.number("shift_percent") is not None]
+    shifts.sort(key=lambda row: row.number("shift_percent") or 0.0)
+    covered = verdict.get("coverage") or {}
+    holes = sum(not skipped.get("reason") for skipped in covered.get("skipped") or ())
+    skipped = len(covered.get("skipped") or ()) - holes
+    arms = {name: arm.drop for name, arm in run.arms.items()}
+    code = verdict.get("exit_code")
+    signers, may_sign = signers_for(material, rows)
+    counted = Counter("WAIVED" if row.waived else row.outcome for row in required)
+    return FirstScreen(
+        notices=tuple(_notices(material)),
+        single="baseline" not in material.arms,
+        baseline=arms.get("baseline", DASH),
+        candidate=arms.get("candidate", DASH),
+        subject=tuple(subject(material)),
+        changes=_changes(material),
+        outcome=outcome(str(verdict.get("outcome"))),
+        sentence=sentence_for(verdict, rows, arms),
+        exit_code=count(code if isinstance(code, int) else None, "verdict:/exit_code"),
+        exit_meaning=EXIT_CODES.get(code, "not known") if isinstance(code, int) else "not known",
+        adapters=identities(material),
+        facts=tuple(_facts(material)),
+        counts=tuple(
+            (outcome(word), count(counted[word], f"count:criteria:{word}"))
+            for word in (*_WORDS, "WAIVED")
+            if counted[word]
+        ),
+        incidents=tuple(incidents),
+        problems=problems,
+        more_problems=count(more, f"count:more:{more}") if more else None,
+        informative=_informative(rows),
+        worst=_extreme(material, shifts[0], links) if shifts else None,
+        best=_extreme(material, shifts[-1], links) if len(shifts) > 1 else None,
+        planned=count(covered.get("planned"), "verdict:/coverage/planned"),
+        measured=count(covered.get("measured"), "verdict:/coverage/measured"),
+        skipped=count(skipped, "count:skipped"),
+        holes=count(holes, "count:holes"),
+        has_holes=holes > 0,
+        sectors=_sectors(material),
+        sectors_note=_sectors_note(material),
+        signers=signers,
+        may_sign=may_sign,
+        roles=tuple(role.replace("-", " ") for role in required_roles(material.run)),
+        verdict_sha256=material.verdict_sha256,
+        warnings=_warnings(verdict, incidents),
+    )
+
+
+_WORDS = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
+
+
+def _notices(material: Material) -> Iterable[str]:
+    """What a reader must know before the outcome: what kind of bench, a bench changed on purpose, one build twice."""
+    kinds = sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()})
+    for kind in kinds:
+        name, meaning = BENCH_KINDS.get(kind, (kind, ""))
+        if meaning:
+            yield f"{name}: {meaning}"
+    for name, arm in material.run.arms.items():
+        virtual = arm.manifest.get("virtual")
+        if virtual:
+            yield f"The {name} drop changes the virtual bench on purpose: {_flat_text(virtual)}."
+    identified = identities(material)
+    same = [one for one in identified if one.same]
+    if same and len(same) == len(identified):
+        yield "Both arms are the same build: every driver under test has the same srcversion in both."
+    elif same:
+        yield f"The driver of {', '.join(one.alias for one in same)} is the same build in both arms."
+
+
+def _flat_text(value: object) -> str:
+    """A small mapping as words: `iops_limit: all 900, sda 950; panic_at_boot: true`; of a long one its beginning."""
+    if isinstance(value, dict):
+        return "; ".join(
+            f"{key}: {_pairs(inner)}" if isinstance(inner, dict) else f"{key}: {_flat_text(inner)}"
+            for key, inner in value.items()
+        )
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_flat_text(one) for one in value)
+    return str(value)
+
+
+def _pairs(values: dict[object, object]) -> str:
+    pairs = [f"{key} {value}" for key, value in values.items()]
+    if len(pairs) <= _MOST_PAIRS:
+        return ", ".join(pairs)
+    return f"{', '.join(pairs[: _MOST_PAIRS - 1])} and so on, see Settings and environment"
+
+
+def _changes(material: Material) -> tuple[KeyValue, ...]:
+    """The first differences between the drops, baseline's value before candidate's."""
+    differing = [row for row in environment_of(material).drops if row.differs and row.name != "name"]
+    return tuple(differing[:_MOST_CHANGES])
+
+
+def _facts(material: Material) -> Iterable[KeyValue]:
+    run, verdict = material.run, material.verdict
+    yield KeyValue("Measured", (f"{minute(run.document.get('created'))} to {minute(run.document.get('finished'))}",))
+    yield KeyValue("Judged as of", (minute(verdict.get("as_of")),))
+    yield KeyValue("Run", (run.name,))
+
+
+def _informative(rows: Sequence[Criterion]) -> Phrase:
+    """How many informative criteria did not pass; empty when all did or there are none."""
+    bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
+    total = [row for row in rows if not row.required]
+    if not bad:
+        return ()
+    metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
+    named = f" ({', '.join(metrics)})" if metrics else ""
+    return (
+        count(len(bad), "count:informative:bad"),
+        " of ",
+        count(len(total), "count:informative"),
+        f" informative criteria did not pass{named}; they decide nothing.",
+    )
+
+
+def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
+    """The verdict's warnings, without those that the sentence or the incidents above them say word by word."""
+    told = [event.headline for event in incidents if " " in event.headline]
+    reason = str(verdict.get("reason") or "")
+    listed = (str(text) for text in verdict.get("warnings") or ())
+    return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
+
+
+def _extreme(material: Material, row: Criterion, links: Links) -> Extreme:
+    return Extreme(
+        shift=row.shift,
+        where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
+        metric=measure(row.text("metric")).label,
+        href=links.criterion(row),
+    )
+
+
+def _sectors(material: Material) -> Figure:
+    if not _guard_applies(material):
+        return NONE
+    value = material.verdict.get("sectors_written_outside_claims")
+    return count(value if isinstance(value, int) else None, "verdict:/sectors_written_outside_claims")
+
+
+def _guard_applies(material: Material) -> bool:
+    return bool((material.document.get("guard") or {}).get("applies", True))
+
+
+def _sectors_note(material: Material) -> str:
+    if not _guard_applies(material):
+        return "not counted: targets are files, claimed by path and inode"
+    value = material.verdict.get("sectors_written_outside_claims")
+    if value is None:
+        return "was not read: the guard's last layer has no count"
+    return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
+
+
+def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops.
+
+    Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
+    reason is the sentence.
+    """
+    required = [row for row in rows if row.required]
+    reason = str(verdict.get("reason") or "")
+    sectors = verdict.get("sectors_written_outside_claims")
+    if isinstance(sectors, int) and sectors > 0:
+        shown = count(sectors, "verdict:/sectors_written_outside_claims")
+        return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
+    if reason and reason in (verdict.get("warnings") or ()):
+        return (f"The run is not valid; {reason.rstrip('.')}.",)
+    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
+    if told:
+        return told
+    return (
+        f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
+    )
+
+
+def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
+    """The sentence where the outcome follows from the criteria; empty where it does not."""
+    if not required:
+        return ()
+    if word in ("PASS", "MARGINAL"):
+        return _passed(required)
+    bad = [row for row in required if row.outcome == word and not row.waived]
+    if not bad:
+        return ()
+    shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
+    if word == "FAIL" and all(row.against == "baseline" for row in bad):
+        names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
+        return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
+    return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
+
+
+_ENDINGS = {
+    "FAIL": " required criteria failed.",
+    "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
+    "INCONCLUSIVE": " required criteria are undecided: what was measured neither shows a loss nor excludes one.",
+}
+
+
+def _passed(required: Sequence[Criterion]) -> Phrase:
+    total = count(len(required), "count:criteria:required")
+    alone = len(required) == 1
+    waived = sum(row.waived for row in required)
+    if waived:
+        held = count(len(required) - waived, "count:criteria:held")
+        accepted = count(waived, "count:criteria:WAIVED")
+        return (held, " of ", total, " required criteria hold; ", accepted, " failed and are waived.")
+    narrow = sum(row.outcome == "MARGINAL" for row in required)
+    if narrow:
+        close = count(narrow, "count:criteria:MARGINAL")
+        if alone:
+            return ("The ", total, " required criterion holds, only just.")
+        return ("All ", total, " required criteria hold, ", close, " of them only just.")
+    compared = sum(row.against == "baseline" for row in required)
+    if not compared:
+        return ("The ", total, " required criterion holds.") if alone else ("All ", total, " required criteria hold.")
+    noun = "criterion" if compared == 1 else "criteria"
+    shown = f" required {noun} the candidate was shown to be no worse than its margin allows"
+    if compared == len(required):
+        return ("At the " if alone else "At all ", total, shown, ".")
+    rest = len(required) - compared
+    told = (count(compared, "count:criteria:compared"), shown, "; ", count(rest, "count:criteria:others"))
+    return ("At ", *told, " other holds." if rest == 1 else " others hold.")
+
+
+def _holes(verdict: Mapping[str, Any]) -> Phrase:
+    """Planned points that were not measured and that nobody explained; empty when there are none."""
+    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
+    holes = sum(not entry.get("reason") for entry in skipped)
+    if not holes or verdict.get("exit_code") == 0:
+        return ()
+    noun = "point was" if holes == 1 else "points were"
+    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")
+
+
+def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
+    """Sentences for the first screen, and whether anybody may sign at all."""
+    roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
+    code = material.verdict.get("exit_code")
+    if code == 0:
+        waived = any(row.waived for row in rows)
+        lines = [f"May be signed by: {roles}" + (", with the waivers below." if waived else ".")]
+        kinds = {str(bench.get("kind")) for bench in material.run.benches.values()}
+        if "hardware" not in kinds:
+            lines.append("A signature under this run says that the method works; it releases no hardware.")
+        return tuple(lines), True
+    if code == 1:
+        return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
+    return ("Nobody: what was not judged cannot be signed or waived. Repeat or resume the run.",), False
+
+
+EXIT_CODES: dict[int, str] = {
+    0: "passed",
+    1: "failed",
+    2: "could not be judged",
+    3: "wrong use or bad input",
+    4: "refused by the guard",
+}
+
+BENCH_KINDS: dict[str, tuple[str, str]] = {
+    "virtual": (
+        "Virtual bench",
+        "the adapters and drives are emulated; the figures show the method at work and qualify no hardware.",
+    ),
+    "local": ("Files on this machine", "not a qualification of hardware."),
+    "hardware": ("Hardware bench", ""),
+}

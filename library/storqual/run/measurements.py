@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run measured, by point and arm: one pass over its samples, for judge, report, studies, checks and history.
+
+A campaign has a hundred thousand samples with histograms in each. A launch keeps its metrics, its seconds and its
+evidence; histograms are added up by point and arm, and let go.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
+from storqual.metrics.load import load_curve
+from storqual.run.layout import SAMPLES
+from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
+from storqual.run.run import Run
+from storqual.run.samples import read_samples
+from storqual_core.measure.load import LoadStep
+
+PointKey = tuple[str, str, str]
+"""Bench, adapter, point."""
+
+_POOLED = ("read_ios", "read_bins", "write_ios", "write_bins")
+
+
+@dataclass
+class PointData:
+    """The launches of one point by arm, in the order they were started, and what is added up of each arm."""
+
+    planned: PlannedPoint
+    launches: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+    bins: dict[tuple[str, str], dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    """Latencies by arm and side (read, write): {ns: count}; empty where nobody asked for them."""
+    loads: dict[str, list[LoadStep]] = field(default_factory=lambda: defaultdict(list))
+    """Steps of searches for a latency cap, by arm."""
+    _pools: dict[str, tuple[str, SessionPool]] = field(default_factory=dict)
+    """The session under way of each arm."""
+
+    def good(self, arm: str) -> list[Launch]:
+        """The launches of `arm` that ran as asked."""
+        return [launch for launch in self.launches.get(arm, ()) if launch.status == "ok"]
+
+    def every(self) -> Iterator[Launch]:
+        """The launches of all arms."""
+        for launches in self.launches.values():
+            yield from launches
+
+    def add(self, sample: Sample, judged: Sequence[str], shown: Sequence[str], *, histograms: bool) -> None:
+        """One more sample, with the values of the metrics that are judged here and of those that are shown."""
+        values = {name: METRICS[name].value(sample) for name in (*judged, *shown) if name in METRICS}
+        short = any(isinstance(values[name], Unavailable) and _percentile(METRICS[name]) for name in judged)
+        pool = self._pool(sample) if short and sample.status == "ok" else None
+        self.launches[sample.arm].append(Launch.of(sample, values, pool))
+        if sample.status != "ok" or not histograms:
+            return
+        # a search whose launches do not fit together has no curve; the judge says so where one was asked for
+        with suppress(KeyError, TypeError, ValueError):
+            self.loads[sample.arm] += load_curve(sample)
+        for side in ("read", "write"):
+            # bins that are none make percentiles unavailable, with a reason; there is nothing to draw then
+            with suppress(ValueError, TypeError, AttributeError):
+                bins = {int(ns): int(number) for ns, number in (sample.primitives.get(f"{side}_bins") or {}).items()}
+                if bins:
+                    total = self.bins[sample.arm, side]
+                    for ns, number in bins.items():
+                        total[ns] = total.get(ns, 0) + number
+
+    def _pool(self, sample: Sample) -> SessionPool:
+        """The pool of a launch that is too short for a percentile, with its bins in it."""
+        session, pool = self._pools.get(sample.arm, ("", SessionPool()))
+        if session != sample.session:
+            if pool.launches == 1:
+                # one launch says no more than itself: its bins need not be kept
+                pool.primitives = {}
+            pool = SessionPool()
+            self._pools[sample.arm] = (sample.session, pool)
+        own = Primitives({name: sample.primitives[name] for name in _POOLED if name in sample.primitives}, {})
+        parts: list[Measured] = [own] if pool.launches == 0 else [pool, own]
+        pool.primitives = merged(parts).primitives
+        pool.launches += 1
+        return pool
+
+
+def _percentile(metric: Metric) -> bool:
+    return metric.kind == "time" and any("_bins" in need for need in metric.needs)
+
+
+@dataclass
+class Measurements:
+    """The points of a run with their data, and what its samples say of the run as a whole.
+
+    `finished` are the arms that have a sample at each point that is not lost, `reference` the launches on golden
+    reference drives, `overhead_s` the seconds that the bench program adds to each launch of fio; `unplanned` is how
+    many samples are of no planned point.
+    """
+
+    points: dict[PointKey, PointData]
+    finished: dict[PointKey, set[str]] = field(default_factory=lambda: defaultdict(set))
+    reference: list[Launch] = field(default_factory=list)
+    overhead_s: array[float] = field(default_factory=lambda: array("d"))
+    unplanned: int = 0
+    size: int = 0
+    """Bytes of samples.jsonl that were there to be read: with more in it, this is no longer what the run measured."""
+
+    def is_of(self, run: Run) -> bool:
+        """Whether the samples of `run` are still those that were read."""
+        return self.size == _size(run)
+
+
+def _size(run: Run) -> int:
+    file = run.path / SAMPLES
+    return file.stat().st_size if file.is_file() else 0
+
+
+def measurements(
+    run: Run, judged: Mapping[PointKey, Sequence[str]], shown: Sequence[str] = (), *, histograms: bool = False
+) -> Measurements:
+    """All samples of a run, with the metrics that are `judged` at some of its points and those `shown` at all.
+
+    Without `shown` points are left out at which nothing is judged. Raises StorqualError for a damaged file.
+    """
+    return _gathered(run, judged, read_samples(run.path), shown, histograms=histograms)
+
+
+def measurements_at(run: Run, judged: Mapping[PointKey, Sequence[str]]) -> Measurements:
+    """The samples of these points alone: the lines of others, on whatever bench, are not parsed."""
+    return _gathered(run, judged, read_samples(run.path, lambda launch: launch.key in judged))
+
+
+def reference_launches(run: Run) -> list[Launch]:
+    """The launches on golden reference drives, with their IOPS; no other line is parsed."""
+    return _gathered(run, {}, read_samples(run.path, lambda launch: launch.point == REFERENCE_POINT)).reference
+
+
+def _gathered(
+    run: Run,
+    judged: Mapping[PointKey, Sequence[str]],
+    samples: Iterable[Sample],
+    shown: Sequence[str] = (),
+    *,
+    histograms: bool = False,
+) -> Measurements:
+    found = Measurements({}, size=_size(run))
+    for sample in samples:
+        key = (sample.bench, sample.adapter, sample.point)
+        if sample.status != "lost":
+            found.finished[key].add(sample.arm)
+        if "overhead_ns" in sample.primitives:
+            found.overhead_s.append(float(sample.primitives["overhead_ns"]) / 1e9)
+        if sample.point == REFERENCE_POINT:
+            found.reference.append(Launch.of(sample, {"iops": METRICS["iops"].value(sample)}))
+        elif key not in run.points:
+            found.unplanned += 1
+        elif shown or key in judged:
+            data = found.points.setdefault(key, PointData(run.points[key]))
+            data.add(sample, judged.get(key, ()), shown, histograms=histograms)
+    for point in found.points.values():
+        for launches in point.launches.values():
+            launches.sort(key=lambda launch: launch.start)
+    return found

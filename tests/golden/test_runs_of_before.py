@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of an earlier version: judged, reported, verified and resumed by this one with the same verdict."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.earlier_runs import INTERRUPTED, KEYS, expected, move_lab, unpack
+
+STORQUAL = str(Path(sys.executable).parent / "storqual")
+FACTS = expected()
+FINISHED = [name for name in FACTS if name != INTERRUPTED]
+WRITTEN_AT_THE_END = ("verdict.json", "report.html", "audit.json", "ocp.jsonl")
+
+
+def storqual(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command; its exit code and what it says."""
+    return subprocess.run(
+        [STORQUAL, *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def outcomes(criteria: list[dict[str, Any]]) -> dict[tuple[str, ...], str]:
+    """What became of each criterion; its shift and interval are not compared, a better estimate may move them."""
+    return {tuple(str(one[name]) for name in ("id", "bench", "adapter", "point")): one["outcome"] for one in criteria}
+
+
+@pytest.mark.parametrize("name", FINISHED)
+def test_it_is_judged_and_reported_as_it_was(name: str, tmp_path: Path) -> None:
+    """Verdict, report and audit are made anew from what was measured then."""
+    facts, run = FACTS[name], unpack(name, tmp_path)
+    for path in (*map(run.joinpath, WRITTEN_AT_THE_END), *run.glob("signoff.*")):
+        path.unlink(missing_ok=True)
+    judged = storqual("judge", run, "--json")
+    assert judged.returncode == facts["exit_code"], judged.stderr
+    verdict = json.loads(judged.stdout)
+    assert verdict["outcome"] == facts["outcome"]
+    assert outcomes(verdict["criteria"]) == outcomes(facts["criteria"])
+    reported = storqual("report", run)
+    assert reported.returncode == 0, reported.stderr
+    assert facts["outcome"] in (run / "report.html").read_text(encoding="utf-8")
+    audited = storqual("audit", run)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
+def test_its_signature_holds_until_a_byte_changes(tmp_path: Path) -> None:
+    """The key that made it is trusted by a file beside the archive."""
+    run = unpack("local-pass", tmp_path)
+    verified = storqual("verify", run, "--keys", KEYS)
+    assert (verified.returncode, "VALID" in verified.stdout) == (0, True), verified.stdout + verified.stderr
+    samples = run / "samples.jsonl"
+    samples.write_bytes(samples.read_bytes().replace(b"1", b"2", 1))
+    assert storqual("verify", run, "--keys", KEYS).returncode == 1
+
+
+@pytest.mark.plays
+def test_the_one_that_was_killed_is_resumed_and_repeats_nothing(tmp_path: Path) -> None:
+    """It goes on in another folder, on a bench whose program is gone."""
+    run, facts = unpack(INTERRUPTED, tmp_path), FACTS[INTERRUPTED]
+    move_lab(tmp_path, run)
+    kept = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(kept) == facts["samples"] < facts["launches"]
+    ended = storqual("qualify", "--resume", run.name, "--runs", run.parent)
+    told = ended.stdout[-3000:] + ended.stderr[-3000:]
+    assert (run / "verdict.json").is_file(), told
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    # how it ends rests on what this machine measures now; that it ends with a verdict of these does not
+    assert verdict["outcome"] in facts["outcomes"], told
+    assert ended.returncode == verdict["exit_code"], told
+    lines = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert lines[: len(kept)] == kept
+    launches = Counter((one["point"], one["arm"], one["n"]) for one in map(json.loads, lines))
+    assert set(launches.values()) == {1}
+    assert len(lines) >= facts["launches"]
+    assert (run / "report.html").is_file()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that are given a secret say nothing of it, and no command line ever has one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
+SECRET = re.compile(r"password|passphrase|secret|token|api_key", re.IGNORECASE)
+GIVEN = re.compile(rf"'\w*(?:{SECRET.pattern})\w*'\s*:|\.(?:{SECRET.pattern})", re.IGNORECASE)
+COMMANDS = {"command", "shell", "raw", "script", "expect"}
+WORDS_OF_A_TASK = {"name", "when", "register", "vars", "tags", "loop", "until", "no_log", "environment"}
+
+
+def tasks(entries: object) -> Iterator[dict[str, Any]]:
+    """Every task of a file, those in blocks and plays included."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            yield entry
+            for inside in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks", "handlers"):
+                yield from tasks(entry.get(inside))
+
+
+def of_secrets() -> list[tuple[str, dict[str, Any]]]:
+    """The tasks whose module is given something that is called a secret, with their files."""
+    found = []
+    for path in FILES:
+        if path.parts[-2] == "meta":
+            continue
+        for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            given = {key: value for key, value in task.items() if key not in WORDS_OF_A_TASK | {"block", "rescue"}}
+            if GIVEN.search(str(given)):
+                found.append((f"{path.relative_to(ROOT)}: {task.get('name')}", task))
+    return found
+
+
+def test_there_are_tasks_with_secrets() -> None:
+    """Else the tests below would prove nothing."""
+    assert len(of_secrets()) >= 8
+
+
+@pytest.mark.parametrize(("where", "task"), of_secrets(), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_task_with_a_secret_is_not_logged_and_runs_no_command(where: str, task: dict[str, Any]) -> None:
+    assert task.get("no_log") is True, where
+    assert not {key.rsplit(".", 1)[-1] for key in task} & COMMANDS, where
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_command_line_of_a_role_has_a_secret(path: Path) -> None:
+    for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        for key, value in task.items():
+            if key.rsplit(".", 1)[-1] in COMMANDS:
+                assert not SECRET.search(str(value)), (path, task.get("name"))
+
+
+def test_what_runs_on_a_bench_is_given_no_secret() -> None:
+    """Management controllers are asked by Ansible's own modules; ours get the answer, never the credentials."""
+    for folder in ("library/modules", "library/module_utils"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not re.search(r"password|passphrase|api_key", path.read_text(encoding="utf-8"), re.I), path
+
+
+def test_secrets_are_declared_as_such() -> None:
+    """A role's argument that is a secret is not shown when its arguments are wrong."""
+
+    def walk(options: object) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, option in (options if isinstance(options, dict) else {}).items():
+            yield name, option
+            yield from walk(option.get("options"))
+
+    seen = 0
+    for path in sorted((ROOT / "roles").glob("*/meta/argument_specs.yml")):
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
+            for name, option in walk(entry.get("options")):
+                if SECRET.search(name):
+                    seen += 1
+                    assert option.get("no_log") is True, (path, name)
+    assert seen >= 2

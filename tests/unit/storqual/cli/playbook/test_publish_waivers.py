@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which waivers a run is published with: the lab's, those that are asked for, and later those of its own verdict."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from storqual.cli.playbook.publish import waivers_for
+from storqual.judge.verdict import judge_run
+from storqual.run import write_json
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_run import make_run
+from tests.support.synthetic_shape import POINTS
+
+WAIVER = """\
+- {{criterion: iops, adapter: sym, point: "*", owner: Pat, reason: known, reference: LAB-12, expiry: {0}}}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A lab that has accepted a failure until the end of the year."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    (folder / "waivers.yml").write_text(WAIVER.format("2026-12-31"), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def run(lab: Path, tmp_path: Path) -> Path:
+    """A run of that lab in which one adapter lost a fifth."""
+    path = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2})
+    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    write_json(path / "run.json", {**document, "inventories": [str(lab)]})
+    return path
+
+
+def test_the_labs_own_waivers_accept_a_known_failure(lab: Path, run: Path) -> None:
+    other = lab / "other.yml"
+    other.write_text(WAIVER.format("2027-03-31"), encoding="utf-8")
+    assert waivers_for(run, None) == lab / "waivers.yml"
+    assert waivers_for(run, other) == other
+    (lab / "waivers.yml").unlink()
+    assert waivers_for(run, None) is None
+
+
+def test_a_judged_run_keeps_the_waivers_of_its_verdict(lab: Path, run: Path) -> None:
+    """What the lab changes later changes no verdict; other waivers are for `judge` and `signoff`."""
+    assert judge_run(run, waivers=lab / "waivers.yml")["exit_code"] == 0
+    again = lab / "same.yml"
+    again.write_bytes((lab / "waivers.yml").read_bytes())
+    (lab / "waivers.yml").write_text(WAIVER.format("2027-03-31"), encoding="utf-8")
+    assert waivers_for(run, None) == waivers_for(run, again) == run / "waivers.yml"
+    with pytest.raises(BadInputError, match="found a verdict made with other waivers, which stays"):
+        waivers_for(run, lab / "waivers.yml")
+
+
+def test_a_run_judged_without_waivers_is_not_accepted_by_later_ones(lab: Path, run: Path) -> None:
+    assert judge_run(run)["exit_code"] == 1
+    assert waivers_for(run, None) is None
+    with pytest.raises(BadInputError, match="storqual judge"):
+        waivers_for(run, lab / "waivers.yml")
+
+
+def test_judged_again_a_run_fails_by_itself_once_its_waiver_has_expired(lab: Path, run: Path) -> None:
+    judge_run(run, waivers=lab / "waivers.yml", as_of=datetime(2026, 12, 1, tzinfo=UTC))
+    assert judge_run(run, waivers=lab / "waivers.yml")["exit_code"] == 0
+    assert judge_run(run, as_of=datetime(2026, 12, 31, tzinfo=UTC))["exit_code"] == 0
+    assert judge_run(run, as_of=datetime(2027, 1, 1, tzinfo=UTC))["exit_code"] == 1
+
+
+def test_a_waivers_file_that_no_verdict_was_made_with_accepts_nothing(lab: Path, run: Path) -> None:
+    judge_run(run)
+    (run / "waivers.yml").write_bytes((lab / "waivers.yml").read_bytes())
+    assert judge_run(run)["exit_code"] == 1

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual new`: what it writes is followed, by the lines that it prints for that."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.cli import main
+from storqual.inputs import load_drop, load_gate, load_trusted_keys
+from storqual.run import write_json
+from storqual_core.facts.bench_facts import read_facts
+from tests.support.bench_tree import STATE, BenchTree
+from tests.support.signing import make_person
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+TEMPLATES = REPOSITORY / "templates" / "new"
+
+Storqual = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def storqual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Storqual:
+    """Exit code, standard output and standard error of a command, called in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        out, err = capsys.readouterr()
+        return int(str(ended.value.code)), out, err
+
+    return call
+
+
+def made(storqual: Storqual, *words: str) -> dict[str, Any]:
+    """What `storqual new` says it made."""
+    code, out, err = storqual("new", *words, "--json")
+    assert code == 0, err
+    answer: dict[str, Any] = json.loads(out)
+    assert all(Path(path).is_file() for path in answer["files"])
+    return answer
+
+
+def followed(storqual: Storqual, line: str, *more: str) -> str:
+    """What the next line of an answer prints."""
+    program, *words = shlex.split(line)
+    assert program == "storqual"
+    code, out, err = storqual(*words, *more)
+    assert code == 0, err
+    return out
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_a_suite_plans_on_files_of_this_machine(here: bool, storqual: Storqual, tmp_path: Path) -> None:
+    if here:
+        (tmp_path / "suites").mkdir()
+    answer = made(storqual, "suite", "streaming-reads")
+    assert answer["files"] == ["suites/streaming-reads.suite.yml" if here else "streaming-reads.suite.yml"]
+    planned = json.loads(followed(storqual, answer["next"][0], "--json"))
+    assert planned["points"] == 4
+    assert "-streaming-reads-" in planned["run"]
+
+
+def test_every_profile_of_a_new_suite_plans(storqual: Storqual) -> None:
+    answer = made(storqual, "suite", "streaming")
+    planned = json.loads(followed(storqual, answer["next"][0], "--json", "--profile", "full"))
+    assert planned["until"] == "decided"
+
+
+def test_a_drop_for_files_of_this_machine_resolves_and_plans(storqual: Storqual, tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "inventories/local", tmp_path / "inventories/local")
+    answer = made(storqual, "drop", "newer", "-i", "inventories/local")
+    assert answer["files"] == ["inventories/local/drops/newer.yml"]
+    assert json.loads(followed(storqual, answer["next"][0], "--json"))["roles"]["drives"] == {}
+    words = (
+        "storqual plan -i inventories/local --baseline baseline --candidate newer --suite adapter --dry-run --json"
+    )
+    assert json.loads(followed(storqual, words))["points"] > 0
+
+
+def test_a_drop_for_hardware_resolves_to_settings_of_its_drives(storqual: Storqual, tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "inventories/example_lab", tmp_path / "lab")
+    answer = made(storqual, "drop", "newer", "-i", "lab/hosts.yml")
+    assert answer["files"] == ["lab/drops/newer.yml"]
+    drives = json.loads(followed(storqual, answer["next"][0], "--json"))["roles"]["drives"]
+    assert drives
+    assert all(settings == {"queue_depth": 16} for settings in drives.values())
+
+
+def test_every_section_that_a_new_drop_shows_is_good(tmp_path: Path) -> None:
+    """Sections that stand there as comments are taken by whoever takes the comment sign away."""
+    text = (TEMPLATES / "drop" / "newname.yml").read_text(encoding="utf-8")
+    shown = re.sub(r"^# ((?:driver|nvram|os|  \w+):)", r"\1", text, flags=re.MULTILINE)
+    (tmp_path / "newname.yml").write_text(shown, encoding="utf-8")
+    drop = load_drop(tmp_path / "newname.yml")
+    assert {section for section, *_ in drop.settings()} == {"drive", "driver", "nvram", "os"}
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_a_lab_is_read_and_its_drop_resolves(here: bool, storqual: Storqual, tmp_path: Path) -> None:
+    if here:
+        (tmp_path / "inventories").mkdir()
+    answer = made(storqual, "lab", "room7")
+    lab = Path("inventories/room7" if here else "room7")
+    assert sorted(answer["files"]) == [
+        str(lab / name) for name in ("drops/in_field.yml", "gate.yml", "hosts.yml", "keys.yml")
+    ]
+    read, _, resolve = answer["next"]
+    (bench,) = json.loads(followed(storqual, read, "--json")).values()
+    assert not any(drive["claim"] for adapter in bench["adapters"].values() for drive in adapter["drives"])
+    assert json.loads(followed(storqual, resolve, "--json"))["roles"]["drives"] == {}
+    assert load_gate(lab / "gate.yml").name == "room7"
+
+
+def test_a_new_lab_trusts_nobody_until_somebody_stands_in_its_keys(storqual: Storqual, tmp_path: Path) -> None:
+    made(storqual, "lab", "room7")
+    keys = tmp_path / "room7" / "keys.yml"
+    code, _, err = storqual("verify", ".", "--keys", str(keys))
+    assert (code, "found a list in keys, expected at least 1" in err) == (3, True), err
+    public = make_person(tmp_path, "Pat", "technician").key.with_suffix(".pub").read_text(encoding="utf-8")
+    text = (
+        keys.read_text(encoding="utf-8").replace("keys: []\n# keys:", "keys:").replace("ssh-ed25519 AAAA...", public)
+    )
+    keys.write_text(
+        re.sub(r"^#(  .*)$", r"\1", text.replace("\n#   ", "\n   "), flags=re.MULTILINE), encoding="utf-8"
+    )
+    assert [key.role for key in load_trusted_keys(keys)] == [("technician",)]
+
+
+def test_facts_fill_a_lab(storqual: Storqual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line that it prints, with a name in it, for a bench that answers."""
+    tree = BenchTree(tmp_path / "tree").adapter().scsi("sda")
+
+    def play(_: str, **more: Any) -> int:
+        Path(more["output"]).write_text("", encoding="utf-8")
+        write_json(
+            Path(more["variables"]["answers_folder"]) / "bench7.json", read_facts(tree.machine, state_dir=STATE)
+        )
+        return 0
+
+    answer = made(storqual, "lab", "room7")
+    monkeypatch.setattr("storqual.bench.ask.run_playbook", play)
+    line, _, target = answer["next"][1].replace("<name>", "bench7").partition(" > ")
+    Path(target).write_text(followed(storqual, line), encoding="utf-8")
+    (bench,) = json.loads(followed(storqual, answer["next"][0], "--json"))
+    assert bench == "bench7"
+
+
+def test_a_check_goes_where_the_project_looks_for_checks(storqual: Storqual, tmp_path: Path) -> None:
+    assert sorted(made(storqual, "check", "cabling")["files"]) == ["cabling.robot", "test_cabling.py"]
+    (tmp_path / "suites" / "robot").mkdir(parents=True)
+    files = ["suites/robot/cabling.robot", "suites/test_cabling.py"]
+    assert sorted(made(storqual, "check", "cabling")["files"]) == files
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("suite", "Streaming"),
+        ("suite", "../streaming"),
+        ("drop", ".."),
+        ("lab", "room 7"),
+        ("lab", ""),
+        ("lab", "7th"),
+        ("check", "cab-ling"),
+        ("check", "a" * 25),
+        ("tool", "__init__"),
+        ("tool", "class"),
+        ("suite", "x\n"),
+        ("suite", "caf\u00e9"),
+    ],
+)
+def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
+    kind: str, name: str, storqual: Storqual, tmp_path: Path
+) -> None:
+    more = ["-i", str(REPOSITORY / "inventories/local")] if kind == "drop" else []
+    code, out, err = storqual("new", kind, name, *more)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert re.match(rf"storqual: {kind} .*: found .*, expected (lower-case letters|a name)", err)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["drop", "x"], "-i/--inventory is needed for a drop"),
+        (["lab", "x", "-i", "y"], "-i/--inventory is for a drop only, not for a lab"),
+        (["drop", "x", "-i", "nowhere"], "nowhere: found no such inventory, expected a folder or a file"),
+        (["tool", "x"], "found no list of tools, expected a checkout of storqual as the current folder"),
+    ],
+)
+def test_what_cannot_be_made_is_told_in_one_line(
+    words: list[str], said: str, storqual: Storqual, tmp_path: Path
+) -> None:
+    code, out, err = storqual("new", *words)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert said in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "there"),
+    [("suite", "mine.suite.yml"), ("lab", "mine/gate.yml"), ("check", "mine.robot"), ("check", "test_mine.py")],
+)
+def test_nothing_is_overwritten_and_nothing_is_left_half_made(
+    kind: str, there: str, storqual: Storqual, tmp_path: Path
+) -> None:
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).write_text("kept", encoding="utf-8")
+    code, _, err = storqual("new", kind, "mine")
+    assert (code, err) == (3, f"storqual: {there}: found it there already, expected a new name\n")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == [there]
+    assert (tmp_path / there).read_text(encoding="utf-8") == "kept"
+
+
+def test_what_was_written_before_a_folder_refused_is_taken_back(storqual: Storqual, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "drops").write_text("a file", encoding="utf-8")
+    code, _, err = storqual("new", "lab", "mine")
+    assert (code, err.count("\n")) == (3, 1)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["drops"]

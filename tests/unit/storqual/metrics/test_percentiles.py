@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A percentile carries how many I/Os it is of and where it lies; too few I/Os have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from storqual.metrics import METRICS, Primitives, Unavailable, Value
+from storqual.metrics.latency import percentile
+from storqual.metrics.metric import UnavailableError
+
+
+def launch(latencies_ns: np.ndarray) -> Primitives:
+    """I/Os with these latencies, each a bin of its own."""
+    edges, counts = np.unique(latencies_ns.astype(int), return_counts=True)
+    bins = {str(edge): int(count) for edge, count in zip(edges, counts, strict=True)}
+    return Primitives({"read_ios": len(latencies_ns), "read_bins": bins}, {})
+
+
+def test_the_99_9_of_eleven_hundred_ios_is_refused_and_the_99_is_not() -> None:
+    """By the rule of ten beyond, with how many it would take."""
+    few = launch(np.arange(1, 1101) * 1000.0)
+    with pytest.raises(
+        UnavailableError, match="1 of 1100 I/Os lie beyond it, 10 are needed: about 10000 I/Os in all"
+    ):
+        percentile(few, 0.999)
+    assert isinstance(METRICS["latency_p99.9_us"].value(few), Unavailable)
+    found = METRICS["latency_p99_us"].value(few)
+    assert found == Value(1089.0, "", 1100, (1082.0, 1097.0))
+
+
+@pytest.mark.parametrize(("share", "ios"), [(0.5, 60), (0.99, 1000), (0.99, 20_000), (0.999, 10_000)])
+def test_the_interval_holds_the_true_percentile_in_95_of_100_launches(share: float, ios: int) -> None:
+    """Independent I/Os; 400 launches, two standard errors."""
+    rng = np.random.default_rng(3)
+    truth = -np.log1p(-share) * 1000.0
+    held = 0
+    for _ in range(400):
+        found = percentile(launch(rng.exponential(1e6, ios)), share)
+        assert found.low_us <= found.us <= found.high_us
+        held += found.low_us <= truth <= found.high_us
+    assert held >= 0.93 * 400
+
+
+def test_more_ios_have_a_narrower_interval() -> None:
+    """By about the root of their number."""
+    rng = np.random.default_rng(4)
+    few, many = (percentile(launch(rng.exponential(1e6, ios)), 0.99) for ios in (1000, 50_000))
+    assert many.high_us - many.low_us < 0.3 * (few.high_us - few.low_us)
+    assert (few.ios, many.ios) == (1000, 50_000)

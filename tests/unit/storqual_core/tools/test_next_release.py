@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the next release of a vendor's tool may print is read right, or refused, and never read wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.kit.errors import ToolError
+from storqual_core.tools import TOOLS
+from tests.support.next_release import Variant, variants, wrongly_read
+from tests.unit.storqual_core.tools.test_recordings import MET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
+# the parsers whose answers are facts, by the folder of their outputs
+FACTS = {
+    "mvcli": ("parse_cards", "parse_volumes"),
+    "qaucli": ("parse_instances", "parse_listing", "parse_parameters"),
+    "nvme": ("parse_list", "parse_smart_log"),
+    "lsscsi": ("parse_devices",),
+    "arcconf": ("parse_config", "parse_tasks"),
+    "hbacmd": ("parse_attributes",),
+    "mdadm": ("parse_detail",),
+    "mdstat": ("parse_arrays",),
+    "sas3ircu": ("parse_display", "parse_list", "parse_status"),
+    "sasflash": ("parse_adapter", "parse_links", "parse_list_all"),
+    "sg_readcap": ("parse_capacity",),
+    "smartctl": ("parse_health", "parse_scan"),
+    "ssacli": ("parse_controllers",),
+    "storcli": ("parse_adapters", "parse_volumes", "parse_foreign"),
+    "storcli2": ("parse_adapters", "parse_volumes"),
+}
+
+
+def texts() -> list[tuple[str, str, Path]]:
+    """Every in-tree output and every recording that is here, with the parser that meets it."""
+    found = [
+        (tool, parser, path)
+        for tool, parsers in FACTS.items()
+        for path in sorted((FIXTURES / tool).iterdir())
+        for parser in parsers
+    ]
+    recorded = [(tool, parser, RECORDED / name) for name, (tool, parser, refused) in MET.items() if not refused]
+    return found + [
+        (tool, name, path) for tool, name, path in recorded if name in FACTS.get(tool, ()) and path.is_file()
+    ]
+
+
+def read(parse: Callable[[str], Any], text: str) -> Any:
+    """What a parser makes of a text; nothing when it refuses it."""
+    try:
+        return parse(text)
+    except ToolError:
+        return None
+
+
+@pytest.mark.parametrize(("tool", "parser", "path"), texts(), ids=lambda value: getattr(value, "name", value))
+def test_a_next_release_is_read_right_or_refused(tool: str, parser: str, path: Path) -> None:
+    parse = getattr(TOOLS[tool](), parser)
+    text = path.read_bytes().decode("utf-8", "replace")
+    right = read(parse, text)
+    if right is None:
+        # refused as it is: what is printed around it makes it no answer
+        assert all(read(parse, f"{text}\n{more}") is None for more in ("", "a line of a newer build"))
+        return
+    wrong = [
+        problem
+        for variant in variants(text)
+        for found in [read(parse, variant.text)]
+        if found is not None
+        for problem in wrongly_read(right, found, variant)
+    ]
+    assert wrong == []
+
+
+def test_a_wrong_value_is_seen() -> None:
+    right = TOOLS["sg_readcap"]().Capacity(512, 512)
+    other = TOOLS["sg_readcap"]().Capacity(1024, 512)
+    assert wrongly_read(right, other, Variant("any", "")) == ["any: .size is '1024', right is '512'"]
+    assert wrongly_read(right, right, Variant("any", "")) == []
+
+
+@pytest.mark.parametrize("text", ["Label one : 1\nLabel two : 2000 MB\n\n", '{"a": {"b": 1, "c": [{"d": 2}]}}'])
+def test_every_kind_of_variant_is_made(text: str) -> None:
+    made = [each.name for each in variants(text)]
+    assert len(made) >= 5
+    assert all(each.text != text for each in variants(text) if "wider" in each.name or "renamed" in each.name)

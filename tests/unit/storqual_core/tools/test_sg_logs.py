@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sg_logs: pages by number, values by name, counters apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from storqual_core.kit.errors import ToolError
+from storqual_core.tools import sg_logs
+from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
+
+ALL = fixture_text("sg_logs", "all.txt")
+
+
+def test_pages_are_read_by_number() -> None:
+    pages = sg_logs.parse_log_pages(ALL)
+    assert sorted(page for page, _ in pages) == [0x0, 0x2, 0x6, 0xD, 0xE, 0x10, 0x18]
+    assert pages[0x0D, 0].values["Current temperature"] == "30 C"
+    assert pages[0x10, 0].values["Parameter code #2"] == "2"
+    assert pages[0x10, 0].values["accumulated power-on hours"] == "12"
+    assert pages[0x18, 0].values["Invalid DWORD count"] == "4"
+    assert len(pages[0x00, 0].notes) == 3
+
+
+def test_error_counters_are_those_of_the_error_pages() -> None:
+    calls = [Call("sg_logs -a /dev/sg1", "", rc=6), Call("sg_logs -a /dev/sg1", ALL)]
+    assert sg_logs.read_counters(Replay(calls), "/dev/sg1") == {
+        "write.Errors corrected without substantial delay": 0,
+        "write.Total errors corrected": 3,
+        "write.Total bytes processed": 123456,
+        "write.Total uncorrected errors": 1,
+        "non_medium.Non-medium error count": 12,
+    }
+
+
+def test_another_number_of_phys_than_listed_is_refused() -> None:
+    with pytest.raises(ToolError, match="tells of 2 phys and lists 1"):
+        sg_logs.parse_log_pages(ALL.replace("number of phys = 1", "number of phys = 2"))
+
+
+def test_no_page_is_told_with_the_tools_words() -> None:
+    with pytest.raises(ToolError, match="no log page: log_sense: not supported"):
+        sg_logs.parse_log_pages("log_sense: not supported\n")
+    with pytest.raises(ToolError, match="the drive does not know this command"):
+        sg_logs.read_log_pages(Replay([Call("sg_logs -a /dev/sg1", "", rc=9)]), "/dev/sg1")
