@@ -34,7 +34,7 @@ _GRACE_S = 30.0
 
 @dataclass(frozen=True)
 class BenchHere:
-    """One bench while its trials run: how it is reached, where its program keeps things, its virtual state if any."""
+    """One bench while its trials run: how it is reached, where its program lies, its virtual state if any."""
 
     name: str
     link: Link
@@ -42,15 +42,24 @@ class BenchHere:
     state_dir: str
     claims: Mapping[str, Mapping[str, Mapping[str, Any]]]
     adapters: Mapping[str, str]
+    program: str
     virtual: BenchPlaces | None
 
-    def send_program(self) -> str:
-        """Put the bench program there once; where it is."""
-        program = build_program()
-        path = f"{self.state_dir}/bin/{program.name}"
-        if self.link.run(f"test -s {shlex.quote(path)} && echo there || true").strip() != "there":
-            self.link.put(program.read_bytes(), path)
-        return path
+
+def send_program(link: Link, python: str, state_dir: str) -> str:
+    """Put the bench program there once; the folder that it was unpacked into.
+
+    Unpacked, Python keeps what it compiled: each trial starts the program anew, and on an emulated processor that
+    would cost more than the shortest load. Raises LinkError.
+    """
+    program = build_program()
+    folder = f"{state_dir}/bin/{program.stem}"
+    if link.run(f"test -d {shlex.quote(folder)} && echo there || true").strip() != "there":
+        packed = f"{state_dir}/bin/{program.name}"
+        link.put(program.read_bytes(), packed)
+        unpack = " ".join(map(shlex.quote, (python, "-m", "zipfile", "-e", packed, f"{folder}.part")))
+        link.run(f"{unpack} && rm {shlex.quote(packed)} && mv {shlex.quote(folder)}.part {shlex.quote(folder)}")
+    return folder
 
 
 class LiveTrial:
@@ -122,11 +131,10 @@ class LiveTrial:
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""
         bench, planned = self._bench, self._planned
-        program = bench.send_program()
         base = f"{FOLDER}/{planned.id}.{parts}"
         bench.link.put(self._file_of(parts, f"{base}.jsonl"), f"{base}.json")
         code = (
-            f"import sys; sys.path.insert(0, {program!r}); "
+            f"import sys; sys.path.insert(0, {bench.program!r}); "
             "from storqual_core.trial.program import main; sys.exit(main(sys.argv[1:]))"
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))

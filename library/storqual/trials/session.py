@@ -11,7 +11,7 @@ from storqual.robustness.faults import FAULTS
 from storqual.robustness.store import FOLDER, keep_record, read_trials
 from storqual.run import append_event, read_run
 from storqual.trials.link import Link
-from storqual.trials.one import BenchHere, LiveTrial
+from storqual.trials.one import BenchHere, LiveTrial, send_program
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 
@@ -38,6 +38,7 @@ def run_session(
         state_dir=entry["state_dir"],
         claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
         adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
+        program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
     )
     boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()

@@ -52,6 +52,7 @@ def make(
             return record(read_run(run), number, outcome="failed" if listed else "passed", reasons=listed)
 
     monkeypatch.setattr(session, "LiveTrial", FakeTrial)
+    monkeypatch.setattr(session, "send_program", lambda *_: "/var/lib/storqual/bin/core")
     monkeypatch.setattr(session, "reset", resets.append)
     done = session.run_session(
         run, "vbench", "s01", cast("Any", FakeLink()), python="python3", virtual=virtual, say=lambda _text: None
