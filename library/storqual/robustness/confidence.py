@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import comb
 from typing import Literal
 
-from scipy.stats import beta
+from storqual.statistics.counts import least_share
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
@@ -26,17 +26,13 @@ def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> f
     Raises ValueError for counts that cannot be.
     """
     _check(failures, trials)
-    if failures == trials:
-        return 1.0
-    return float(beta.ppf(confidence, failures + 1, trials - failures))
+    return 1.0 - least_share(trials - failures, trials, 1.0 - confidence)
 
 
 def lower_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
     """The smallest rate of failure that the counts do not contradict."""
     _check(failures, trials)
-    if failures == 0:
-        return 0.0
-    return float(beta.ppf(1.0 - confidence, failures, trials - failures + 1))
+    return least_share(failures, trials, 1.0 - confidence)
 
 
 def _check(failures: int, trials: int) -> None:
