@@ -40,8 +40,9 @@ KERNEL_GRACE_S = 5.0
 class Way:
     """One way to bring a fault about. `scope` is how far it reaches; `drivers` is where it is known to be provable.
 
-    Without `drivers` the way is for every adapter. `parts` is `verify` where the bench itself goes down, so that the
-    load cannot go on and only what it left is read back.
+    Without `drivers` the way is for every adapter but those of `not_by`, whose drivers have no such thing, or answer
+    without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
+    only what it left is read back.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Way:
     scope: str
     proofs: tuple[Proof, ...]
     drivers: tuple[str, ...] = ()
+    not_by: tuple[str, ...] = ()
     downs_bench: bool = False
 
 
@@ -86,7 +88,7 @@ _ALL: tuple[Fault, ...] = (
         "device_reset",
         "drive",
         "the drive is reset while it has commands under way",
-        (Way("sg_reset_device", "bench", "drive", (Proof(seen="command"), _RESET_SEEN)),),
+        (Way("sg_reset_device", "bench", "drive", (Proof(seen="command"), _RESET_SEEN), not_by=("megaraid_sas",)),),
     ),
     Fault(
         "target_reset",
@@ -106,7 +108,9 @@ _ALL: tuple[Fault, ...] = (
         "the adapter is reset under load",
         (
             Way("sg_reset_host", "bench", "adapter", (Proof(seen="command"), _RESET_SEEN), _HOST_RESETS),
-            Way("sysfs_host_reset", "bench", "adapter", (Proof(seen="command"), _RESET_SEEN)),
+            Way(
+                "sysfs_host_reset", "bench", "adapter", (Proof(seen="command"), _RESET_SEEN), not_by=("virtio_scsi",)
+            ),
         ),
     ),
     Fault(
@@ -179,7 +183,16 @@ _ALL: tuple[Fault, ...] = (
         "flush_error",
         "drive",
         "the drive answers a flush with an error, and takes the next",
-        (Way("qmp_flush_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        (
+            Way(
+                "qmp_flush_error",
+                "virtual",
+                "drive",
+                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
+                # flushes of volumes end in the driver: the cache is the firmware's to keep
+                not_by=("megaraid_sas",),
+            ),
+        ),
         io_errors=True,
     ),
     Fault(

@@ -65,6 +65,7 @@ def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> lis
         for way in fault.ways
         if (way.where == "bench" or kind == "virtual")
         and (not way.drivers or driver in way.drivers)
+        and driver not in way.not_by
         and wanted in (None, way.name)
     ]
 
@@ -100,7 +101,9 @@ def plan_trials(
                 continue
             ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)
             if not ways:
-                left_out.append(f"{trial.fault} on {seat.alias}: no way to bring it about on a {kind} bench")
+                left_out.append(
+                    f"{trial.fault} on {seat.alias}: no way with {seat.driver or 'no driver'} on a {kind} bench"
+                )
                 continue
             trials += _repeated(suite, trial, index, seat, ways[0], profile, sessions, seed)
     if not trials:

@@ -134,7 +134,14 @@ def _switch_scheduler(aim: Aim, tell: Tell) -> None:
     others = [word.strip("[]") for word in words.split() if word.strip("[]") != now]
     if not others:
         raise ToolError(f"{aim.drive.name} has no other scheduler than {now}")
+    requests = aim.machine.path(f"/sys/block/{aim.drive.name}/queue/nr_requests")
+    before = Path(requests).read_text(encoding="ascii").strip()
     _changed(aim, tell, "queue/scheduler", others[0], selected_word)
+    found = Path(requests).read_text(encoding="ascii").strip()
+    if found != before:
+        # with a scheduler the kernel replaces the number of requests, and does not bring the old one back
+        write_attribute(requests, before)
+        tell("requests_back", f"queue/nr_requests was {before}, is {found} after the change, and was put back")
 
 
 def _switch_depth(aim: Aim, tell: Tell) -> None:

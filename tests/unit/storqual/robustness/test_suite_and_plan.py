@@ -7,7 +7,7 @@ import pytest
 
 from storqual.base.resources import suites_folder
 from storqual.robustness.faults import FAULTS
-from storqual.robustness.plan import Seat, TrialPlan, plan_trials
+from storqual.robustness.plan import Seat, TrialPlan, plan_trials, usable_ways
 from storqual.robustness.suite import is_robustness, load_robustness
 from storqual_core.kit.errors import BadInputError
 from storqual_core.trial.bench_faults import BENCH_WAYS
@@ -111,7 +111,15 @@ def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
 def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
     made = plan(kind="hardware")
     assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made.trials}
-    assert "drive_unplug on fusion: no way to bring it about on a hardware bench" in made.left_out
+    assert "drive_unplug on fusion: no way with mptsas on a hardware bench" in made.left_out
+
+
+def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
+    made = plan()
+    assert {trial.adapter for trial in made.trials if trial.fault == "host_reset"} == {"fusion"}
+    assert "host_reset on vscsi: no way with virtio_scsi on a virtual bench" in made.left_out
+    assert not usable_ways(FAULTS["flush_error"], "megaraid_sas", "virtual", None)
+    assert usable_ways(FAULTS["flush_error"], "virtio_scsi", "virtual", None)
 
 
 def test_a_drive_without_room_for_the_load_is_refused() -> None:
