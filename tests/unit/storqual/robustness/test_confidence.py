@@ -71,6 +71,13 @@ def test_a_candidate_that_fails_much_more_often_than_a_baseline_that_fails_too_i
     assert compare([(True, number % 10 == 0) for number in range(40)]).answer == "regression"
 
 
+def test_each_look_spends_its_part_of_the_error_only() -> None:
+    # 4 of 4 against 0 of 4 has p = 1/70: more than a quarter of 5 %
+    pairs = [(True, False)] * 4 + [(False, False)] * 12
+    assert compare(pairs).answer == "undecided"
+    assert compare(pairs, looks=4, alpha=0.06).answer == "regression"
+
+
 def test_looking_four_times_accuses_equal_arms_at_most_as_often_as_promised() -> None:
     # exact, over all outcomes of 8 pairs in which either arm fails with probability one half
     wrong = 0
