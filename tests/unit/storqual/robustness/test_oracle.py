@@ -115,7 +115,9 @@ class TestLostCache:
         assert oracle(write(1, 10, 1, 0, 5), flush(6, 12, 5)).judge([(10, 1, "zero", 0)], "flushed") == []
 
     def test_a_failed_write_is_not_made_safe_by_a_flush(self) -> None:
-        assert oracle(write(1, 10, 1, 0, 5, 5), flush(6, 12)).judge([(10, 1, "zero", 0)], "flushed") == []
+        made = oracle(write(1, 10, 1, 0, 5, 5), flush(6, 12))
+        assert made.judge([(10, 1, "zero", 0)], "flushed") == []
+        assert made.flushed(made.writes[1]) is None
 
     def test_a_write_through_needs_no_flush(self) -> None:
         assert kinds(oracle(through(1, 10, 1, 0, 5)).judge([(10, 1, "zero", 0)], "flushed")) == [
