@@ -34,6 +34,8 @@ class Proof:
 
 
 KERNEL_GRACE_S = 5.0
+LOGGING_WAY = "qmp_log_writes"
+"""The way that leaves a log of the drive's writes, from which images of power cuts are built."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,21 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers one command a second for a while",
         (Way("qmp_throttle", "virtual", "drive", _seen("throttled", "released")),),
+    ),
+    Fault(
+        "power_cut",
+        "bench",
+        "a power cut at every flush point is simulated from a log of all that reached the drive",
+        (
+            Way(
+                LOGGING_WAY,
+                "virtual",
+                "drive",
+                _seen("inserted", "logged", "removed"),
+                # flushes end in the driver: the firmware's cache has a battery, which no emulation has
+                not_by=("megaraid_sas",),
+            ),
+        ),
     ),
     Fault(
         "bench_reset",

@@ -34,6 +34,15 @@ class Missing:
     expected: int
     found: int
 
+    @property
+    def sentence(self) -> str:
+        """For a verdict."""
+        instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
+        return (
+            f"power cut at entry {self.cut} of the log, {self.lost} lost: write {self.expected} was told to be "
+            f"flushed and is missing at sector {self.sector}, {instead}"
+        )
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -62,15 +71,17 @@ def sequences(log: WriteLog, tag: bytes) -> Mapping[int, tuple[tuple[int, int], 
     return found
 
 
-def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int) -> Checked:
+def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, since: int = 0) -> Checked:
     """Build the images of every flush point and hold each against the writes that were flushed by then.
+
+    `since` is when the log began (ns of the bench): what was begun before and is not in the log counts as lasting.
 
     The log has no clock that the guest knows. What the guest knew at a cut is told by the writes that are in the log:
     a flush counts as completed once a write is there that the guest began after it.
     """
     contents = sequences(log, tag)
     promised = _Promises(oracle)
-    lasted: dict[int, int] = {}
+    lasted = _before(contents, oracle, since)
     waiting: list[Entry] = []
     points = images = 0
     missing: list[Missing] = []
@@ -94,6 +105,16 @@ def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int) ->
             lasted.update(contents[entry.number])
             promised.reach(sequence for _, sequence in contents[entry.number])
     return Checked(points, images, tuple(missing))
+
+
+def _before(contents: Mapping[int, Sequence[tuple[int, int]]], oracle: Oracle, since: int) -> dict[int, int]:
+    """Sectors with the sequences of the last writes that were on the drive when its log began."""
+    logged = {sequence for listed in contents.values() for _, sequence in listed}
+    found: dict[int, int] = {}
+    for sequence, write in sorted(oracle.writes.items()):
+        if write.begin < since and not write.problem and sequence not in logged:
+            found.update(dict.fromkeys(range(write.sector, write.sector + write.length), sequence))
+    return found
 
 
 def _subsets(waiting: Sequence[Entry], draw: random.Random) -> Iterator[tuple[str, list[Entry]]]:

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.faults import Fault, Way, unproven
+from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven
+from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.host.log_findings import find_all
 
 Outcome = Literal["passed", "failed", "void"]
+_MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Verdict:
     violations: tuple[Violation, ...]
 
 
-def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Verdict:
-    """What the trial shows."""
+def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Checked | None = None) -> Verdict:
+    """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault."""
     first, second = seen.found.get(1, []), seen.found.get(2, [])
     violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole else ()
     wrong = [one.sentence for one in violations]
@@ -38,7 +40,13 @@ def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Verdic
         f"stale: a read of {length} sectors at {sector} gave other data than what was acknowledged"
         for sector, length, _ in seen.oracle.stale_reads
     ]
+    if cuts is not None:
+        wrong += [one.sentence for one in cuts.missing[:_MOST_TOLD]]
+        if len(cuts.missing) > _MOST_TOLD:
+            wrong.append(f"and {len(cuts.missing) - _MOST_TOLD} more sectors are missing in images of power cuts")
     missing = _void(seen, way)
+    if way.name == LOGGING_WAY and (cuts is None or not cuts.points):
+        missing.append("no image of a power cut was built")
     if wrong:
         return Verdict("failed", (*wrong, *missing), violations)
     if missing:
@@ -118,7 +126,9 @@ def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -
             yield f"drive {name}: {new['in_flight']} commands are still under way"
 
 
-def record_of(seen: Observed, verdict: Verdict, trial: Mapping[str, Any], *, start: str) -> dict[str, Any]:
+def record_of(
+    seen: Observed, verdict: Verdict, trial: Mapping[str, Any], *, start: str, cuts: Checked | None = None
+) -> dict[str, Any]:
     """The trial's line in trials.jsonl: what was planned, what it showed, and its timeline in seconds of the load."""
     began = seen.loading or 0
     clock = [*((at, "fault", "begin") for at in [seen.fault_begin] if at is not None)]
@@ -143,6 +153,9 @@ def record_of(seen: Observed, verdict: Verdict, trial: Mapping[str, Any], *, sta
         "errors": len(seen.errors),
         "stall_s": round((seen.longest[1] - seen.longest[0]) / 1e9, 3),
         "recovery_s": None if seen.recovery_s is None else round(seen.recovery_s, 3),
+        "power_cuts": None
+        if cuts is None
+        else {"points": cuts.points, "images": cuts.images, "missing": len(cuts.missing)},
         "disks": seen.disks,
         "boot_id": seen.boot_id,
         "slab_bytes": {when: state["slab_bytes"] for when, state in seen.states.items()},

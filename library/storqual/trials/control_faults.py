@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from storqual.robustness.faults import LOGGING_WAY
+from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link
 from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
@@ -22,13 +24,17 @@ _EIO = 5
 
 @dataclass(frozen=True)
 class Reach:
-    """What a fault of the control node works with; `tell` takes what was seen and a sentence about it."""
+    """What a fault of the control node works with; `tell` takes what was seen and a sentence about it.
+
+    `log` is where a log of the drive's writes is kept, for the way that makes one.
+    """
 
     places: BenchPlaces
     link: Link
     drive: str
     adapter: str
     away_s: float
+    log: Path
     tell: Callable[[str, str], None]
 
     @property
@@ -90,6 +96,35 @@ def _errors(iotype: str) -> Callable[[Reach], None]:
     return way
 
 
+def _log_writes(reach: Reach) -> None:
+    """All that reaches the drive is logged beneath the bench while it lasts."""
+    device = reach.power.bench.drive(reach.drive).device
+    logging, path = f"{device}-logging", f"/machine/peripheral/{device}"
+    reach.log.touch()
+
+    async def log(monitor: Monitor) -> None:
+        node = {
+            "driver": "blklogwrites",
+            "node-name": logging,
+            "file": f"{device}-file",
+            "log": {"driver": "file", "filename": str(reach.log)},
+        }
+        await monitor.ask("blockdev-add", node)
+        try:
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": logging})
+            reach.tell("inserted", f"what reaches {reach.drive} is logged from now on")
+            await asyncio.sleep(reach.away_s)
+        finally:
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{device}-file"})
+            await monitor.ask("blockdev-del", {"node-name": logging})
+        reach.tell("removed", f"what reaches {reach.drive} is no longer logged")
+
+    reach.talk(log)
+    entries = read_log(reach.log).entries
+    if entries:
+        reach.tell("logged", f"{len(entries)} writes and flushes of {reach.drive} are in the log")
+
+
 def _throttle(reach: Reach) -> None:
     bench = reach.power.bench
     device = bench.drive(reach.drive).device
@@ -136,6 +171,7 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_read_error": _errors("read"),
     "qmp_flush_error": _errors("flush"),
     "qmp_throttle": _throttle,
+    LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,
     "ssh_cut": _cut_connection,
 }

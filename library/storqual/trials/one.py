@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.program import build_program
-from storqual.robustness.faults import FAULTS, Fault, Way
+from storqual.robustness.faults import FAULTS, LOGGING_WAY, Fault, Way
+from storqual.robustness.images import Checked, check_power_cuts
+from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.record import judge, record_of
@@ -24,12 +26,14 @@ from storqual.run.layout import now
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
 from storqual.trials.link import Link
 from storqual.virtual_bench.places import BenchPlaces
-from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.trial.stream import FOLDER
 
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
 _GRACE_S = 30.0
+_CLOCK_SLACK_S = 1.0
+"""How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class LiveTrial:
         self._reached = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
+        self._log = folder / f"{planned.id}.writes"
         self._tag = secrets.token_hex(8)
 
     def run(self) -> dict[str, Any]:
@@ -90,9 +95,25 @@ class LiveTrial:
         packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
         self._kept.unlink()
         expect = self._suite.trials[self._planned.number].expect
-        verdict = judge(self._seen, self._fault, self._way, expect)
-        record = record_of(self._seen, verdict, self._planned.to_json(), start=start)
+        cuts = self._power_cuts()
+        verdict = judge(self._seen, self._fault, self._way, expect, cuts)
+        record = record_of(self._seen, verdict, self._planned.to_json(), start=start, cuts=cuts)
         return {**record, "bench": self._bench.name, "tag": self._tag, "stream": packed.name}
+
+    def _power_cuts(self) -> Checked | None:
+        """What images from the log of the drive's writes show; a log in which nothing is missing is not kept."""
+        inserted = next((at for at, name, _ in self._seen.seen if name == "inserted"), None)
+        if self._way.name != LOGGING_WAY or inserted is None or not self._log.is_file():
+            return None
+        since = inserted + int(_CLOCK_SLACK_S * 1e9)
+        tag, seed = bytes.fromhex(self._tag), self._planned.seed
+        try:
+            found = check_power_cuts(read_log(self._log), tag, self._seen.oracle, seed=seed, since=since)
+        except ToolError:
+            return None
+        if not found.missing:
+            self._log.unlink()
+        return found
 
     def _file_of(self, parts: str, stream: str) -> bytes:
         planned, load = self._planned, self._suite.loads[self._planned.load]
@@ -183,6 +204,7 @@ class LiveTrial:
                     planned.drive,
                     self._bench.adapters[planned.adapter],
                     planned.away_s,
+                    self._log,
                     lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
                 )
             )

@@ -128,3 +128,16 @@ def test_a_write_through_is_never_lost_with_the_cache(tmp_path: Path) -> None:
 
 def test_an_unflushed_write_may_be_lost(tmp_path: Path) -> None:
     assert trial(tmp_path, [("w", 1), ("w", 1), ("w", 2)]).missing == ()
+
+
+def test_what_was_written_before_the_log_began_has_lasted(tmp_path: Path) -> None:
+    oracle = Oracle()
+    oracle.take([["w", 1, 1, 2, 0, 1, 0], ["f", 0, 0, 0, 2, 3, 0], ["w", 2, 1, 1, 10, 11, 0]])
+    log = read_log(log_file(tmp_path / "log", [(1, 0, make_sectors(TAG, 1, 2, 1))]))
+    assert check_power_cuts(log, TAG, oracle, seed=1, since=5).missing == ()
+    # without the log's begin, and with a log that began before, the first write never reached the drive
+    found = check_power_cuts(log, TAG, oracle, seed=1).missing
+    assert {(one.sector, one.expected) for one in found} == {(1, 1), (2, 1)}
+    assert "write 1 was told to be flushed and is missing at sector 2, nothing of this trial is there" in " ".join(
+        one.sentence for one in found
+    )

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from storqual.robustness.faults import FAULTS, unproven, way_of
+from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
 from storqual.robustness.suite import Expectation
 
 S = 1_000_000_000
+LOGGED = ("inserted", "logged", "removed")
 DRIVE = {
     "name": "sda",
     "hctl": "2:0:0:0",
@@ -149,6 +151,33 @@ def test_data_that_was_read_stale_fails_a_trial() -> None:
     assert found.reasons[0].startswith("stale: ")
     listed = [*lines(), {"kind": "io", "at": 9 * S, "ios": [["r", 0, 10, 2, 4 * S, 4 * S, 74]]}]
     assert verdict(listed).reasons[0].startswith("stale: a read")
+
+
+def cut(points: int, missing: int) -> Checked:
+    one = Missing(cut=7, lost="all", sector=10, expected=2, found=1)
+    return Checked(points, 10 * points, (one,) * missing)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "outcome", "reason"),
+    [
+        (cut(3, 0), "passed", ""),
+        (cut(3, 1), "failed", "write 2 was told to be flushed and is missing at sector 10, write 1 is there"),
+        (cut(3, 25), "failed", "and 5 more sectors"),
+        (cut(0, 0), "void", "no image of a power cut"),
+        (None, "void", "no image of a power cut"),
+    ],
+)
+def test_a_power_cut_is_judged_by_its_images(cuts: Checked | None, outcome: str, reason: str) -> None:
+    listed = [*lines(), *({"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in LOGGED)]
+    fault = FAULTS["power_cut"]
+    found = judge(seen(listed), fault, fault.ways[0], Expectation(), cuts)
+    assert found.outcome == outcome
+    assert reason in " ".join(found.reasons)
+    record = record_of(seen(listed), found, {"id": "x"}, start="now", cuts=cuts)
+    assert record["power_cuts"] == (
+        cuts and {"points": cuts.points, "images": 10 * cuts.points, "missing": len(cuts.missing)}
+    )
 
 
 def test_a_fault_that_takes_the_drive_away_may_cost_errors_and_settings() -> None:

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from storqual.robustness.faults import FAULTS
+from storqual.robustness.log_writes import FLUSH
 from storqual.trials import control_faults
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
 from storqual.virtual_bench.limits import Limit
 from storqual_core.kit.errors import ToolError
+from tests.unit.storqual.robustness.test_power_cut_images import log_file
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,13 +25,18 @@ if TYPE_CHECKING:
 class FakeMonitor:
     """Takes every command; a limit is in force when `takes_limits`, an error happens when `fails_io`."""
 
-    def __init__(self, *, fails_io: bool = True, takes_limits: bool = True, refuses: str = "") -> None:
+    def __init__(
+        self, *, fails_io: bool = True, takes_limits: bool = True, refuses: str = "", flushes: int = 1
+    ) -> None:
         self.fails_io, self.takes_limits, self.refuses = fails_io, takes_limits, refuses
+        self.logged = [(0, FLUSH, b"")] * flushes
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.limit = Limit(300, 1 << 24)
 
     async def ask(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
         self.asked.append((command, arguments or {}))
+        if arguments is not None and arguments.get("driver") == "blklogwrites":
+            log_file(Path(arguments["log"]["filename"]), self.logged)
         if command == self.refuses:
             raise ToolError(f"QEMU refused {command}")
         if command == "block_set_io_throttle" and self.takes_limits and arguments is not None:
@@ -42,7 +50,7 @@ class FakeMonitor:
 
 
 @pytest.fixture
-def bring(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, FakeMonitor], list[str]]:
+def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, FakeMonitor], list[str]]:
     """Bring a way about and give what was told."""
 
     def run(way: str, monitor: FakeMonitor) -> list[str]:
@@ -59,7 +67,13 @@ def bring(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, FakeMonitor], list[
         monkeypatch.setattr(control_faults, "read_limits", read_limits)
         monkeypatch.setattr(control_faults, "converse", converse)
         reach = Reach(
-            cast("Any", None), cast("Any", None), "0x5", "0000:00:05.0", 0.0, lambda seen, _: told.append(seen)
+            cast("Any", None),
+            cast("Any", None),
+            "0x5",
+            "0000:00:05.0",
+            0.0,
+            tmp_path / "trial.writes",
+            lambda seen, _: told.append(seen),
         )
         CONTROL_WAYS[way](reach)
         return told
@@ -84,6 +98,18 @@ def test_an_error_that_no_io_met_is_not_told_as_one(bring: Any) -> None:
 def test_a_drive_that_stays_faulty_is_not_told_as_mended(bring: Any) -> None:
     with pytest.raises(ToolError, match="blockdev-del"):
         bring("qmp_read_error", FakeMonitor(refuses="blockdev-del"))
+
+
+def test_what_reaches_a_drive_is_logged_and_no_longer_when_the_fault_ends(bring: Any) -> None:
+    monitor = FakeMonitor()
+    assert bring("qmp_log_writes", monitor) == ["inserted", "removed", "logged"]
+    assert [arguments["value"] for command, arguments in monitor.asked if command == "qom-set"] == [
+        *("sym-0-logging", "sym-0-file"),
+    ]
+
+
+def test_a_log_in_which_nothing_is_proves_nothing(bring: Any) -> None:
+    assert "logged" not in bring("qmp_log_writes", FakeMonitor(flushes=0))
 
 
 def test_a_slow_drive_is_as_fast_as_before_afterwards(bring: Any) -> None:
