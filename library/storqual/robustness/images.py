@@ -22,6 +22,8 @@ from storqual_core.trial.sectors import GOOD, SECTOR, read_sector
 
 _EACH_AT_MOST = 8
 _RANDOM = 4
+_ENOUGH = 10_000
+"""So many missing sectors say all that more images would."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, si
         for lost, kept in _subsets(waiting, draw):
             images += 1
             missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log.entries), lost)
+            if len(missing) >= _ENOUGH:
+                return Checked(points, images, tuple(missing))
         for one in waiting:
             lasted.update(contents[one.number])
         waiting = []

@@ -44,6 +44,7 @@ class PlannedTrial:
     way: str
     load: str
     seed: int
+    load_s: float
     at_s: float
     away_s: float
     number: int
@@ -141,10 +142,11 @@ def _repeated(
     seed: int,
 ) -> list[PlannedTrial]:
     load, found = suite.loads[trial.load], []
+    lasts = profile.time or load.time
     for number in range(1, trial.repeats * profile.repeats + 1):
         pair = f"{trial.fault}.{seat.alias}.{index + 1}.{number}"
         draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above
-        moment = round(load.time * draw.uniform(_FIRST, _LAST), 3)
+        moment = round(lasts * draw.uniform(_FIRST, _LAST), 3)
         fitting = [drive for drive, size in seat.drives if size >= load.region + (4 << 20)]
         if not fitting:
             raise BadInputError([f"{seat.alias}: found no claimed drive with room for load {trial.load}"])
@@ -163,6 +165,7 @@ def _repeated(
                     way=way.name,
                     load=trial.load,
                     seed=load_seed,
+                    load_s=lasts,
                     at_s=moment,
                     away_s=trial.away,
                     number=index,

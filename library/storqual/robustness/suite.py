@@ -51,13 +51,17 @@ class Trial(Shape):
 
 
 class RobustnessProfile(Shape):
-    """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions."""
+    """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
+
+    `time` is how long loads last, in place of their own.
+    """
 
     description: Text | None = None
     faults: ManyOf[Name] = ()
     adapters: Annotated[int | None, Field(ge=1)] = None
     repeats: Annotated[int, Field(ge=1)] = 1
     sessions: Annotated[int, Field(ge=1)] = 2
+    time: Duration | None = None
 
 
 class RobustnessSuite(Shape):

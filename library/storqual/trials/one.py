@@ -142,7 +142,7 @@ class LiveTrial:
             "at_s": planned.at_s,
             "away_s": planned.away_s,
             # the load goes on for its whole time after the thing is back
-            "load_s": load.time + planned.away_s,
+            "load_s": planned.load_s + planned.away_s,
             "recover_s": expect.recovery,
             "parts": parts,
             "stream": stream,
@@ -160,8 +160,7 @@ class LiveTrial:
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
         bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
-        load = self._suite.loads[planned.load]
-        limit = load.time + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
+        limit = planned.load_s + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
         fault: threading.Thread | None = None
         for line in self._lines(f"{base}.jsonl", limit):
             if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":

@@ -23,6 +23,7 @@ def planned(count: int, arms: tuple[str, ...] = ARMS) -> list[PlannedTrial]:
             way="sg_reset_bus",
             load="integrity",
             seed=1,
+            load_s=2.0,
             at_s=1.0,
             away_s=1.0,
             number=0,

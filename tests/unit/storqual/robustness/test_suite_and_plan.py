@@ -100,6 +100,18 @@ def test_both_arms_have_the_same_moments_and_loads_and_alternate() -> None:
     assert {trial.at_s for trial in made.trials} > {made.trials[0].at_s}
 
 
+def test_a_profile_may_have_loads_last_longer_and_faults_come_later() -> None:
+    suite = load_robustness(SHIPPED)
+    quick, full = (suite.profile(name)[1] for name in ("quick", "full"))
+    short, long = (
+        plan_trials(suite, one, SEATS, arms=["candidate"], kind="virtual", seed=1).trials for one in (quick, full)
+    )
+    assert {trial.load_s for trial in short} == {2.0}
+    assert {trial.load_s for trial in long} == {10.0}
+    assert max(trial.at_s for trial in long) > 5
+    assert max(trial.at_s for trial in short) < 2
+
+
 def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
     made = plan()
     sessions = [trial.session for trial in made.trials]
