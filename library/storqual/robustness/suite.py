@@ -11,7 +11,7 @@ from pydantic import Field
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
-from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.robustness.faults import FAULTS
 
 KIND = "robustness"
@@ -102,15 +102,15 @@ def _problems(document: Document, profile: str | None) -> Iterator[str]:
     loads, profiles = _mapping(document.data, "loads"), _mapping(document.data, "profiles")
     trials = _mapping(document.data).get("trials")
     listed = [trial if isinstance(trial, dict) else {} for trial in trials] if isinstance(trials, list) else []
-    named: list[tuple[Place, str, object, list[str]]] = []
+    named: list[tuple[Keys, str, object, list[str]]] = []
     for number, trial in enumerate(listed):
-        place: Place = ("trials", number)
-        named.append(((*place, "fault"), "fault", trial.get("fault"), list(FAULTS)))
+        keys: Keys = ("trials", number)
+        named.append(((*keys, "fault"), "fault", trial.get("fault"), list(FAULTS)))
         fault = FAULTS.get(str(trial.get("fault")))
         if fault is not None:
             ways = [way.name for way in fault.ways]
-            named.append(((*place, "way"), f"way of {fault.name}", trial.get("way"), ways))
-        named.append(((*place, "load"), "load", trial.get("load"), list(loads)))
+            named.append(((*keys, "way"), f"way of {fault.name}", trial.get("way"), ways))
+        named.append(((*keys, "load"), "load", trial.get("load"), list(loads)))
     tested = list(dict.fromkeys(str(trial.get("fault")) for trial in listed))
     for name in profiles:
         faults = _mapping(profiles, name).get("faults")

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from storqual.judge.entry import Entry
 from storqual.judge.outcome import TRIALS, run_outcome
 
 
 def outcome(*sources: str) -> str:
     """Of a run that was judged by passed checks alone; a source of '' is a point that was skipped."""
     criteria = [
-        {
-            "required": True,
-            "waiver": None,
-            "against": "check" if source else "baseline",
-            "source": source,
-            "outcome": "PASS" if source else "SKIPPED",
-            "reason": "",
-        }
+        Entry(
+            id="x",
+            bench="b",
+            adapter="a",
+            point=None,
+            required=True,
+            against="check" if source else "baseline",
+            source=source,
+            outcome="PASS" if source else "SKIPPED",
+            reason="",
+        )
         for source in sources
     ]
     return run_outcome(criteria, [], holes=0, marginal_passes=True)[0]
