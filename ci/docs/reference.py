@@ -20,6 +20,7 @@ from storqual.cli import storqual
 from storqual.inputs.drop import Firmware, Rollback, Signature
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload
 from storqual.metrics import METRICS
+from storqual.robustness.faults import FAULTS
 from storqual_core.kit.settings import SECTIONS, Setting, section_of
 
 _COST = {
@@ -114,12 +115,17 @@ def commands_page() -> str:
         "Every command has `--help` and `--json`. The exit codes are the same for all of them: see "
         "[Exit codes](exit-codes.md).",
     ]
-    for name in names:
+    internal = {name for name in names if ".playbook." in (_of(name, context).callback or print).__module__}
+    for name in (name for name in names if name not in internal):
         command = _of(name, context)
         parts += [f"## storqual {name}", _help(command)]
         rows = [(_spelling(option, context), option.help or "", _default(option)) for option in _options(command)]
         usage = " ".join(["storqual", name, *command.collect_usage_pieces(click.Context(command))])
         parts += [f"```text\n{usage}\n```", table(("option", "meaning", "default"), rows)]
+    listed = [(f"`storqual {name}`", _help(_of(name, context)).partition("\n")[0]) for name in sorted(internal)]
+    if listed:
+        parts += ["## Called by playbooks", "People need these only to follow what a playbook does."]
+        parts.append(table(("command", "meaning"), listed))
     return "\n\n".join(parts)
 
 
@@ -273,11 +279,37 @@ def _markers() -> Iterator[tuple[str, str]]:
         yield f"`{name}`", meaning
 
 
+def faults_page() -> str:
+    """Every fault that a trial may cause, the ways to cause it, and what proves that it happened."""
+    rows = [
+        (
+            f"`{fault.name}`",
+            fault.sentence,
+            fault.acts_on,
+            "; ".join(f"{way.name} ({_WHERE[way.where]})" for way in fault.ways),
+            "yes" if fault.io_errors else "no",
+            f"{fault.keeps} writes",
+        )
+        for fault in FAULTS.values()
+    ]
+    return "\n\n".join(
+        [
+            "# Faults",
+            "The faults that a suite of kind `robustness` may name; see "
+            "[Qualify robustness](../how-to/lead/robustness.md). The first way that a bench offers is taken.",
+            table(("fault", "meaning", "acts on", "ways", "I/O may fail", "must be kept"), rows),
+        ]
+    )
+
+
+_WHERE = {"bench": "any bench", "virtual": "virtual benches only"}
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": commands_page,
     "reference/settings.md": settings_page,
     "reference/metrics.md": metrics_page,
+    "reference/faults.md": faults_page,
     "reference/keys.md": keys_page,
     "reference/keywords.md": keywords_page,
 }
-

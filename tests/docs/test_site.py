@@ -14,6 +14,7 @@ import pytest
 
 from storqual.cli import storqual
 from storqual.inputs import load_drop, load_gate, load_inventory, load_suite, load_trusted_keys, load_waivers
+from storqual.robustness.suite import is_robustness, load_robustness
 from tests.support.site_blocks import DOCS, REPOSITORY, Block, Command, blocks, commands, pages, run, shows, words_of
 
 ALL = [block for page in pages() for block in blocks(page)]
@@ -22,7 +23,9 @@ ON_A_BENCH = sorted({block.page for block in ALL if block.where == "bench"})
 CONSOLES = [block for block in ALL if block.language == "console"]
 FILES = [block for block in ALL if block.title]
 
-OTHERS = frozenset({"apt-get", "cat", "cp", "eval", "export", "git", "ls", "pipx", "echo", "sed", "ssh", "ssh-keygen", "sudo"})
+OTHERS = frozenset(
+    {"apt-get", "cat", "cp", "eval", "export", "git", "ls", "pipx", "echo", "sed", "ssh", "ssh-keygen", "sudo"}
+)
 """Programs that are not this project's: a page may show them with any option."""
 
 
@@ -111,7 +114,7 @@ def test_a_file_that_a_page_shows_is_read_without_a_complaint(block: Block, tmp_
     elif path.suffix == ".robot":
         assert run(Command(f"robot --dryrun --output NONE --log NONE --report NONE {path}", ()), tmp_path)[0] == 0
     elif path.name.endswith(".suite.yml"):
-        load_suite(path)
+        (load_robustness if is_robustness(path) else load_suite)(path)
     elif Path(block.title).parent.name == "drops":
         load_drop(path)
     else:
@@ -137,7 +140,9 @@ def check(words: list[str]) -> None:
         assert command is not None, words
         arguments = rest[1:] if command is not storqual else rest
         values, _, _ = command.make_parser(click.Context(command)).parse_args(list(arguments))
-        missing = [option.name for option in command.params if option.required and values.get(option.name or "") is None]
+        missing = [
+            option.name for option in command.params if option.required and values.get(option.name or "") is None
+        ]
         assert not missing or "--help" in arguments, (words, missing)
     elif program == "ansible-playbook":
         (playbook,) = (word for word in rest if word.startswith("playbooks/"))

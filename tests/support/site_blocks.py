@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fenced blocks of the documentation site: what they are, how a console block is run, and how it is checked unrun.
+"""The fenced blocks of the documentation site: what they are, how they are run, how the others are checked.
 
-A console block holds commands after `$ ` and below each the lines that it prints; `...` stands for any text of a line,
-and alone on a line for any lines. A comment right above a block says where it is run:
+A console block holds commands after `$ ` and below each the lines that it prints; `...` stands for any text of a
+line, and alone on a line for any lines. A comment right above a block says where it is run:
 
 - `<!-- run -->`: in the page's own empty folder, in the order of the page; `<!-- run: exit 1 -->` with another code;
 - `<!-- bench -->`: in the checkout, on the virtual bench, in the order of the page;
@@ -75,7 +75,13 @@ def blocks(page: Path) -> list[Block]:
         name = str(page.relative_to(DOCS))
         found.append(
             Block(
-                name, line, match["language"], match["title"] or "", match["where"] or "", int(match["code"] or 0), body
+                name,
+                line,
+                match["language"],
+                match["title"] or "",
+                match["where"] or "",
+                int(match["code"] or 0),
+                body,
             )
         )
     if len(found) * 2 != len(re.findall(r"^ *```", text, re.MULTILINE)):
@@ -100,7 +106,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def shows(printed: str, shown: tuple[str, ...]) -> str:
-    """The first line of `shown` that was not printed in its place, empty when all were; blanks may be more or fewer."""
+    """The first line of `shown` that was not printed in its place, empty when all were; blanks do not count."""
     rest = [_single(line) for line in printed.splitlines()]
     anywhere = True
     for line in shown:
@@ -125,9 +131,11 @@ def _single(line: str) -> str:
 
 
 def run(command: Command, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run a command in a shell, with the commands of this environment first; its exit code, and all that it printed."""
+    """Run a command in a shell, with the programs of this environment first; its exit code and all it printed."""
     programs = Path(sys.executable).parent
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "ANSIBLE", "STORQUAL"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "ANSIBLE", "STORQUAL"))
+    }
     ended = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command.line],
         cwd=folder,

@@ -81,8 +81,8 @@ def qualify_command(
 ) -> int:
     """Qualify a candidate drop against a baseline, end to end, and leave with the gate's exit code.
 
-    Without --baseline one drop is characterised by a suite that compares with none: adapters, drives, ports and
-    settings among themselves, against limits and published figures.
+    Without --baseline one drop is characterised by a suite that has no criterion against the baseline: adapters,
+    drives, ports and settings are compared with each other, with limits and with published figures.
 
     \b
     Examples:
