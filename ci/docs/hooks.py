@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from reference import PAGES
-from sources import PROJECT, SOURCES, page
-
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from reference import PAGES
+from sources import PROJECT, SOURCES, page
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -40,6 +40,33 @@ _SECTION_TITLES = {
     "firmware": "Firmware",
 }
 
+_OF_SETTINGS = """\
+These are the names that a drop may set and a suite may vary (`drive.WCE`). Every value is read back after it
+was written. Where the column *in effect* says something, storqual also shows that the setting does what it is
+for; the others are proven by reading them back. *Change cost* is what it takes to change the setting, and
+decides how the plan orders the campaign."""
+
+_OF_METRICS = """\
+Each metric is computed from the counts that a launch left, so a metric that is added later can judge old runs
+as well. A metric without its data has no value, and a required criterion on it is an ERROR."""
+
+_OF_COMMANDS = """\
+Every command has `--help` and `--json`. The exit codes are the same for all of them: see [Exit
+codes](exit-codes.md)."""
+
+_OF_KEYS = """\
+An unknown key is an error that names file and line. How the keys are used is shown by example in [Suites and
+checks](suites.md) and [Labs, drops, gates, waivers and keys](labs.md); the other sections of a drop take the
+names of [Settings](settings.md)."""
+
+_OF_KEYWORDS = """\
+A suite in plain words imports `storqual.robot_library.StorqualLibrary`. `storqual keywords keywords.html`
+writes this list with types and examples."""
+
+_OF_FAULTS = """\
+The faults that a suite of kind `robustness` may name; see [Qualify robustness](../how-to/lead/robustness.md).
+The first way that a bench offers is taken."""
+
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table in Markdown; a vertical bar in a text is escaped."""
@@ -53,10 +80,7 @@ def settings_page() -> str:
     """Every name that a drop may set."""
     parts = [
         "# Settings",
-        "These are the names that a drop may set and a suite may vary (`drive.WCE`). Every value is read back after it "
-        "was written. Where the column *in effect* says something, storqual also shows that the setting does what it "
-        "is for; the others are proven by reading them back. *Change cost* is what it takes to change the setting, "
-        "and decides how the plan orders the campaign.",
+        _OF_SETTINGS,
     ]
     for name in SECTIONS:
         known = section_of(name)
@@ -95,8 +119,7 @@ def metrics_page() -> str:
     return "\n\n".join(
         [
             "# Metrics",
-            "Each metric is computed from the counts that a launch left, so a metric that is added later can judge old "
-            "runs as well. A metric without its data has no value, and a required criterion on it is an ERROR.",
+            _OF_METRICS,
             table(("name", "label", "unit", "better", "kind", "computed from"), rows),
         ]
     )
@@ -112,8 +135,7 @@ def commands_page() -> str:
     names = [name for name in storqual.list_commands(context) if not _of(name, context).hidden]
     parts = [
         "# Commands",
-        "Every command has `--help` and `--json`. The exit codes are the same for all of them: see "
-        "[Exit codes](exit-codes.md).",
+        _OF_COMMANDS,
     ]
     internal = {name for name in names if ".playbook." in (_of(name, context).callback or print).__module__}
     for name in (name for name in names if name not in internal):
@@ -131,7 +153,8 @@ def commands_page() -> str:
 
 def _of(name: str, context: click.Context) -> click.Command:
     found = storqual.get_command(context, name)
-    assert found is not None
+    if found is None:
+        raise LookupError(name)
     return found
 
 
@@ -178,9 +201,7 @@ def keys_page() -> str:
     """Every key of suites and of firmware entries, from the models that read them."""
     parts = [
         "# Keys of suites and drops",
-        "An unknown key is an error that names file and line. How the keys are used is shown by example in "
-        "[Suites and checks](suites.md) and [Labs, drops, gates, waivers and keys](labs.md); the other sections of a "
-        "drop take the names of [Settings](settings.md).",
+        _OF_KEYS,
     ]
     for title, model in _KEYS.items():
         rows = [
@@ -202,7 +223,7 @@ _PLAIN: Mapping[Any, str] = {
 }
 
 
-def _type(annotation: Any) -> str:
+def _type(annotation: Any) -> str:  # noqa: ANN401 - any type
     """A type in words that a person writes YAML by."""
     origin = get_origin(annotation)
     if origin is Annotated:
@@ -220,7 +241,7 @@ def _type(annotation: Any) -> str:
     return _PLAIN.get(annotation, str(annotation))
 
 
-def _value(default: Any) -> str:
+def _value(default: Any) -> str:  # noqa: ANN401 - of any type
     if default is None or isinstance(default, BaseModel) or default in ((), {}):
         return ""
     if repr(default) == "PydanticUndefined":
@@ -242,8 +263,7 @@ def keywords_page() -> str:
         [
             "# Keywords and fixtures",
             "## Robot Framework keywords",
-            "A suite in plain words imports `storqual.robot_library.StorqualLibrary`. `storqual keywords keywords.html` "
-            "writes this list with types and examples.",
+            _OF_KEYWORDS,
             table(("keyword", "arguments", "meaning"), rows),
             "## Fixtures of the pytest plugin",
             "A test takes what it needs by the name of the argument; see [Suites and checks](suites.md).",
@@ -270,7 +290,7 @@ def _markers() -> Iterator[tuple[str, str]]:
         def addinivalue_line(self, _name: str, line: str) -> None:
             told.append(line)
 
-        def __getattr__(self, _name: str) -> Any:
+        def __getattr__(self, _name: str) -> Callable[..., None]:
             return lambda *_, **__: None
 
     pytest_fixtures.pytest_configure(Config())  # type: ignore[arg-type]
@@ -295,8 +315,7 @@ def faults_page() -> str:
     return "\n\n".join(
         [
             "# Faults",
-            "The faults that a suite of kind `robustness` may name; see "
-            "[Qualify robustness](../how-to/lead/robustness.md). The first way that a bench offers is taken.",
+            _OF_FAULTS,
             table(("fault", "meaning", "acts on", "ways", "I/O may fail", "must be kept"), rows),
         ]
     )

@@ -28,17 +28,16 @@ SOURCES: Mapping[str, Source] = {
     "reference/exit-codes.md": Source(
         "README.md",
         "Exit codes",
-        introduction="Every command ends with one of these codes. `storqual qualify` and `storqual judge` end with the "
-        "code of the verdict, so a pipeline needs nothing else.",
+        introduction="Every command ends with one of these codes. `storqual qualify` and `storqual judge` end with "
+        "the code of the verdict, so a pipeline needs nothing else.",
     ),
     "concepts/error-rates.md": Source("library/storqual/judge/README.md", title="How often the gate is wrong"),
     "how-to/driver-developer/add-a-vendor-tool.md": Source("CONTRIBUTING.md", "Adding a vendor tool"),
     "upgrade.md": Source(
         "CHANGELOG.md",
         title="Upgrade notes",
-        introduction="An old run stays readable: `storqual judge`, `storqual report` and `storqual verify` of a newer "
-        "release accept the run directories of older ones. Finish or restore a campaign before you upgrade the "
-        "control node, because a run is resumed by the release that planned it. What changed:",
+        introduction="Run directories of older releases can still be judged, shown and verified. Finish a campaign, "
+        "or restore its benches, before you upgrade the control node. What changed:",
     ),
 }
 

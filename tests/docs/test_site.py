@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site: it builds without a dead link, fetches nothing, and each of its blocks is run or checked."""
+"""The documentation site: it builds without a dead link, fetches nothing, and each block is run or checked."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_site_builds_and_has_every_command_setting_and_metric(site: Path) ->
 def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
     fetched = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)=\"?((?:https?:)?//[^\s\">]+)")
     found = {
-        str(page.relative_to(site)): [one for one in fetched.findall(page.read_text(encoding="utf-8"))]
+        str(page.relative_to(site)): list(fetched.findall(page.read_text(encoding="utf-8")))
         for page in site.rglob("*.html")
     }
     assert not {page: addresses for page, addresses in found.items() if addresses}

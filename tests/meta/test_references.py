@@ -37,10 +37,10 @@ ELSEWHERE = re.compile(
 )
 """Documents that are no part of the project."""
 
-MADE = ("runs", "drops", "raw", "inputs", "signoff")
+MADE = ("lab", "runs", "drops", "raw", "inputs", "blocks", "robot", "judgements", "signoff")
 """Folders that a lab or a run has: a page tells of them without one being here."""
 
-EXAMPLES = frozenset({"acmecli", "my_checks", "example", "test_stalls"})
+EXAMPLES = frozenset({"acmecli", "my_checks", "example"})
 """Names of things that a reader is to make."""
 
 
