@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from storqual.judge.question import Judged, OddLaunch, Question
+from storqual.judge.question import Judged, OddLaunch, Question, is_suspect
 from storqual.run import Check
 from storqual.run.records import Launch
 
@@ -20,7 +20,8 @@ def entry(question: Question, judged: Judged, said: Sequence[str]) -> dict[str, 
     """One criterion at one point; `said` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.place.of(arm) for arm in _ARMS}
-    doubts = sorted({doubt for launches in arms.values() for launch in launches for doubt in launch.suspect})
+    every = {arm: question.place.every(arm) for arm in _ARMS}
+    doubts = sorted({doubt for launches in every.values() for launch in launches for doubt in launch.suspect})
     return {
         "id": rule.id,
         "bench": question.point.bench,
@@ -41,6 +42,7 @@ def entry(question: Question, judged: Judged, said: Sequence[str]) -> dict[str, 
         "detectable_percent": _percent(judged.detectable),
         "bound_percent": _percent(judged.bound),
         "samples": {arm: len(arms[arm]) for arm in _ARMS},
+        "suspect": {arm: sum(map(is_suspect, every[arm])) for arm in _ARMS},
         "sessions": {arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
         "ios": None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
         "unit_of_inference": judged.unit,
@@ -102,6 +104,7 @@ def check_entry(check: Check, *, required: bool) -> dict[str, Any]:
         "detectable_percent": None,
         "bound_percent": None,
         "samples": dict.fromkeys(_ARMS, 0),
+        "suspect": dict.fromkeys(_ARMS, 0),
         "sessions": dict.fromkeys(_ARMS, 0),
         "ios": None,
         "unit_of_inference": "value",
@@ -139,7 +142,7 @@ def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]
     places = {
         place
         for arm in _ARMS
-        for launch in question.place.of(arm)
+        for launch in question.place.every(arm)
         for place in (launch.id, launch.block)
         if place in findings
     }

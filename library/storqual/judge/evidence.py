@@ -45,7 +45,7 @@ def errors_of(question: Question, counted: Counted) -> list[str]:
     """The sentences about a question's drives in the blocks of its launches."""
     if not counted:
         return []
-    blocks = {launch.block for arm in ("baseline", "candidate") for launch in question.place.of(arm)}
+    blocks = {launch.block for arm in ("baseline", "candidate") for launch in question.place.every(arm)}
     return sorted(
         sentence
         for block in blocks

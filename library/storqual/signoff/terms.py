@@ -41,7 +41,7 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     """
     own = required_roles(run)
     fitting = [one for one in trust.require if _fits(one, run)]
-    asked = {role: OPTION for role in require_roles}
+    asked = dict.fromkeys(require_roles, OPTION)
     asked |= {role: trusted.name for one in fitting for role in one.roles}
     problems = []
     if trust.require and not fitting:

@@ -24,7 +24,7 @@ class Verification:
     """What was found: `damage` speaks against the run or a signature, `missing` are roles that must still sign.
 
     It is valid when there is no problem, and a release when nothing is `withheld` besides: reasons why signatures
-    that hold are no release. `files` is how many files the manifest covers, `rules` by which rules they were compared,
+    that hold are no release. `files` is how many files the manifest covers, `rules` by which they were compared,
     `annex` what was added after signing.
     """
 
