@@ -99,10 +99,20 @@ def _passphrase(key: Path) -> str:
 @click.option(
     "--require-role", "roles", multiple=True, help="Somebody must have signed as this, whatever the run says; repeat."
 )
+@click.option(
+    "--witness",
+    help="What the witness kept: a file of log lines, ssh://HOST/PATH, or certificates of a time authority.",
+)
 @click.option("--allow-virtual", is_flag=True, help="Take a run on emulated hardware or on files for a release too.")
 @as_json
 def verify_command(
-    run: Path, trusted: Path, as_of: datetime | None, roles: tuple[str, ...], allow_virtual: bool, as_json: bool
+    run: Path,
+    trusted: Path,
+    as_of: datetime | None,
+    roles: tuple[str, ...],
+    witness: str | None,
+    allow_virtual: bool,
+    as_json: bool,
 ) -> int:
     """Verify a sign-off, offline: every file as signed, every signature that the verifier asks for.
 
@@ -118,7 +128,7 @@ def verify_command(
     from storqual.signoff.verify import verify_run
 
     moment = None if as_of is None else as_of.replace(tzinfo=UTC)
-    found = verify_run(run, trusted, as_of=moment, require_roles=roles, allow_virtual=allow_virtual)
+    found = verify_run(run, trusted, as_of=moment, require_roles=roles, allow_virtual=allow_virtual, witness=witness)
     if as_json:
         print_json(found.to_json())
         return found.exit_code
@@ -142,6 +152,7 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
         ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
         ("checked by", found.rules),
+        ("witness", found.witness or "none was asked: the run vouches for itself"),
         *(("waived", told) for told in found.waivers),
         *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),
         *(("problem", problem) for problem in found.problems),

@@ -28,6 +28,8 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "limited": ("bench", "block", "limits"),
     "block_started": ("bench", "session", "block"),
     "block_finished": ("bench", "session", "block", "outcome"),
+    "witnessed": ("bench", "block", "place", "sha256"),
+    "not_witnessed": ("bench", "block", "place", "reason"),
     "provision_failed": ("bench", "session", "reason"),
     "kernel_panic": ("bench", "text"),
     "unplugged": ("bench", "drive"),

@@ -16,6 +16,7 @@ from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differ
 from storqual.signoff.signature import Checked, Signature, check_signature
 from storqual.signoff.statement import kinds_of
 from storqual.signoff.terms import Terms, method_only, terms_of
+from storqual.witness import check_witness
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -35,6 +36,7 @@ class Verification:
     required: tuple[str, ...]
     policy: str
     rules: str
+    witness: str
     signatures: tuple[Signature, ...]
     waivers: tuple[str, ...]
     files: int
@@ -85,6 +87,7 @@ class Verification:
             "missing": list(self.missing),
             "signatures": [{name: getattr(one, name) for name in names} for one in self.signatures],
             "rules": self.rules,
+            "witness": self.witness,
             "files": self.files,
             "annex": [entry.to_json() for entry in self.annex],
             "problems": list(self.problems),
@@ -98,11 +101,13 @@ def verify_run(
     as_of: datetime | None = None,
     require_roles: Sequence[str] = (),
     allow_virtual: bool = False,
+    witness: str | None = None,
 ) -> Verification:
     """Verify the sign-off of the run directory `path` by the file `trusted`, as of a time (now, without it).
 
     `require_roles` must sign besides those that the file asks for; `allow_virtual` takes a run for a release that was
-    measured on emulated hardware or on files. Every problem is told, each naming its file. Raises BadInputError when
+    measured on emulated hardware or on files; `witness` is what the run's witness kept (see `check_witness`). Every
+    problem is told, each naming its file. Raises BadInputError when
     there is no such directory or the trusted keys cannot be read; whatever else is wrong with the directory is a
     problem and not an exception.
     """
@@ -125,6 +130,7 @@ def verify_run(
     keys = {key.id: key for key in trust.keys}
     checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
     problems += [*strange, *odd, *wrong, *terms.problems]
+    problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
     problems += _same_person(one.signature for one in valid) + _other_outcome(one.signature for one in valid)
@@ -136,6 +142,7 @@ def verify_run(
         required=terms.roles,
         policy=terms.policy,
         rules="" if manifest is None else manifest.rules,
+        witness=witness or "",
         signatures=tuple(one.signature for one in checked),
         waivers=_waivers(valid),
         files=0 if manifest is None else len(manifest.files),
