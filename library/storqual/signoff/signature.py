@@ -14,7 +14,7 @@ from typing import Any
 from storqual.inputs.policy import TrustedKey
 from storqual.run import Run, sha256_of
 from storqual.run.layout import ANNEX
-from storqual.signoff.beside import Named
+from storqual.signoff.beside import Named, named_signatures, signature_files
 from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
 from storqual.signoff.manifest import MANIFEST
 from storqual.signoff.statement import parse_statement, statement_difference
@@ -52,6 +52,23 @@ def validity_problem(key: TrustedKey, day: date) -> str:
     if key.valid_from is not None and day < key.valid_from:
         return f"the key of {key.name} counts from {key.valid_from.isoformat()} only"
     return ""
+
+
+def signatures_told(path: Path) -> list[str]:
+    """Who says to have signed a run, a line each, for people who read its report; nothing of it is checked here."""
+    lines = []
+    for named in named_signatures(signature_files(path))[0]:
+        try:
+            data = (path / named.file).read_bytes()
+            said = parse_statement(read_payload(data) if named.detached is None else data)
+        except (OSError, ValueError, KeyError, TypeError):
+            lines.append(f"{named.file} cannot be read")
+            continue
+        signer = said["signer"]
+        waived = f", {len(said['waivers'])} failures waived" if said["waivers"] else ""
+        told = f"{signer.name} as {signer.role}, {signer.signed_at}, key {signer.key}"
+        lines.append(f"{told}: {said['outcome']}{waived}, manifest SHA-256 {said['subjects'].get(MANIFEST, '')}")
+    return lines
 
 
 def check_signature(
