@@ -9,10 +9,9 @@ from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
-from storqual.judge.confirmation import measured_afresh
 from storqual.judge.earlier import read_histories
-from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
@@ -69,14 +68,14 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
 
 def _used(question: Question) -> tuple[int, int]:
     """Complete pairs at a point, or sessions that both arms have: those that are evidence, and all of them."""
-    place = question.place
-    return _units(question, place.arms), _units(question, (place.whole or place).arms)
+    launches = question.launches
+    return _units(question, launches.arms), _units(question, (launches.whole or launches).arms)
 
 
 def _used_afresh(question: Question) -> tuple[int, int]:
     """The same of the launches that confirm a fail."""
-    place = question.place
-    return _units(question, place.fresh), _units(question, (place.whole or place).fresh)
+    launches = question.launches
+    return _units(question, launches.fresh), _units(question, (launches.whole or launches).fresh)
 
 
 def _units(question: Question, arms: Mapping[str, Sequence[Launch]]) -> int:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to all questions of a run: what cannot be judged first, then each kind of criterion by its own rule."""
+"""Answers to all questions of a run: what cannot be judged first, then each kind of criterion by its own rule.
+
+A fail is measured afresh before it counts: two fails are a FAIL, a fail and a pass decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,11 @@ from storqual.judge.against_others import (
     judge_against_scaling,
     judge_counts,
 )
+from storqual.judge.decision import History
+from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question, is_suspect
-from storqual.statistics.analysis import Looks
+from storqual.run import Run
+from storqual.statistics.comparison import Looks
 
 
 def answer(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
@@ -27,7 +33,7 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
     doubtful = [
         index
         for index, question in enumerate(questions)
-        if question.place.whole is not None and found[index].outcome in ("PASS", "MARGINAL")
+        if question.launches.whole is not None and found[index].outcome in ("PASS", "MARGINAL")
     ]
     if doubtful:
         # all of them, so that the points lend each other as much noise as before
@@ -46,12 +52,12 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
 
 def _whole(question: Question) -> Question:
     """The same question with its suspect launches as evidence."""
-    return question if question.place.whole is None else replace(question, place=question.place.whole)
+    return question if question.launches.whole is None else replace(question, launches=question.launches.whole)
 
 
 def suspects_told(question: Question) -> str:
     """How many launches of a point are suspect, and why the first of them is; empty when none is."""
-    every = [launch for arm in ("baseline", "candidate") for launch in question.place.every(arm)]
+    every = [launch for arm in ("baseline", "candidate") for launch in question.launches.every(arm)]
     suspect = [launch for launch in every if is_suspect(launch)]
     if not suspect:
         return ""
@@ -66,11 +72,11 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
         if metric is None:
             answers[index] = Judged("ERROR", f"there is no metric called {question.criterion.metric!r}")
             continue
-        spoilt, unclean = _spoilt(question), _all_suspect(question)
+        unusable, unclean = _unusable(question), _all_suspect(question)
         if question.excused:
             answers[index] = Judged("SKIPPED", question.excused)
-        elif spoilt:
-            answers[index] = Judged("ERROR", spoilt)
+        elif unusable:
+            answers[index] = Judged("ERROR", unusable)
         elif unclean:
             answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left that is evidence")
         elif question.criterion.against in ("absolute", "published"):
@@ -95,12 +101,12 @@ def _arms(question: Question) -> tuple[str, ...]:
     return ("candidate", "baseline") if question.criterion.against == "baseline" else ("candidate",)
 
 
-def _spoilt(question: Question) -> str:
+def _unusable(question: Question) -> str:
     """Why the launches of a point cannot be judged; empty when they can."""
     for arm in _arms(question):
-        if not question.place.every(arm):
+        if not question.launches.every(arm):
             return f"the {arm} has no sample at this point"
-        for launch in question.place.of(arm):
+        for launch in question.launches.of(arm):
             if launch.status != "ok":
                 why = launch.suspect[0] if launch.suspect else "no reason was recorded"
                 return f"{arm} launch {launch.id} was {launch.status.replace('_', ' ')}: {why}"
@@ -109,4 +115,65 @@ def _spoilt(question: Question) -> str:
 
 def _all_suspect(question: Question) -> str:
     """The arm whose launches are all suspect, or partners of suspect ones; empty when there is none."""
-    return next((arm for arm in _arms(question) if not question.place.of(arm)), "")
+    return next((arm for arm in _arms(question) if not question.launches.of(arm)), "")
+
+
+PURPOSE = "confirm"
+
+
+def confirming_sessions(run: Run) -> frozenset[tuple[str, str]]:
+    """Sessions (bench, session) whose plan says `purpose: confirm`."""
+    return frozenset((session.bench, session.id) for session in run.sessions if session.purpose == PURPOSE)
+
+
+def confirm(
+    questions: Sequence[Question], answers: Sequence[Judged], looks: Looks, histories: Histories
+) -> list[Judged]:
+    """Answers in which a FAIL that was measured afresh is one of the fresh launches too, or none.
+
+    Shift and interval stay those of the first launches; the fresh ones have their own (`Judged.again`).
+    """
+    found = list(answers)
+    for index, second in measured_afresh(questions, answers, looks, histories).items():
+        found[index] = replace(_both(answers[index], second), again=second)
+    return found
+
+
+def measured_afresh(
+    questions: Sequence[Question], answers: Sequence[Judged], looks: Looks, histories: Histories
+) -> dict[int, Judged]:
+    """What the fresh launches alone say of each FAIL that has some, by the index of its question.
+
+    The level of the first launches counts for nothing; their noise is lent, because the point is the same.
+    """
+    fresh: dict[int, Question] = {}
+    known = dict(histories)
+    for index, (question, first) in enumerate(zip(questions, answers, strict=True)):
+        launches = question.launches.confirming()
+        if first.outcome != "FAIL" or launches is None:
+            continue
+        fresh[index] = replace(question, launches=launches)
+        if first.unit == "pair" and first.sd is not None:
+            # what history and the other points know of it is part of the noise of the first launches
+            known[*question.point.key, question.criterion.metric] = History(sd_pair=first.sd, df_pair=first.df)
+    return dict(zip(fresh, answer(list(fresh.values()), looks, known), strict=True))
+
+
+def _both(first: Judged, second: Judged) -> Judged:
+    shift = percent(second.shift, signed=True) if second.shift is not None else "no shift"
+    if second.ci95 is not None:
+        shift += f", {percent(second.ci95[0], signed=True)} to {percent(second.ci95[1], signed=True)}"
+    if second.outcome == "FAIL":
+        # two independent fails: no correction for many criteria is needed any more
+        return replace(first, reason=f"{first.reason}; confirmed on fresh launches ({shift})", loss_p=0.0)
+    if second.outcome == "ERROR":
+        return replace(first, outcome="ERROR", reason=f"{first.reason}; measured afresh: {second.reason}")
+    if second.outcome == "INCONCLUSIVE":
+        return replace(
+            first,
+            outcome="INCONCLUSIVE",
+            reason=f"{first.reason}; measured afresh it is not decided: {second.reason}",
+        )
+    return replace(
+        first, outcome="INCONCLUSIVE", reason=f"{first.reason}; measured afresh it passes ({shift}): not decided"
+    )
