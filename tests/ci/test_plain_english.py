@@ -31,7 +31,7 @@ def look(name: str, text: str, folder: Path) -> subprocess.CompletedProcess[str]
         ("page.md", "# Title\n\nA bench goes to\nand fro.\n", 3),
         ("code.py", '"""A module."""\n\nMESSAGE = "the bench can go to and fro"\n', 3),
         ("code.py", 'MESSAGE = f"{1} is In Doubt"\n', 1),
-        ("code.py", '@command\ndef go():\n    """Go to and fro."""\n', 3),
+        ("code.py", '@click.command()\ndef go_command():\n    """Go to and fro."""\n', 3),
         ("page.html.j2", "<p>Compares with none</p>", 1),
     ],
 )
