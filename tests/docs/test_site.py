@@ -167,7 +167,7 @@ def test_a_page_on_files_of_this_machine_does_what_it_says(page: str, tmp_path: 
             (tmp_path / block.title).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
         if block.where == "run":
-            do(block, tmp_path)
+            do(block, tmp_path, patient="storqual qualify" in block.text)
 
 
 @pytest.mark.bench
@@ -178,11 +178,24 @@ def test_a_page_on_the_virtual_bench_does_what_it_says(page: str) -> None:
             do(block, REPOSITORY)
 
 
-def do(block: Block, folder: Path) -> None:
-    """Run the commands of a block; the last one ends with the code that the block names, those before it with 0."""
+BUSY = "another load on the bench"
+"""What a launch is suspect for when other programs run on this machine: then no campaign can pass, rightly."""
+
+
+def do(block: Block, folder: Path, *, patient: bool = False) -> None:
+    """Run the commands of a block; the last one ends with the code that the block names, those before it with 0.
+
+    A patient block is tried three times on a machine where other programs run, and the test is skipped after that.
+    """
     listed = list(commands(block))
     for number, command in enumerate(listed, start=1):
         code, printed = run(command, folder)
+        for _ in range(2):
+            if patient and code == 2 and BUSY in printed:
+                shutil.rmtree(folder / "runs")
+                code, printed = run(command, folder)
+        if patient and code == 2 and BUSY in printed:
+            pytest.skip(f"this machine is busy: {BUSY}")
         expected = block.code if number == len(listed) else 0
         assert code == expected, f"{block.name}: {command.line}\n{printed}"
         missing = shows(printed, command.shown)
