@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from storqual.run import Run, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.settings import SETTINGS
 
 
 class NotJudgedError(StorqualError):
@@ -263,8 +262,8 @@ class RecordedBench:
                 yield setting
 
 
-_THROTTLES = tuple(name for name, setting in SETTINGS.items() if setting.proof == SETTINGS["drive.queue_depth"].proof)
-"""Settings that are shown in effect as a queue depth is: by counting what is in flight."""
+_THROTTLES = ("drive.queue_depth", "nvram.execution_throttle", "nvram.max_tags", "nvram.sata_queue_depth")
+"""Settings that say how many commands a drive is sent at once."""
 
 
 class LiveBench:

@@ -9,6 +9,7 @@ before the first of them is written.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -36,8 +37,8 @@ from ..kit.saved_state import SavedState, read_saved, remember
 from ..kit.setting_values import check_section
 from ..kit.settings import section_of
 
-LOCK_WAIT_S = 30.0
-"""How long a step waits for a bench that another one is changing."""
+LOCK_WAIT_S, PROOFS_S = 30.0, 8.0
+"""How long a step waits for a bench that another one is changing, and watches what all its settings do."""
 
 T = TypeVar("T")
 C_contra = TypeVar("C_contra", contravariant=True)
@@ -67,11 +68,19 @@ class Subsystem(Protocol[C_contra]):
         """Write names that go together; what was done. Raises ToolError."""
 
     def prove(self, target: C_contra, name: str, value: object) -> Proof:
-        """Whether `value` is in effect (None: not shown), and how that is known."""
+        """Whether `value` is in effect (None: not shown), and how that is known without watching anything."""
+
+    def watch(self, target: C_contra, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:
+        """The same of those of `values` that watching shows, each within `seconds`; nothing is written for it."""
 
 
 class Separate:
-    """Names of a subsystem that leave each other alone and are written one by one."""
+    """Names of a subsystem that leave each other alone, are written one by one, and are not watched."""
+
+    def watch(self, target: Any, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:  # noqa: ANN401
+        """Nothing."""
+        del target, values, seconds
+        return {}
 
     def disturbs(self, name: str) -> Collection[str]:
         """Nothing."""
@@ -284,11 +293,13 @@ def apply(
     save: Callable[[Values], None] | None,
     also: Callable[[Plan[T]], Mapping[str, Any]] = lambda _plan: {},
     afterwards: Callable[[list[str]], None] = lambda _steps: None,
+    prove_s: float = 0.0,
 ) -> Outcome:
     """Make all owners as planned, or, without `save` (check mode), only say what would change.
 
     `save` is called once before the first write, with old values by `<section>.<name>@<owner>` and what `also` gives
     for a plan that writes; `afterwards` does what must follow the writes before they count, and tells its steps.
+    What reads back as declared is watched for `prove_s` seconds a setting, all together for about `PROOFS_S`.
     Raises ToolError (nothing was written; every problem of every owner is in it) or PartialError (something was).
     """
     refuse_problems([problem for each in plans for problem in each.problems])
@@ -313,9 +324,20 @@ def apply(
             _write(subsystem, each, steps)
         afterwards(steps)
         now = {each.owner: _read_again(subsystem, each) for each in plans}
-    settings = _records(subsystem, plans, now)
-    refuse_unlike(settings, steps)
-    return Outcome(settings, steps, changes)
+    refuse_unlike(_records(subsystem, plans, now), steps)
+    shown = _watched(subsystem, plans, prove_s) if prove_s > 0 else {}
+    return Outcome(_records(subsystem, plans, now, shown), steps, changes)
+
+
+def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) -> dict[str, Mapping[str, Proof]]:
+    """What watching shows of each owner, as long as there is time for it."""
+    deadline = time.monotonic() + PROOFS_S
+    shown: dict[str, Mapping[str, Proof]] = {}
+    for each in plans:
+        values = {name: value for name, value in each.declared.items() if value is not None}
+        late = dict.fromkeys(values, (None, f"the {PROOFS_S:g} s for watching were over"))
+        shown[each.owner] = late if time.monotonic() > deadline else subsystem.watch(each.target, values, seconds)
+    return shown
 
 
 def _write(subsystem: Subsystem[T], each: Plan[T], steps: list[str]) -> None:
@@ -350,19 +372,22 @@ def _left(subsystem: Subsystem[T], plans: Sequence[Plan[T]]) -> list[Provisioned
 
 
 def _records(
-    subsystem: Subsystem[T], plans: Sequence[Plan[T]], now: Mapping[str, Mapping[str, Any]]
+    subsystem: Subsystem[T],
+    plans: Sequence[Plan[T]],
+    now: Mapping[str, Mapping[str, Any]],
+    shown: Mapping[str, Mapping[str, Proof]] | None = None,
 ) -> list[Provisioned]:
     """One record per declared setting, and one for each that a write may have changed."""
     return [
-        _record(subsystem, each, name, now[each.owner].get(name))
+        _record(subsystem, each, name, now[each.owner].get(name), (shown or {}).get(each.owner, {}).get(name))
         for each in plans
         for name in dict.fromkeys([*each.declared, *(name for name in each.touched if name in each.before)])
     ]
 
 
-def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object) -> Provisioned:
+def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object, seen: Proof | None) -> Provisioned:
     declared, before = each.declared.get(name), each.before.get(name)
-    proven, proof = (None, "") if declared is None else subsystem.prove(each.target, name, now)
+    proven, proof = (None, "") if declared is None else seen or subsystem.prove(each.target, name, now)
     return Provisioned(
         f"{subsystem.section}.{name}",
         declared,
