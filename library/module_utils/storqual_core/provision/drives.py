@@ -24,10 +24,11 @@ from ..kit.results import Provisioned
 from ..kit.saved_state import read_saved
 from ..kit.settings import find
 from ..tools import util_linux
-from .effects import Watched, effects_of
-from .engine import Outcome, Proof, apply, declared_by_owner, lock_for, plan, saver
+from .effects import EFFECTS, Watched, effect_of
+from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
 from .mode_pages import SAVED, ModePages, field_of, plain
 from .queue import Queues
+from .subsystem import Proof
 
 
 def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
@@ -81,6 +82,7 @@ class DriveSettings:
 
     section = "drive"
     owned_by = "drive"
+    watched: Sequence[str] = tuple(EFFECTS)
 
     def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys", dev: str = "/dev") -> None:
         self._pages = ModePages(runner, save=save, sysfs=sysfs)
@@ -116,9 +118,9 @@ class DriveSettings:
         del value
         return None, self._pages.told(target, name) if is_page(name) else ""
 
-    def watch(self, target: DriveTarget, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:
+    def watch(self, target: DriveTarget, name: str, value: Any, seconds: float) -> Proof:  # noqa: ANN401 - of a drop
         """What reads and counters show of the drive."""
-        return effects_of(Watched(target, seconds, self._sysfs, self._dev), values)
+        return effect_of(Watched(target, seconds, self._sysfs, self._dev), name, value)
 
 
 def is_page(name: str) -> bool:

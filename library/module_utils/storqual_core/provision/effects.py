@@ -18,11 +18,11 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.machine import read_attribute
-from .engine import Proof
-from .queue import READ_BYTES, judge_queue_depth, observe_in_flight, random_reads
+from .queue import READ_BYTES, judge_queue_depth, observe_in_flight
+from .subsystem import Proof
 
 _SECTOR = 512
-_EXTRA_READS = 32
+_EXTRA_READS = 8
 _FLUSHES = 15
 """The place of completed flushes in /sys/block/*/stat (since Linux 5.5)."""
 
@@ -81,18 +81,27 @@ def nr_requests(drive: Watched, count: Any) -> Proof:  # noqa: ANN401 - as above
     return queue_depth(drive, count)
 
 
+_SERVED = 4
 _ATTRIBUTES = {"mq-deadline": "fifo_batch", "kyber": "read_lat_nsec", "bfq": "slice_idle"}
 """One attribute that only the scheduler itself brings to `queue/iosched`."""
 
 
 def scheduler(drive: Watched, name: Any) -> Proof:  # noqa: ANN401 - as above
     """While reads are served, the queue has the attributes of that scheduler, or of none."""
-    with random_reads([drive.path], 2) as tally:
-        time.sleep(min(drive.seconds, 0.05))
-        own = drive.names("queue/iosched")
-    if tally.failures or not sum(tally.reads.values()):
-        return None, f"reads failed while it was watched: {(tally.failures or ['no read ended'])[0]}"
-    served = f"{sum(tally.reads.values())} reads were served"
+    handle = os.open(drive.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
+    try:
+        blocks = max(os.lseek(handle, 0, os.SEEK_END) // READ_BYTES, 1)
+        places = [random.randrange(blocks) for _ in range(_SERVED)]  # noqa: S311 - offsets
+        looks = []
+        for place in places:
+            _latencies(handle, [place], drive.seconds)
+            looks.append(drive.names("queue/iosched"))
+    finally:
+        os.close(handle)
+    own = looks[0]
+    if any(look != own for look in looks):
+        return None, "the attributes of its scheduler changed while it was watched"
+    served = f"{len(looks)} reads were served"
     if name == "none":
         return not own, f"{served} {'by a scheduler with ' + ', '.join(own) if own else 'without a scheduler'}"
     if name not in _ATTRIBUTES:
@@ -239,24 +248,20 @@ def _direct_read(path: str, size: int) -> None:
 
 EFFECTS: Mapping[str, Callable[[Watched, Any], Proof]] = {
     "WCE": write_cache,
+    "scheduler": scheduler,
+    "max_sectors_kb": max_sectors_kb,
+    "read_ahead_kb": read_ahead_kb,
+    "queue_depth": queue_depth,
+    "nr_requests": nr_requests,
     "RCD": read_cache_disabled,
     "DRA": read_ahead_disabled,
-    "queue_depth": queue_depth,
-    "scheduler": scheduler,
-    "nr_requests": nr_requests,
-    "read_ahead_kb": read_ahead_kb,
-    "max_sectors_kb": max_sectors_kb,
 }
-"""What shows a drive setting in effect, by its name."""
+"""What shows a drive setting in effect, by its name; the cheapest first."""
 
 
-def effects_of(drive: Watched, values: Mapping[str, Any]) -> dict[str, Proof]:
-    """What was seen of those of `values` that can be shown; what could not be watched is not shown, and why."""
-    found: dict[str, Proof] = {}
-    for name, value in values.items():
-        if name in EFFECTS:
-            try:
-                found[name] = EFFECTS[name](drive, value)
-            except (OSError, ToolError) as problem:
-                found[name] = None, f"it could not be watched: {problem}"
-    return found
+def effect_of(drive: Watched, name: str, value: Any) -> Proof:  # noqa: ANN401 - as above
+    """What was seen of a setting in `EFFECTS`; what could not be watched is not shown, and why."""
+    try:
+        return EFFECTS[name](drive, value)
+    except (OSError, ToolError) as problem:
+        return None, f"it could not be watched: {problem}"

@@ -19,14 +19,11 @@ from typing import (
     Callable,
     Collection,
     ContextManager,
-    Dict,
     Generic,
     Iterable,
     Iterator,
     Mapping,
-    Protocol,
     Sequence,
-    Tuple,
     TypeVar,
 )
 
@@ -36,60 +33,12 @@ from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import SavedState, read_saved, remember
 from ..kit.setting_values import check_section
 from ..kit.settings import section_of
+from .subsystem import Proof, Subsystem, Values
 
 LOCK_WAIT_S, PROOFS_S = 30.0, 8.0
 """How long a step waits for a bench that another one is changing, and watches what all its settings do."""
 
 T = TypeVar("T")
-C_contra = TypeVar("C_contra", contravariant=True)
-Values = Dict[str, Any]
-Proof = Tuple["bool | None", str]
-
-
-class Subsystem(Protocol[C_contra]):
-    """One kind of setting. `section` is the vocabulary's, `owned_by` is `drive`, `adapter`, or empty: the bench."""
-
-    section: str
-    owned_by: str
-
-    def read(self, target: C_contra, names: Sequence[str]) -> Values:
-        """The values that `names` have now; what the target does not have is left out. Raises ToolError."""
-
-    def objections(self, target: C_contra, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-        """Why `wanted` cannot be brought about, where that can be known before a write. Raises ToolError."""
-
-    def disturbs(self, name: str) -> Collection[str]:
-        """The names that a write of `name` may change, itself not among them."""
-
-    def together(self, name: str) -> object:
-        """Names for which this is equal go in one write."""
-
-    def write(self, target: C_contra, values: Mapping[str, Any]) -> list[str]:
-        """Write names that go together; what was done. Raises ToolError."""
-
-    def prove(self, target: C_contra, name: str, value: object) -> Proof:
-        """Whether `value` is in effect (None: not shown), and how that is known without watching anything."""
-
-    def watch(self, target: C_contra, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:
-        """The same of those of `values` that watching shows, each within `seconds`; nothing is written for it."""
-
-
-class Separate:
-    """Names of a subsystem that leave each other alone, are written one by one, and are not watched."""
-
-    def watch(self, target: Any, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:  # noqa: ANN401
-        """Nothing."""
-        del target, values, seconds
-        return {}
-
-    def disturbs(self, name: str) -> Collection[str]:
-        """Nothing."""
-        del name
-        return ()
-
-    def together(self, name: str) -> object:
-        """Each name for itself."""
-        return name
 
 
 @dataclass(frozen=True)
@@ -329,14 +278,16 @@ def apply(
     return Outcome(_records(subsystem, plans, now, shown), steps, changes)
 
 
-def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) -> dict[str, Mapping[str, Proof]]:
-    """What watching shows of each owner, as long as there is time for it."""
+def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) -> dict[tuple[str, str], Proof]:
+    """What watching shows by owner and name, the cheapest name of all owners first, as long as there is time."""
     deadline = time.monotonic() + PROOFS_S
-    shown: dict[str, Mapping[str, Proof]] = {}
-    for each in plans:
-        values = {name: value for name, value in each.declared.items() if value is not None}
-        late = dict.fromkeys(values, (None, f"the {PROOFS_S:g} s for watching were over"))
-        shown[each.owner] = late if time.monotonic() > deadline else subsystem.watch(each.target, values, seconds)
+    shown: dict[tuple[str, str], Proof] = {}
+    for name in subsystem.watched:
+        for each in (one for one in plans if one.declared.get(name) is not None):
+            late = time.monotonic() > deadline
+            seen = None if late else subsystem.watch(each.target, name, each.declared[name], seconds)
+            if late or seen:
+                shown[each.owner, name] = seen or (None, f"the {PROOFS_S:g} s for watching were over")
     return shown
 
 
@@ -375,11 +326,11 @@ def _records(
     subsystem: Subsystem[T],
     plans: Sequence[Plan[T]],
     now: Mapping[str, Mapping[str, Any]],
-    shown: Mapping[str, Mapping[str, Proof]] | None = None,
+    shown: Mapping[tuple[str, str], Proof] | None = None,
 ) -> list[Provisioned]:
     """One record per declared setting, and one for each that a write may have changed."""
     return [
-        _record(subsystem, each, name, now[each.owner].get(name), (shown or {}).get(each.owner, {}).get(name))
+        _record(subsystem, each, name, now[each.owner].get(name), (shown or {}).get((each.owner, name)))
         for each in plans
         for name in dict.fromkeys([*each.declared, *(name for name in each.touched if name in each.before)])
     ]

@@ -25,8 +25,9 @@ from ..kit.results import PartialError
 from ..kit.saved_state import read_saved
 from ..kit.setting_values import check_section
 from .drives import Access, claims_for, usable_drives
-from .engine import Outcome, Plan, Proof, Separate, Values, apply, lock_for, plan, refuse_problems, saver
+from .engine import Outcome, Plan, apply, lock_for, plan, refuse_problems, saver
 from .queue import random_reads
+from .subsystem import Proof, Separate, Values
 
 _CPUS = "/sys/devices/system/cpu"
 _SERVICE = "irqbalance"
@@ -49,6 +50,7 @@ class Processors(Separate):
 
     section = "os"
     owned_by = ""
+    watched: Sequence[str] = ("governor",)
 
     def __init__(self, machine: Machine, runner: Runner) -> None:
         self._machine = machine
@@ -117,17 +119,17 @@ class Processors(Separate):
         del target, value
         return (True, "systemd's own word") if name == _SERVICE else (None, "")
 
-    def watch(self, target: str, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:
+    def watch(self, target: str, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         """The frequency of each CPU under its governor."""
-        del target, seconds
-        if not isinstance(values.get("governor"), str):
-            return {}
+        del target, name, seconds
+        if not isinstance(value, str):
+            return None
         looks = []
         for place in self._places().values():
             names = ("scaling_cur_freq", "scaling_min_freq", "scaling_max_freq")
             looks.append([self._machine.number(place.replace("scaling_governor", name)) or 0 for name in names])
         driver = self._machine.text(f"{_CPUS}/cpu0/cpufreq/scaling_driver")
-        return {"governor": judge_frequency(values["governor"], driver, looks)}
+        return judge_frequency(value, driver, looks)
 
 
 _NEAR = 0.1
@@ -161,6 +163,7 @@ class Interrupts(Separate):
 
     section = "os"
     owned_by = "adapter"
+    watched: Sequence[str] = ("irq_affinity",)
 
     def __init__(self, machine: Machine, reads: Reads = lambda _place: nullcontext(0)) -> None:
         self._machine = machine
@@ -220,25 +223,24 @@ class Interrupts(Separate):
             return None, "the kernel does not tell which CPU takes each interrupt"
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
 
-    def watch(self, place: Place, values: Mapping[str, Any], seconds: float) -> Mapping[str, Proof]:
+    def watch(self, place: Place, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         """Which CPUs took interrupts while claimed drives behind the adapter were read."""
-        cpus, vectors = values.get("irq_affinity"), self._vectors(place)
-        if not cpus:
-            return {}
+        del name
+        cpus, vectors = value, self._vectors(place)
         each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
         before = self._counted(vectors)
         with self._reads(place) as drives:
             time.sleep(seconds if drives else 0.0)
         after = self._counted(vectors)
         if not drives:
-            return {}
+            return None
         allowed = {vector: set(one) for vector, one in zip(vectors, each)}
         grown = {
             (vector, cpu): count - before.get(vector, {}).get(cpu, 0)
             for vector, counts in after.items()
             for cpu, count in counts.items()
         }
-        return {"irq_affinity": judge_interrupts(grown, allowed, drives)}
+        return judge_interrupts(grown, allowed, drives)
 
     def _counted(self, vectors: Sequence[str]) -> Mapping[str, Mapping[int, int]]:
         return interrupts_by_cpu(self._machine.text("/proc/interrupts"), vectors)

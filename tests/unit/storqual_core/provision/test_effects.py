@@ -13,9 +13,10 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.results import NOT_SHOWN
 from storqual_core.provision import effects, engine
 from storqual_core.provision.drives import DriveSettings
-from storqual_core.provision.effects import EFFECTS, Watched, effects_of, judge_read_pattern
+from storqual_core.provision.effects import EFFECTS, Watched, effect_of, judge_read_pattern
 from storqual_core.provision.engine import Plan, apply
 from storqual_core.provision.queue import InFlight
+from storqual_core.provision.subsystem import Proof
 
 
 class Drive(Watched):
@@ -48,7 +49,7 @@ def test_a_write_cache_is_shown_by_what_becomes_of_a_flush(
     tmp_path: Path, declared: int, flushes: int, proven: bool | None
 ) -> None:
     drive = Drive(tmp_path, {15: 3}, {15: 3 + flushes})
-    assert effects_of(drive, {"WCE": declared})["WCE"][0] is proven
+    assert effect_of(drive, "WCE", declared)[0] is proven
 
 
 def test_a_kernel_that_counts_no_flushes_shows_no_write_cache(
@@ -56,7 +57,7 @@ def test_a_kernel_that_counts_no_flushes_shows_no_write_cache(
 ) -> None:
     drive = Drive(tmp_path)
     monkeypatch.setattr(drive, "counters", lambda: [0] * 11)
-    proven, why = effects_of(drive, {"WCE": 1})["WCE"]
+    proven, why = effect_of(drive, "WCE", 1)
     assert (proven, why) == (None, "this kernel does not count flushes")
 
 
@@ -78,7 +79,7 @@ def test_a_scheduler_is_shown_by_what_only_it_has(
     drive = Drive(tmp_path)
     for attribute in own:
         drive.write(f"queue/iosched/{attribute}", "1\n")
-    found, why = effects_of(drive, {"scheduler": name})["scheduler"]
+    found, why = effect_of(drive, "scheduler", name)
     assert found is proven
     assert proven is None or "reads were served" in why
 
@@ -92,8 +93,8 @@ def test_a_depth_is_offered_twice_as_many_reads(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(effects, "observe_in_flight", look)
     drive = Drive(tmp_path)
-    assert [effects_of(drive, {"queue_depth": depth})["queue_depth"][0] for depth in (4, 100)] == [True, None]
-    assert offers == [8, 132]
+    assert [effect_of(drive, "queue_depth", depth)[0] for depth in (4, 100)] == [True, None]
+    assert offers == [8, 108]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_a_number_of_requests_is_shown_where_nothing_below_is_the_limit(
     drive.write("device/queue_depth", depth)
     for number in range(queues):
         drive.write(f"mq/{number}/tags", "")
-    assert effects_of(drive, {"nr_requests": 4})["nr_requests"][0] is proven
+    assert effect_of(drive, "nr_requests", 4)[0] is proven
 
 
 @pytest.mark.parametrize(("requests", "proven"), [(4, True), (8, None), (2, False)])
@@ -115,7 +116,7 @@ def test_the_largest_request_is_shown_by_what_a_larger_read_becomes(
     tmp_path: Path, requests: int, proven: bool | None
 ) -> None:
     drive = Drive(tmp_path, {0: 0, 2: 0}, {0: requests, 2: 4 * 64 * 2})
-    assert effects_of(drive, {"max_sectors_kb": 64})["max_sectors_kb"][0] is proven
+    assert effect_of(drive, "max_sectors_kb", 64)[0] is proven
 
 
 @pytest.mark.parametrize(("declared", "kib", "proven"), [(64, 64, True), (64, 4, None), (0, 4, True), (0, 64, None)])
@@ -123,7 +124,7 @@ def test_read_ahead_is_shown_by_the_size_of_requests(
     tmp_path: Path, declared: int, kib: int, proven: bool | None
 ) -> None:
     drive = Drive(tmp_path, {}, {0: 10, 2: 10 * kib * 2})
-    assert effects_of(drive, {"read_ahead_kb": declared})["read_ahead_kb"][0] is proven
+    assert effect_of(drive, "read_ahead_kb", declared)[0] is proven
 
 
 @pytest.mark.parametrize(
@@ -143,19 +144,18 @@ def test_a_read_cache_is_shown_by_a_pattern_that_it_serves(
 
 
 def test_read_patterns_are_read_from_the_drive(tmp_path: Path) -> None:
-    found = effects_of(Drive(tmp_path), {"RCD": 1, "DRA": 1})
-    assert [proven for proven, _ in found.values()] == [None, None]
-    assert all("median of random reads" in why for _, why in found.values())
+    drive = Drive(tmp_path)
+    for name in ("RCD", "DRA"):
+        proven, why = effect_of(drive, name, 1)
+        assert proven is None
+        assert "median of random reads" in why
 
 
 def test_what_cannot_be_watched_is_not_shown(tmp_path: Path) -> None:
     drive = Drive(tmp_path)
     (tmp_path / "sda").unlink()
     drive.looks = [{}, {}, {}, {}]
-    found = effects_of(drive, dict.fromkeys(EFFECTS, 4))
-    assert set(found) == set(EFFECTS)
-    assert {proven for proven, _ in found.values()} == {None}
-    assert effects_of(drive, {"NCS": 3}) == {}
+    assert {effect_of(drive, name, 4)[0] for name in EFFECTS} == {None}
 
 
 class Subject(DriveSettings):
@@ -164,15 +164,17 @@ class Subject(DriveSettings):
     def __init__(self, seconds: float = 0.0) -> None:
         super().__init__()
         self.seconds = seconds
+        self.seen: list[tuple[str, str]] = []
 
-    def prove(self, target: Any, name: str, value: object) -> engine.Proof:
+    def prove(self, target: Any, name: str, value: object) -> Proof:
         del target, name, value
         return None, "why"
 
-    def watch(self, target: Any, values: Any, seconds: float) -> dict[str, engine.Proof]:
-        del target, seconds
+    def watch(self, target: Any, name: str, value: Any, seconds: float) -> Proof:
+        del value, seconds
+        self.seen.append((target, name))
         time.sleep(self.seconds)
-        return {name: (True, "seen") for name in values if name == "WCE"}
+        return True, "seen"
 
 
 def plans(count: int) -> list[Plan[Any]]:
@@ -195,6 +197,13 @@ def test_nothing_is_watched_unasked_or_in_check_mode() -> None:
     for asked in ({"save": None, "prove_s": 1.0}, {"save": lambda _memory: None}):
         settings = apply(Subject(), plans(1), **asked).settings
         assert {entry.proven for entry in settings} == {None}
+
+
+def test_the_cheapest_setting_of_all_drives_is_watched_first() -> None:
+    values = {"queue_depth": 4, "WCE": 1}
+    subject = Subject()
+    apply(subject, [Plan(d, d, values, values) for d in ("a", "b")], save=lambda _memory: None, prove_s=0.1)
+    assert subject.seen == [("a", "WCE"), ("b", "WCE"), ("a", "queue_depth"), ("b", "queue_depth")]
 
 
 def test_watching_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -285,9 +285,10 @@ def test_interrupts_are_shown_by_the_cpus_that_took_them(
 
     lab.tree.write("/proc/interrupts", table(0))
     place = os_tuning.find_adapters(lab.machine, ADAPTERS, ["sas0"])["sas0"]
-    watched = os_tuning.Interrupts(lab.machine, reads).watch(place, {"irq_affinity": [0, 1]}, 0.0)
-    assert watched["irq_affinity"][0] is proven
-    assert "while 2 drives were read" in watched["irq_affinity"][1]
+    watched = os_tuning.Interrupts(lab.machine, reads).watch(place, "irq_affinity", [0, 1], 0.0)
+    assert watched is not None
+    assert watched[0] is proven
+    assert "while 2 drives were read" in watched[1]
 
 
 def test_without_a_claimed_drive_behind_it_the_kernels_word_stays(lab: Lab) -> None:
