@@ -16,6 +16,7 @@ from robot.api import SkipExecution, TestSuite
 from storqual.base.resources import suites_folder
 from storqual.checks.campaign_keywords import Percent
 from storqual.checks.pytest_run import run_checks
+from storqual.judge.entry import Entry
 from storqual.judge.outcome import run_outcome
 from storqual.judge.verdict import judge_run
 from storqual.metrics import METRICS
@@ -317,10 +318,15 @@ def test_no_verdict_passes_without_what_it_is_judged_by(spoil: Callable[[Path], 
     assert outcome not in ("PASS", "MARGINAL")
 
 
+def entry(outcome: str, against: str, *, required: bool = True) -> Entry:
+    """A criterion of a verdict."""
+    place: dict[str, Any] = {"id": "x", "bench": "b", "adapter": "a", "point": None}
+    return Entry(**place, required=required, against=against, source="suite", outcome=outcome, reason="")
+
+
 @pytest.mark.parametrize("marginal_passes", [True, False])
 def test_no_gate_passes_on_nothing(*, marginal_passes: bool) -> None:
-    skipped = {"required": True, "outcome": "SKIPPED", "against": "baseline", "waiver": None}
-    check = {"required": True, "outcome": "PASS", "against": "check", "waiver": None}
-    informative = {"required": False, "outcome": "PASS", "against": "baseline", "waiver": None}
+    skipped, check = entry("SKIPPED", "baseline"), entry("PASS", "check")
+    informative = entry("PASS", "baseline", required=False)
     for criteria in ([], [skipped], [check], [check, skipped], [informative]):
         assert run_outcome(criteria, [], holes=0, marginal_passes=marginal_passes)[0] == "ERROR"
