@@ -161,6 +161,9 @@ def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tu
     return tuple(sample for sample in held[1] if sample.arm == arm)
 
 
+_NOTHING_TOLD = "it does not say what it looked at (record_property looked_at)"
+
+
 class _Recorder:
     """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason."""
 
@@ -173,13 +176,13 @@ class _Recorder:
         if call.when == "teardown" or (call.when == "setup" and call.excinfo is None):
             return
         outcome, reason = _outcome(call)
-        document = (getattr(item, "obj", None).__doc__ or "").strip().splitlines()
+        told = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
         named = item.get_closest_marker("check_id")
         check: dict[str, Any] = {
             # without its parameters: a parametrised test's place is in fields of its own
             "id": str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}",
             "outcome": outcome,
-            "reason": reason or (document[0] if document else ""),
+            "reason": reason or told or _NOTHING_TOLD,
             "source": "pytest",
         }
         callspec = getattr(item, "callspec", None)
