@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from storqual.report.change import in_words
 from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, place_name, read_criteria
 from storqual.report.figures import NONE, Figure, count
 from storqual.report.links import Detail, Key, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import Environment, SettingRow, environment_of, settings_of
+from storqual.report.parts.changes import Changes, changes_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
 from storqual.report.parts.evidence import PointEvidence, point_evidence
@@ -59,6 +61,7 @@ class Page:
     arms: tuple[tuple[str, str], ...]
     points: tuple[PointEvidence, ...]
     first_screen: FirstScreen | None = None
+    changes: Changes | None = None
     left_out: Figure | None = None
     rollups: tuple[Rollup, ...] = ()
     checks: tuple[Criterion, ...] = ()
@@ -176,6 +179,7 @@ class _Pages:
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
             first_screen=first_screen(material, self._criteria, links, incidents),
+            changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
             rollups=tuple(self._rollup(detail) for detail in details),
             checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),
@@ -207,5 +211,5 @@ class _Pages:
             counts=tuple(
                 (word, count(counted[name], f"count:page:{detail.file}:{name}")) for name, word in OUTCOMES.items()
             ),
-            worst=NONE if worst is None else worst.shift,
+            worst=NONE if worst is None else in_words(worst),
         )

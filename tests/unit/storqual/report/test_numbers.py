@@ -72,6 +72,9 @@ def says(text: str, value: float) -> bool:
     digits = len(shown.partition(".")[2].partition("e")[0])
     power = int(shown.partition("e")[2] or 0)
     sign = -1 if MINUS in text[: found.start() + 1] else 1
+    if re.search(r"%\s?(?:more|less|fewer|higher|lower)\b", text):
+        # the word tells the direction; test_change.py holds it to the metric
+        value = abs(value)
     # whole numbers of five digits and more are rounded to the whole, others to the last digit shown
     return abs(sign * float(shown) - value) <= 0.5000001 * 10.0 ** (power - digits) or (
         power == 0 and abs(abs(float(shown)) - abs(value)) <= 0.5000001 * 10.0**-digits and float(shown) == 0
@@ -86,7 +89,7 @@ def test_figures_of_files_say_what_stands_there(report: tuple[Path, View]) -> No
         file, _, pointer = figure.source.partition(":")
         if file in documents:
             stands = pointed(documents[file], pointer)
-            fraction = pointer in ("/plan/margin", "/plan/indifference")
+            fraction = pointer in ("/plan/margin", "/plan/indifference", "/plan/alpha")
             assert figure.value == pytest.approx(100 * stands if fraction else stands), figure
             if "min" not in figure.text and " h " not in figure.text:
                 assert says(figure.text, (figure.value or 0) / figure.divisor), figure

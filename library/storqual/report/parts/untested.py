@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was not tested, as prominent as what was: cells and levels left out, adapters, tails, faults, endurance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from storqual.base.factor_names import level_text
+from storqual.metrics import METRICS
+from storqual.plan.points import cells
+from storqual.report.criterion import Criterion, place_name
+from storqual.report.figures import count, seconds
+from storqual.report.material import Material, measure
+from storqual.report.view import KeyValue, Phrase
+
+_MOST_NAMED = 12
+_TAIL = ("_p99", "_max_")
+
+
+def untested(material: Material, required: Sequence[Criterion]) -> tuple[KeyValue, ...]:
+    """Each thing that a reader might believe tested and was not, by name."""
+    told = [
+        KeyValue("Cells of the suite", _cells(material)),
+        KeyValue("Levels", tuple(_levels(material))),
+        KeyValue("Adapters", tuple(_adapters(material))),
+        KeyValue("Tail latency", tuple(_tail(required))),
+        KeyValue("Cost per I/O", tuple(_cost(required))),
+        KeyValue("Endurance", tuple(_endurance(material))),
+        KeyValue(
+            "Faults", ("no lost drive, cable or power while I/O runs: campaigns measure a bench that is whole",)
+        ),
+    ]
+    return tuple(one for one in told if one.values)
+
+
+def suite_cells(material: Material) -> int | None:
+    """The cells of the whole suite on all adapters under test; None where the suite cannot be read any more."""
+    if material.suite is None:
+        return None
+    every = len(cells(material.suite))
+    return every * len({key[:2] for key in material.points})
+
+
+def _cells(material: Material) -> Phrase:
+    whole = suite_cells(material)
+    measured = (material.verdict.get("coverage") or {}).get("measured")
+    if whole is None or not isinstance(measured, int) or measured >= whole:
+        return ()
+    return (
+        count(whole - measured, "count:cells:left"),
+        " of ",
+        count(whole, "count:cells:suite"),
+        f" of suite {material.run.suite.name} on these adapters; profile {material.run.suite.profile} asks for ",
+        count((material.verdict.get("coverage") or {}).get("planned"), "verdict:/coverage/planned"),
+    )
+
+
+def _levels(material: Material) -> Iterator[str]:
+    """Workloads and levels of the suite at which nothing at all was measured."""
+    if material.suite is None:
+        return
+    seen: dict[str, dict[str, set[Any]]] = {}
+    for data in material.points.values():
+        if any(data.good(arm) for arm in material.arms):
+            factors = seen.setdefault(data.planned.workload, {})
+            for name, level in data.planned.factors.items():
+                factors.setdefault(name, set()).add(level)
+    lacking = [name for name in material.suite.workloads if name not in seen]
+    for name, workload in material.suite.workloads.items():
+        levels = [
+            level_text(factor, level)
+            for factor, listed in workload.factors.items()
+            for level in listed
+            if name in seen and level not in seen[name].get(factor, ())
+        ]
+        lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
+    if lacking:
+        yield _listed(lacking)
+
+
+def _adapters(material: Material) -> Iterator[str]:
+    """Adapters of a bench that no point is of."""
+    tested = {key[:2] for key in material.points}
+    benches = list(material.run.benches)
+    left = [
+        f"{place_name(benches, bench, alias)} ({_described(adapter)})"
+        for bench, entry in material.run.benches.items()
+        for alias, adapter in (entry.get("adapters") or {}).items()
+        if (bench, alias) not in tested
+    ]
+    if left:
+        yield _listed(left)
+
+
+def _described(adapter: Mapping[str, Any]) -> str:
+    return str(adapter.get("model") or adapter.get("driver") or "not described")
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
+
+
+def _tail(required: Sequence[Criterion]) -> Iterator[str]:
+    if not any(mark in row.text("metric") for row in required for mark in _TAIL):
+        yield "no required criterion is about a percentile of latency"
+
+
+def _cost(required: Sequence[Criterion]) -> Iterator[str]:
+    costs = [name for name in METRICS if name.startswith("cpu_")]
+    if not any(row.text("metric") in costs for row in required):
+        yield f"{measure('cpu_us_per_io').label} decides nothing here"
+
+
+def _endurance(material: Material) -> Iterator[Any]:
+    longest = max((launch.runtime_s for data in material.points.values() for launch in data.every()), default=0.0)
+    if longest > 0:
+        yield "no launch ran longer than "
+        yield seconds(round(longest), "count:longest-launch")
