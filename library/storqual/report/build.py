@@ -31,9 +31,11 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
 from storqual.report.render import render_template
+from storqual.report.view import Chart
 from storqual.run import is_signed, write_bytes
 from storqual_core.kit.errors import BadInputError
 
@@ -62,6 +64,7 @@ class Page:
     points: tuple[PointEvidence, ...]
     first_screen: FirstScreen | None = None
     changes: Changes | None = None
+    overview: Chart | None = None
     left_out: Figure | None = None
     rollups: tuple[Rollup, ...] = ()
     checks: tuple[Criterion, ...] = ()
@@ -179,6 +182,7 @@ class _Pages:
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
             first_screen=first_screen(material, self._criteria, links, incidents),
+            overview=overview(material, self._criteria, "overview"),
             changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
             rollups=tuple(self._rollup(detail) for detail in details),

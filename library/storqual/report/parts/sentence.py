@@ -81,11 +81,10 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
     rest = [row for row in required if row.against != "baseline"]
     if not rest:
         return (*told, ".")
-    noun = (
-        ("check", "checks") if all(row.against == "check" for row in rest) else ("other criterion", "other criteria")
-    )
+    checks = all(row.against == "check" for row in rest)
+    one, several = ("check", "checks") if checks else ("other criterion", "other criteria")
     number = count(len(rest), "count:criteria:others")
-    return (*told, "; ", number, f" {noun[0]} holds." if len(rest) == 1 else f" {noun[1]} hold.")
+    return (*told, "; ", number, f" {one} holds." if len(rest) == 1 else f" {several} hold.")
 
 
 def _holes(verdict: Mapping[str, Any]) -> Phrase:

@@ -25,6 +25,7 @@ from storqual.report.parts.sentence import sentence_for
 
 _MOST_ROWS = 40
 _REASON = 44
+_INTERVAL = 14
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
 
@@ -155,8 +156,8 @@ def _table(rows: Sequence[Criterion]) -> Table:
     for name in ("Outcome", "Metric", "Point"):
         table.add_column(name, overflow="fold", no_wrap=name != "Point")
     table.add_column("Change", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", min_width=len("95 % interval"))
-    table.add_column("Unacceptable", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", min_width=_INTERVAL, max_width=_INTERVAL)
+    table.add_column("Limit", justify="right", no_wrap=True)
     table.add_column("Reason", overflow="fold", max_width=_REASON)
     for row in rows:
         word, *others = _cells(row)

@@ -66,7 +66,7 @@ def test_a_hole_is_named_as_one(tmp_path: Path) -> None:
 
 
 def test_a_whole_matrix_is_drawn_as_curves_over_block_size(tmp_path: Path) -> None:
-    run = judged(tmp_path, adapters=("sym",), points=points_of(workloads=("rand_read",), sizes=(4096, 65536)))
+    run = judged(tmp_path, adapters=("sym",), points=points_of(workloads=("rand_read",), sizes=(4096, 16384, 65536)))
     section = read_page(build_report(run)).section("curves")
     captions = [node.text() for node in section.all("figcaption")]
     assert captions[:4] == [
