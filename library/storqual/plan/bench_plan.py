@@ -26,7 +26,7 @@ from storqual.plan.budget import (
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, cells, drives_for, shortage, team
+from storqual.plan.points import TOGETHER, Cell, cells, drives_for, shortage, team
 from storqual.plan.precondition import precondition_seconds, with_precondition
 from storqual.plan.reference import with_reference
 from storqual.plan.resolve import resolve
@@ -113,8 +113,9 @@ def choose_cells(
     profile: Profile,
     seed: str,
     layouts: Mapping[str, Layout],
+    only: Sequence[str] = (),
 ) -> Choice:
-    """The whole matrix, or the balanced fraction that the profile asks for."""
+    """The whole matrix, the balanced fraction that the profile asks for, or the points named in `only`."""
     every = [
         Placed(
             alias,
@@ -126,12 +127,13 @@ def choose_cells(
             ),
         )
         for alias in under_test
-        for cell in cells(suite, _varied(suite))
+        for cell in every_cell(suite)
+        if not only or cell.name in only
     ]
     unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
     reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
-    count = _cell_count(profile, len(under_test), len(suite.workloads))
+    count = None if only else _cell_count(profile, len(under_test), len(suite.workloads))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
@@ -321,6 +323,11 @@ def _cell_count(profile: Profile, adapters: int, workloads: int) -> int | None:
 def _levels(suite: Suite) -> dict[str, list[Any]]:
     """The levels of varied settings in plain form."""
     return {name: [check_value(SETTINGS[name], level) for level in levels] for name, levels in suite.vary.items()}
+
+
+def every_cell(suite: Suite) -> list[Cell]:
+    """The whole matrix with every combination of varied settings."""
+    return cells(suite, _varied(suite))
 
 
 def _varied(suite: Suite) -> list[dict[str, Any]]:

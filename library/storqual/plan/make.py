@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
-from storqual.inputs.shape import raise_all
-from storqual.inputs.suite import Profile
-from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
+from storqual.inputs.shape import did_you_mean, raise_all
+from storqual.inputs.suite import Profile, Suite
+from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, every_cell, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
@@ -59,15 +59,21 @@ def make_plan(request: PlanRequest) -> Campaign:
         for bench in benches
         for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
     ]
-    raise_all(cross_problems(read, chosen))
+    raise_all([*cross_problems(read, chosen), *_point_problems(request, suite)])
     choices = [
         choose_cells(
-            bench, aliases, suite, profile, f"{suite.name}/{profile_name}", layouts_of(bench, aliases, drops)
+            bench,
+            aliases,
+            suite,
+            profile,
+            f"{suite.name}/{profile_name}",
+            layouts_of(bench, aliases, drops),
+            request.points,
         )
         for bench, aliases in chosen
     ]
     placed = [cell for choice in choices for cell in choice.placed]
-    measured = set(cells(suite))
+    measured = {cell for cell in cells(suite) if not request.points or cell.name in request.points}
     left_out = [cell for cell in cells(whole) if cell not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
@@ -105,7 +111,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
-    warnings = _warnings(plans, profile)
+    warnings = (*_warnings(plans, profile), *_alone(request))
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
@@ -116,6 +122,24 @@ def make_plan(request: PlanRequest) -> Campaign:
         benches=plans,
         warnings=warnings,
     )
+
+
+def _point_problems(request: PlanRequest, suite: Suite) -> list[str]:
+    """Points asked for that the suite does not have under this profile."""
+    known = [cell.name for cell in every_cell(suite)] if request.points else []
+    return [
+        f"--point: found no point {name!r} in suite {suite.name}, expected one as the report names it"
+        f"{did_you_mean(name, known)}"
+        for name in request.points
+        if name not in known
+    ]
+
+
+def _alone(request: PlanRequest) -> list[str]:
+    """A campaign of points by name is none of its suite: everybody who reads it must know."""
+    if not request.points:
+        return []
+    return [f"only {', '.join(request.points)}, as asked by --point; the suite's other points are not planned"]
 
 
 def _plain(bench: str) -> str:

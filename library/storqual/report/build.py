@@ -31,6 +31,7 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
@@ -123,6 +124,7 @@ class _Pages:
         self._benches = list(material.run.benches)
         self._criteria = read_criteria(material.verdict)
         self._moments = moments_of(material)
+        self._repeats = repeats_of(material)
         self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
@@ -162,6 +164,7 @@ class _Pages:
                 self._benches,
                 here.get(key[0], ()),
                 few=len(keys) <= _FEW,
+                repeat=self._repeats.get(key),
             )
             for key in keys
         )

@@ -18,6 +18,7 @@ from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
 from storqual.report.links import Links
 from storqual.report.material import ARMS, CURVES, measure
 from storqual.report.parts.latency import latency_charts
+from storqual.report.parts.repeat import Repeat
 from storqual.report.parts.spread import launch_strip
 from storqual.report.parts.timeline import Moment
 from storqual.report.view import Chart, ChartTable, Digest
@@ -60,6 +61,7 @@ class PointEvidence:
     heads: tuple[str, ...]
     seconds: bool
     launches: tuple[LaunchRow, ...]
+    repeat: Repeat | None = None
 
 
 _SECONDS = 3
@@ -75,6 +77,7 @@ def point_evidence(
     moments: Sequence[Moment],
     *,
     few: bool,
+    repeat: Repeat | None = None,
 ) -> PointEvidence:
     """The evidence of one point; `moments` are what happened on its bench.
 
@@ -110,6 +113,7 @@ def point_evidence(
         heads=tuple(_head(name, scales[name]) for name in metrics),
         seconds=any(len(launch.seconds) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
+        repeat=repeat,
     )
 
 

@@ -183,6 +183,8 @@ def allowed(run: Path, view: View) -> set[str]:
             texts += strings({key: value for key, value in record.items() if key not in ("primitives", "series")})
     texts += [run.name, *(text for text in [view.appendix.digests[0].sha256] if view.appendix)]  # type: ignore[union-attr]
     texts += [hashlib.sha256(file.read_bytes()).hexdigest() for file in (run / "blocks").glob("*.json")]
+    # test_repeat.py holds jobs to the command that the bench ran
+    texts += [text for point in view.points if point.repeat for text in (point.repeat.job, point.repeat.command)]
     # a time of day is shown without its fraction
     texts += [text[11:19] for text in texts if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.", text)]
     return OWN_WORDS | {number for text in texts for number in NUMBER.findall(text)}
