@@ -133,7 +133,7 @@ def first_screen(
         told=(*shown_beside(rows, benches), *odd_launches(rows, benches), *_informative(rows)),
         limits=limits_of(compared),
         sure=tuple(how_sure(material, compared)),
-        untested=untested(material, required),
+        untested=untested(material, required, benches),
         worst=change_of(compared[0], benches, links) if compared else None,
         best=change_of(compared[-1], benches, links) if len(compared) > 1 else None,
         planned=count(covered.get("planned"), "verdict:/coverage/planned"),

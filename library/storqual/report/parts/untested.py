@@ -18,12 +18,12 @@ _MOST_NAMED = 12
 _TAIL = ("_p99", "_max_")
 
 
-def untested(material: Material, required: Sequence[Criterion]) -> tuple[KeyValue, ...]:
-    """Each thing that a reader might believe tested and was not, by name."""
+def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
+    """Each thing that a reader might believe tested and was not; of several `benches` adapters are named with theirs."""
     told = [
         KeyValue("Cells of the suite", _cells(material)),
         KeyValue("Levels", tuple(_levels(material))),
-        KeyValue("Adapters", tuple(_adapters(material))),
+        KeyValue("Adapters", tuple(_adapters(material, benches))),
         KeyValue("Tail latency", tuple(_tail(required))),
         KeyValue("Cost per I/O", tuple(_cost(required))),
         KeyValue("Endurance", tuple(_endurance(material))),
@@ -79,10 +79,9 @@ def _levels(material: Material) -> Iterator[str]:
         yield _listed(lacking)
 
 
-def _adapters(material: Material) -> Iterator[str]:
+def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
     """Adapters of a bench that no point is of."""
     tested = {key[:2] for key in material.points}
-    benches = list(material.run.benches)
     left = [
         f"{place_name(benches, bench, alias)} ({_described(adapter)})"
         for bench, entry in material.run.benches.items()
