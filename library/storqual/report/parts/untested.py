@@ -19,7 +19,7 @@ _TAIL = ("_p99", "_max_")
 
 
 def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
-    """Each thing that a reader might believe tested and was not; of several `benches` adapters are named with theirs."""
+    """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
     told = [
         KeyValue("Cells of the suite", _cells(material)),
         KeyValue("Levels", tuple(_levels(material))),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from storqual.report.documents import (
     Document,
     compatibility,
     customer_summary,
-    test_plan,
+    planned_tests,
     traceability,
     write_document,
 )
@@ -25,8 +26,6 @@ from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Page, read_page
 from tests.support.synthetic_shape import SUITE
 
-plan_of = test_plan
-del test_plan
 REQUIREMENTS = """
 requirements:
   REQ-101: {text: The rate of the field release is kept}
@@ -35,7 +34,7 @@ requirements:
 """
 
 
-def run_of(folder: Path, **options: object) -> Path:
+def run_of(folder: Path, **options: Any) -> Path:
     suite = SUITE.replace("metric: iops", "metric: iops, requirement: REQ-101", 1) + REQUIREMENTS
     checks = [{"id": "link_rate", "outcome": "PASS", "reason": "6 Gb/s"}]
     run = judged(folder, points=QUICK[:3], noise=0.002, checks=checks, suite=suite, **options)
@@ -108,7 +107,7 @@ def test_a_test_plan_needs_no_verdict(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     for name in ("verdict.json", "samples.jsonl"):
         (run / name).unlink()
-    page = page_of(plan_of(run), tmp_path)
+    page = page_of(planned_tests(run), tmp_path)
     assert [row[1] for row in rows_of(page, "points")] == [*QUICK[:3], *QUICK[:3]]
     assert "required" in page.section("criteria").text()
     assert (
