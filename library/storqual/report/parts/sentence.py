@@ -8,7 +8,7 @@ from typing import Any
 
 from storqual.report.change import once_each
 from storqual.report.criterion import Criterion
-from storqual.report.figures import count
+from storqual.report.figures import DASH, count
 from storqual.report.view import Phrase
 
 
@@ -64,7 +64,12 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
     if waived:
         held = count(len(required) - waived, "count:criteria:held")
         accepted = count(waived, "count:criteria:WAIVED")
-        return (held, " of ", total, " required criteria hold; ", accepted, " failed and are waived.")
+        waivers = (row.fields.get("waiver") or {} for row in required if row.waived)
+        named = dict.fromkeys(str(waiver.get("reference") or DASH) for waiver in waivers)
+        noun = "waiver" if len(named) == 1 else "waivers"
+        number = count(len(named), "count:waivers")
+        told: Phrase = ("Passes with ", number, f" {noun} ({', '.join(named)}): ", held, " of ", total)
+        return (*told, " required measurements hold; ", accepted, " failed and are waived.")
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
@@ -77,7 +82,7 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
     noun = "measurement" if len(compared) == 1 else "measurements"
     shown = count(len(compared), "count:criteria:compared")
     every = "the" if len(compared) == 1 else "all"
-    told: Phrase = (f"The unacceptable loss is excluded at {every} ", shown, f" required {noun}")
+    told = (f"The unacceptable loss is excluded at {every} ", shown, f" required {noun}")
     rest = [row for row in required if row.against != "baseline"]
     if not rest:
         return (*told, ".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was not tested, as prominent as what was: cells and levels left out, adapters, tails, faults, endurance."""
+"""What was not tested, as prominent as what was: points and levels left out, adapters, tails, faults, endurance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from storqual.base.factor_names import level_text
 from storqual.metrics import METRICS
-from storqual.plan.points import cells
+from storqual.plan.points import points_of
 from storqual.report.criterion import Criterion, place_name
 from storqual.report.figures import count, seconds
 from storqual.report.material import Material, measure
@@ -21,7 +21,7 @@ _TAIL = ("_p99", "_max_")
 def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
     """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
     told = [
-        KeyValue("Cells of the suite", _cells(material)),
+        KeyValue("Points of the suite", _points(material)),
         KeyValue("Levels", tuple(_levels(material))),
         KeyValue("Adapters", tuple(_adapters(material, benches))),
         KeyValue("Tail latency", tuple(_tail(required))),
@@ -34,23 +34,23 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
     return tuple(one for one in told if one.values)
 
 
-def suite_cells(material: Material) -> int | None:
-    """The cells of the whole suite on all adapters under test; None where the suite cannot be read any more."""
+def suite_points(material: Material) -> int | None:
+    """The points of the whole suite on all adapters under test; None where the suite cannot be read any more."""
     if material.suite is None:
         return None
-    every = len(cells(material.suite))
+    every = len(points_of(material.suite))
     return every * len({key[:2] for key in material.points})
 
 
-def _cells(material: Material) -> Phrase:
-    whole = suite_cells(material)
+def _points(material: Material) -> Phrase:
+    whole = suite_points(material)
     measured = (material.verdict.get("coverage") or {}).get("measured")
     if whole is None or not isinstance(measured, int) or measured >= whole:
         return ()
     return (
-        count(whole - measured, "count:cells:left"),
+        count(whole - measured, "count:points:left"),
         " of ",
-        count(whole, "count:cells:suite"),
+        count(whole, "count:points:suite"),
         f" of suite {material.run.suite.name} on these adapters; profile {material.run.suite.profile} asks for ",
         count((material.verdict.get("coverage") or {}).get("planned"), "verdict:/coverage/planned"),
     )
