@@ -69,7 +69,12 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
         noun = "waiver" if len(named) == 1 else "waivers"
         number = count(len(named), "count:waivers")
         told: Phrase = ("Passes with ", number, f" {noun} ({', '.join(named)}): ", held, " of ", total)
-        return (*told, " required measurements hold; ", accepted, " failed and are waived.")
+        return (
+            *told,
+            " required measurements hold; ",
+            accepted,
+            f" failed and {'is' if waived == 1 else 'are'} waived.",
+        )
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
