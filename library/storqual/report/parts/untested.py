@@ -26,6 +26,7 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
         KeyValue("Adapters", tuple(_adapters(material, benches))),
         KeyValue("Tail latency", tuple(_tail(required))),
         KeyValue("Cost per I/O", tuple(_cost(required))),
+        KeyValue("Steady state", tuple(_steady(material))),
         KeyValue("Endurance", tuple(_endurance(material))),
         KeyValue(
             "Faults", ("no lost drive, cable or power while I/O runs: campaigns measure a bench that is whole",)
@@ -110,6 +111,21 @@ def _cost(required: Sequence[Criterion]) -> Iterator[str]:
     costs = [name for name in METRICS if name.startswith("cpu_")]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} decides nothing here"
+
+
+def _steady(material: Material) -> Iterator[str]:
+    """Benches whose drives were not brought to a steady state before the first launch, as SNIA's PTS has it."""
+    if any(str(bench.get("kind")) == "local" for bench in material.run.benches.values()):
+        return
+    done = {
+        str(entry.get("bench")): bool(((entry.get("report") or {}).get("steady") or {}).get("steady"))
+        for entry in material.document.get("preconditioned") or ()
+    }
+    if not all(done.get(name) for name in material.run.benches):
+        yield (
+            "drives were measured as they were found: not purged, conditioned and brought to a steady state as SNIA's"
+            " PTS asks of solid state drives"
+        )
 
 
 def _endurance(material: Material) -> Iterator[Any]:

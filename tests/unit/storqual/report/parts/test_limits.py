@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,16 @@ def test_what_was_not_tested_is_told_by_name(page: Page) -> None:
     assert "Endurance: no launch ran longer than 2 s" in text
     assert "Points of the suite: " in text
     assert "Faults: " in text
+    assert "Steady state: drives were measured as they were found" in text
+
+
+def test_drives_that_were_brought_to_a_steady_state_are_not_told_as_untested(tmp_path: Path) -> None:
+    run = judged(tmp_path, points=QUICK[:1], adapters=("sym",))
+    document = json.loads((run / "run.json").read_text())
+    steady = {"steady": True, "rounds": 5, "drift": None, "snia": None}
+    document["preconditioned"] = [{"bench": "vbench", "report": {"steady": steady}}]
+    (run / "run.json").write_text(json.dumps(document))
+    assert "Steady state" not in read_page(build_report(run)).section("untested").text()
 
 
 def test_a_waived_failure_is_in_the_sentence_of_the_outcome(pages: dict[str, Page]) -> None:
