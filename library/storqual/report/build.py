@@ -35,6 +35,7 @@ from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
+from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
 from storqual.report.view import Chart
 from storqual.run import is_signed, write_bytes
@@ -80,6 +81,7 @@ class Page:
     errors: ErrorCounters | None = None
     waivers: tuple[WaiverRow, ...] = ()
     appendix: Appendix | None = None
+    trials: Trials | None = None
 
 
 _MOST_ROWS = 200
@@ -203,6 +205,7 @@ class _Pages:
             errors=error_counters_of(material),
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
+            trials=trials_of(material.run),
         )
 
     def _rollup(self, detail: Detail) -> Rollup:

@@ -84,14 +84,18 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.report.export import write_ocp
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
+    from storqual.robustness.store import has_trials
     from storqual.run import append_event, finish_run, read_run
 
     accepted = waivers_for(run, waivers)
     append_event(run, "run_finished", {})
-    measured = _measured(read_run(run))
+    opened = read_run(run)
+    measured = _measured(opened)
     finish_run(run, measured=measured)
-    run_checks(run)
-    publish_suites(run)
+    if not has_trials(opened.document):
+        # they look at measured batches and at facts that a campaign of trials has none of
+        run_checks(run)
+        publish_suites(run)
     verdict = judge_run(run, waivers=accepted, measured=measured)
     append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
