@@ -13,6 +13,7 @@ from storqual.report.criterion import Criterion, place_name
 from storqual.report.figures import count, seconds
 from storqual.report.material import Material, measure
 from storqual.report.view import KeyValue, Phrase
+from storqual.robustness.store import has_trials
 
 _MOST_NAMED = 12
 _TAIL = ("_p99", "_max_")
@@ -28,9 +29,7 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
         KeyValue("Cost per I/O", tuple(_cost(required))),
         KeyValue("Steady state", tuple(_steady(material))),
         KeyValue("Endurance", tuple(_endurance(material))),
-        KeyValue(
-            "Faults", ("no lost drive, cable or power while I/O runs: campaigns measure a bench that is whole",)
-        ),
+        KeyValue("Faults", tuple(_faults(material))),
     ]
     return tuple(one for one in told if one.values)
 
@@ -111,6 +110,12 @@ def _cost(required: Sequence[Criterion]) -> Iterator[str]:
     costs = [name for name in METRICS if name.startswith("cpu_")]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} decides nothing here"
+
+
+def _faults(material: Material) -> Iterator[str]:
+    """A campaign of measurements makes no faults; trials of faults are campaigns of their own."""
+    if not has_trials(material.document):
+        yield "no lost drive, cable or power while I/O runs: trials of faults are campaigns of their own"
 
 
 def _steady(material: Material) -> Iterator[str]:
