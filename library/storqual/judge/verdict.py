@@ -35,6 +35,7 @@ from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
+from storqual.run.layout import ANNEX
 from storqual.run.measurements import Measurements, measurements
 
 SCHEMA = "storqual.verdict/1"
@@ -53,10 +54,10 @@ def judge_run(
     """Judge a run and write the verdict; returns it.
 
     By the rules the run was planned with it is `verdict.json`; one by another suite, gate or time, or a second one by
-    other waivers, goes to `judgements/<digest>/` and leaves the first alone. Waivers are kept beside their verdict,
-    and judging again takes those: they expire by themselves. `measured` is what was read of the samples by a caller
-    who needs them for more than this. Raises BadInputError for inputs that cannot be used, StorqualError for a
-    damaged run directory.
+    other waivers, goes to `judgements/<digest>/` (of a signed run: in `annex/`) and leaves the first alone. Waivers
+    are kept beside their verdict, and judging again takes those: they expire by themselves. `measured` is what was
+    read of the samples by a caller who needs them for more than this. Raises BadInputError for inputs that cannot be
+    used, StorqualError for a damaged run directory.
     """
     waivers = waivers or kept_waivers(path)
     verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured)
@@ -182,17 +183,21 @@ def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, w
     """Write `verdict` of `run`, and beside it a copy of the waivers that it was judged with; return where.
 
     `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
-    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`, where
-    nothing is written a second time once somebody has signed: the signature may be about it.
+    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`; once
+    somebody has signed, to the same place in `annex/`, where nothing is written a second time: a further signature
+    may be about it.
     """
     first = run / "verdict.json"
     path = first
     if other_rules or (first.is_file() and not _may_replace(run, first, verdict)):
         named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
-        path = run / "judgements" / digest / "verdict.json"
-        if path.is_file() and is_signed(run):
-            return path
+        place = Path("judgements") / digest / "verdict.json"
+        path = run / place
+        if is_signed(run):
+            path = path if path.is_file() else run / ANNEX / place
+            if path.is_file():
+                return path
     if waivers is not None:
         write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
     write_bytes(path, b"".join(_lines(verdict)))
