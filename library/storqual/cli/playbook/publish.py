@@ -85,20 +85,25 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
     from storqual.run import append_event, finish_run, read_run
+    from storqual.run.closing import close_run, is_closed
+    from storqual.run.published import record_published
 
     accepted = waivers_for(run, waivers)
-    append_event(run, "run_finished", {})
     measured = _measured(read_run(run))
-    finish_run(run, measured=measured)
-    run_checks(run)
-    publish_suites(run)
+    if not is_closed(run):
+        append_event(run, "run_finished", {})
+        finish_run(run, measured=measured)
+        run_checks(run)
+        publish_suites(run)
+        close_run(run)
     verdict = judge_run(run, waivers=accepted, measured=measured)
-    append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
     material = read_material(run, measured)
     report = build_report(run, material)
     _audited(run, report)
-    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run, material))
+    ocp = write_ocp(run, material)
+    record_published(run)
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=ocp)
 
 
 def _measured(run: Run) -> Measurements:
@@ -112,7 +117,7 @@ def _measured(run: Run) -> Measurements:
     suite = load_suite(run.input_file("suite"))
     judged = metrics_of(asked_of(run, suite, Gate()))
     names = (name for names in judged.values() for name in names)
-    return measurements(run, judged, metrics_to_read(suite, names), histograms=True)
+    return measurements(run, judged, metrics_to_read(suite, names), histograms=True, evidence=True)
 
 
 def waivers_for(run: Path, asked: Path | None) -> Path | None:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was published of a run: verdict, report and exports belong together, and the chain says which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.layout import EVENTS, file_digest, locked
+from storqual.run.run import Run
+
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+
+
+def record_published(run: Path) -> None:
+    """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
+    with locked(run):
+        files = {name: file_digest(run / name) for name in PUBLISHED if (run / name).is_file()}
+        said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
+        if said[-1:] != [files]:
+            append_event_locked(run, "published", {"files": files})
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    said: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in said.items():
+        path = run.path / name
+        if not path.is_file():
+            yield f"{name}: is missing, {EVENTS} says that it was published"
+        elif file_digest(path) != digest:
+            yield f"{name}: is not what was published"
