@@ -124,7 +124,14 @@ def steady(_chance: float) -> bool:
     return False
 
 
-def drive(path: Path, bench: Bench, happens: Callable[[float], bool] = steady, source: Any = None) -> Stop:
+def drive(
+    path: Path,
+    bench: Bench,
+    happens: Callable[[float], bool] = steady,
+    source: Any = None,
+    *,
+    close: bool = True,
+) -> Stop:
     """Control the bench until it stops; `happens(share)` says whether something goes wrong at this moment."""
 
     def perhaps_killed() -> None:
@@ -135,7 +142,8 @@ def drive(path: Path, bench: Bench, happens: Callable[[float], bool] = steady, s
         step = next_command(path, "b1", boot_id=bench.boot_id)
         perhaps_killed()
         if isinstance(step, Stop):
-            close_run(path)
+            if close:
+                close_run(path)
             return step
         if isinstance(step, Provision):
             if step.session.boot == "always":

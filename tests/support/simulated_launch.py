@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A launch as its bench would have spooled it: fio's output and counters with chosen counts, and the sample of them."""
+"""A launch as its bench would have spooled it: fio's output and counters of chosen counts, and their sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _parsed(text: str) -> Block:
 def spooled_launch(
     block: Mapping[str, Any], index: int, start: str, series: Sequence[float], primitives: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The spool's line of launch `index`: its series and its primitives are, but for rounding, those that are given."""
+    """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given."""
     parsed = _parsed(json.dumps(block))
     launch = next(one for one in parsed.launches if one.index == index)
     before, after = _counters(primitives, "")
@@ -42,7 +42,6 @@ def spooled_launch(
         overhead_ns=int(primitives.get("overhead_ns", 0)),
         idle=_counters(primitives, "idle_"),
     )
-    # counters of a processor that was never there put no launch in doubt
     return {"kind": "sample", "sample": sample, "artifacts": artifacts}
 
 
@@ -55,7 +54,7 @@ def _launched(
     result = result_of(output, "", exit_status=0, asked_s=asked_s, in_time=True, wall_ns=wall_ns)
     way = 1 if primitives.get("write_ios") else 0
     log = "".join(f"{1000 * (number + 1)}, {round(rate)}, {way}, 4096, 0\n" for number, rate in enumerate(series))
-    return Launched(result, wall_ns, output, "", {}, 0, asked_s, True, before, after, (log,), 1000)
+    return Launched(result, wall_ns, output, "", {}, asked_s=asked_s, before=before, after=after, iops_logs=(log,))
 
 
 def fio_output(primitives: Mapping[str, Any], runtime_ns: int) -> str:
