@@ -91,7 +91,7 @@ class Bench:
         self.boot += 1
 
     def _spooled(self, block: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-        """A finished record, with its evidence where somebody may judge it; launches follow each other by a second."""
+        """A finished record, with evidence where somebody may judge it; launches follow each other by a second."""
         second = sum(len(lines) for lines in self.spools.values()) + launch["index"]
         start = f"2026-11-21T{10 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z"
         measured = self.measure(block, launch)

@@ -15,6 +15,7 @@ from typing import Any, Mapping, Sequence
 
 from ..kit.json_text import Repeated, find_spans
 
+_EDGE = re.compile(r"[0-9]{1,18}").fullmatch
 _VERSION = re.compile(r"fio-(\d+)\.")
 
 
@@ -217,8 +218,8 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
         if ios:
             found[f"{name}_lat_sum_ns"] = sum(way.lat_sum_ns for way in ways)
             found[f"{name}_lat_max_ns"] = max(way.lat_max_ns for way in ways)
-        bins: dict[int, int] = {}
-        for way in ways:
+        bins = ways[0].bins if len(ways) == 1 else {}
+        for way in ways if len(ways) > 1 else ():
             for edge, count in way.bins.items():
                 bins[edge] = bins.get(edge, 0) + count
         if bins:
@@ -254,7 +255,8 @@ class _Reader:
             if isinstance(entry, Repeated):
                 self.unreadable.add(f"{where or 'a job'} (a key stands in it twice)")
             for key, value in entry.items():
-                if key not in ("job options", "percentile"):
+                # most values of a histogram are numbers
+                if isinstance(value, dict) and key not in ("job options", "percentile"):
                     self.once(value, f"{where}.{key}" if where else key)
 
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
@@ -319,11 +321,12 @@ class _Reader:
             self.unreadable.add(f"{where}bins")
             return found
         for edge, count in entry.items():
-            if not (isinstance(count, int) and count >= 0 and re.fullmatch(r"\d{1,18}", str(edge), re.ASCII)):
+            if not (isinstance(count, int) and count >= 0 and _EDGE(str(edge))):
                 self.unreadable.add(f"{where}bins")
                 return {}
             if count:
-                found[int(edge) * scale] = found.get(int(edge) * scale, 0) + count
+                lower = int(edge) * scale
+                found[lower] = found.get(lower, 0) + count
         return found
 
 
