@@ -220,7 +220,8 @@ def write_verdict(
         named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
         path = run / "judgements" / digest / "verdict.json"
-        if path.is_file() and is_signed(run):
+        if path.is_file() and (is_signed(run) or _is_known(path, verdict)):
+            _record(run, path, json.loads(path.read_bytes()))
             return path
     if waivers is not None:
         write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
@@ -242,6 +243,15 @@ def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
         names = (*_RULES, EVENTS) if EVENTS in before else (*_RULES, *_DATA)
         return all(before.get(name) == verdict["inputs"].get(name) for name in names)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
+    """Whether the judgement there has the same inputs and says the same."""
+    try:
+        before = json.loads(path.read_bytes())
+        return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))
+    except (ValueError, KeyError, TypeError):
         return False
 
 
