@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storqual.run.events import append_event_locked, iter_events
+from storqual.run.evidence import evidence_findings
 from storqual.run.layout import EVENTS, file_digest, locked
-from storqual.run.run import Run
+from storqual.run.run import Run, read_run
+from storqual_core.kit.errors import StorqualError
 
 PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
 
@@ -20,6 +22,18 @@ def record_published(run: Path) -> None:
         said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
         if said[-1:] != [files]:
             append_event_locked(run, "published", {"files": files})
+
+
+def run_findings(path: Path) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    What cannot be read as what it is speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [*evidence_findings(run), *published_findings(run)]
+    except (StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        return [line.removeprefix(f"{path}/") for line in str(problem).splitlines()]
 
 
 def published_findings(run: Run) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from storqual.inputs.policy import TrustedKey, load_trusted_keys
 from storqual.judge.outcome import required_roles
 from storqual.run import read_run, sha256_of
+from storqual.run.published import run_findings
 from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
 from storqual.signoff.manifest import MANIFEST, Named, manifest_differences, named_signatures, parse_manifest
 from storqual.signoff.statement import parse_statement
@@ -90,6 +91,7 @@ def verify_run(path: Path, trusted: Path, *, as_of: datetime | None = None) -> V
     problems += strange
     name, required, wrong = _policy(path)
     problems += wrong
+    problems += run_findings(path)
     signatures = tuple(_signature(path, one, keys, moment, manifest=manifest, run=name) for one in found)
     problems += [f"{one.file}: {one.problem}" for one in signatures if one.problem]
     valid = [one for one in signatures if not one.problem]
