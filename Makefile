@@ -1,5 +1,7 @@
 # Every target sets up what it needs first; any of them works on a fresh machine, in any order.
 SHELL := /bin/bash
+# Ansible refuses a locale that is not UTF-8; messages in English
+export LC_ALL := C.UTF-8
 .DELETE_ON_ERROR:
 .PHONY: help qualify methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
 

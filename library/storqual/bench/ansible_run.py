@@ -67,7 +67,7 @@ def run_playbook(
         "ANSIBLE_DISPLAY_OK_HOSTS": "false",
         "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "false",
     }
-    env = {**calm, **os.environ, "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
+    env = {**calm, **os.environ, **_locale(), "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
     # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes
     with output.open("wb") if output else nullcontext() as stream:
         child = subprocess.Popen(
@@ -83,6 +83,12 @@ def run_playbook(
         except KeyboardInterrupt:
             # Ctrl-C reached the play as well; wait for it to end instead of leaving it behind
             continue
+
+
+def _locale() -> dict[str, str]:
+    """A locale for Ansible where the present one is not UTF-8: it refuses to start under LC_ALL=C."""
+    present = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
+    return {} if "utf8" in present.lower().replace("-", "") else {"LC_ALL": "C.UTF-8"}
 
 
 _EXPRESSIONS = frozenset({"when", "that", "until", "failed_when", "changed_when"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Iterable, Iterator, Mapping
+from typing import Iterator, Mapping
 
 from .errors import BadInputError
 
@@ -381,12 +381,6 @@ def find(section: str, name: str) -> Setting:
     near += [other for other in known if other.lower() == name.lower() and other not in near]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise BadInputError([f"{section}.{name} is not a known setting{hint}"])
-
-
-def dearest(qualified: Iterable[str]) -> str:
-    """The highest change cost among settings given by qualified name; `instant` for none. Raises BadInputError."""
-    costs = [find(*name.split(".", 1)).cost if "." in name else find("", name).cost for name in qualified]
-    return max(costs, key=COSTS.index, default="instant")
 
 
 def disturbed_by(section: str, name: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ An adapter's index is the WWN of its port.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Mapping
 
 from ..host.identity import normalise_wwn
@@ -106,7 +107,7 @@ def parse_attributes(text: str) -> AdapterFacts:
 
 
 def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
-    """`getfwparams <wwn>`: a table with a heading of `Param Low High Def Cur Dyn`; the columns by parameter.
+    """`GetFwParams <wwn>`: a table with a heading of `Param Low High Def Cur Dyn`; the columns by parameter.
 
     Raises ToolError when there is no such heading.
     """
@@ -143,9 +144,22 @@ def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
 
 
 def read_facts(runner: Runner) -> ToolFacts:
-    """All ports with their attributes. Raises ToolError when a port that is listed cannot be read."""
+    """All ports with their attributes and the current values of their firmware parameters.
+
+    Raises ToolError when a port that is listed cannot be read; firmware parameters that it does not show are a note.
+    """
     listed = _run(runner, "ListHBAs")
-    return ToolFacts(tuple(_attributes(runner, wwn) for wwn in parse_list(listed.stdout)))
+    adapters, notes = [], []
+    for wwn in parse_list(listed.stdout):
+        adapter = _attributes(runner, wwn)
+        try:
+            parameters = parse_firmware_parameters(_run(runner, "GetFwParams", wwn).stdout)
+        except ToolError as problem:
+            notes.append(f"{wwn}: {problem}")
+            parameters = {}
+        current = {f"{name} (firmware parameter)": columns["cur"] for name, columns in parameters.items()}
+        adapters.append(replace(adapter, settings={**adapter.settings, **current}))
+    return ToolFacts(tuple(adapters), tuple(notes))
 
 
 def _attributes(runner: Runner, wwn: str) -> AdapterFacts:

@@ -10,6 +10,7 @@ An adapter's index is the HBA instance; each port is one, and the order of a lis
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Mapping
 
 from ..host.identity import normalise_wwn
@@ -165,13 +166,30 @@ def _adapter(values: Mapping[str, str]) -> AdapterFacts:
     )
 
 
-def read_facts(runner: Runner) -> ToolFacts:
-    """All instances. Raises ToolError when the tool fails; a machine without such adapters has none."""
+def _instances(runner: Runner) -> ToolFacts:
+    """What `-i all` shows, nothing on a machine without such adapters. Raises ToolError."""
     ended = _run(runner, "-i", "all")
-    if _NONE.search(ended.last_words()):
-        return ToolFacts()
-    ended.expect()
-    return parse_instances(ended.stdout)
+    return ToolFacts() if _NONE.search(ended.last_words()) else parse_instances(ended.expect().stdout)
+
+
+def read_facts(runner: Runner) -> ToolFacts:
+    """All instances, compared with those that `-g` lists; a machine without such adapters has none.
+
+    Raises ToolError when the tool fails and when the two lists differ.
+    """
+    found = _instances(runner)
+    if not found.adapters:
+        return found
+    try:
+        listed = parse_listing(_run(runner, "-g").expect().stdout)
+    except ToolError as problem:
+        return replace(found, notes=(*found.notes, f"instances not compared with the list of adapters: {problem}"))
+    instances, shown = ({adapter.index for adapter in facts.adapters} for facts in (found, listed))
+    if instances != shown:
+        raise ToolError(
+            f"qaucli -i all shows the instances {', '.join(sorted(instances))}, -g lists {', '.join(sorted(shown))}"
+        )
+    return found
 
 
 def parse_parameters(text: str) -> dict[str, Value]:
@@ -222,7 +240,7 @@ def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """Versions by component; what lies in flash and does not run yet is `<component>.pending`. Raises ToolError."""
-    facts = next((adapter for adapter in read_facts(runner).adapters if adapter.index == index), None)
+    facts = next((adapter for adapter in _instances(runner).adapters if adapter.index == index), None)
     if facts is None:
         raise ToolError(f"qaucli does not show HBA instance {index}")
     versions = {name: version for name, version in facts.firmware.items() if not name.endswith(".flash")}

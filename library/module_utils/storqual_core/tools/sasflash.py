@@ -9,7 +9,7 @@ line, and a version only when it is read back. Never erases (-e): that can lose 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Mapping, Sequence
 
 from ..kit.command import Runner
@@ -103,7 +103,6 @@ def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
         pci=_pci(fields.get("PCI Address")),
         firmware={name: version for name, version in versions.items() if version},
         settings=printed,
-        ports=tuple(_links(text)),
     )
 
 
@@ -115,22 +114,16 @@ def _told(text: str) -> str:
 def parse_links(text: str) -> tuple[PortFacts, ...]:
     """The phys of `-testlsall`, each with its link as printed: the tool says PASSED whatever they are.
 
-    Raises ToolError for a text that is no such test.
+    Raises ToolError for a text that is no such test, and for a link of what is no phy.
     """
-    found = _links(text)
-    if not found and "test link state" not in text.lower():
-        raise ToolError(f"the links could not be read: {_last(text)}")
-    return found
-
-
-def _links(text: str) -> tuple[PortFacts, ...]:
-    """The phys in a text, none where it has none. Raises ToolError for a link of what is no phy."""
     links = [line.strip() for line in text.splitlines() if re.search(r":\s*Link (?:Up|Down)\b", line, re.IGNORECASE)]
-    strange = [line for line in links if not _LINK.match(line)]
+    if not links and "test link state" not in text.lower():
+        raise ToolError(f"the links could not be read: {_last(text)}")
+    matches = [(line, _LINK.match(line)) for line in links]
+    strange = [line for line, match in matches if not match]
     if strange:
         raise ToolError(f"a link is told of what is no phy: {strange[0][:100]!r}")
-    matches = (_LINK.match(line.strip()) for line in text.splitlines())
-    return tuple(PortFacts(name=match.group("phy"), link=match.group("link")) for match in matches if match)
+    return tuple(PortFacts(name=match.group("phy"), link=match.group("link")) for _, match in matches if match)
 
 
 def _pci(text: str) -> str:
@@ -171,7 +164,9 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 
 def _read(runner: Runner, index: str) -> AdapterFacts:
-    return parse_adapter(_said(runner, index, "-list") + _said(runner, index, "-o", "-testlsall"), index)
+    """One adapter with its phys, whose links only `-testlsall` tells. Raises ToolError."""
+    adapter = parse_adapter(_said(runner, index, "-list"), index)
+    return replace(adapter, ports=parse_links(_said(runner, index, "-o", "-testlsall")))
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:

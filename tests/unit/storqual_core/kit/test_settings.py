@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.setting_values import check_section, check_value
-from storqual_core.kit.settings import COSTS, SECTIONS, SETTINGS, Setting, dearest, find, section_of
+from storqual_core.kit.settings import COSTS, SECTIONS, SETTINGS, Setting, find, section_of
 
 MODE_FIELDS = [setting for setting in SETTINGS.values() if setting.field is not None]
 
@@ -130,14 +130,6 @@ def test_no_value_gives_anything_but_a_plain_form_or_a_sentence(setting: Setting
     except ValueError:
         return
     assert check_value(setting, plain) == plain
-
-
-def test_the_dearest_change_decides() -> None:
-    assert dearest([]) == "instant"
-    assert dearest(["drive.WCE", "raid.strip"]) == "rebuild"
-    assert dearest(["os.cmdline", "raid.strip", "nvram.max_tags"]) == "reboot"
-    with pytest.raises(BadInputError):
-        dearest(["WCE"])
 
 
 @pytest.mark.parametrize(

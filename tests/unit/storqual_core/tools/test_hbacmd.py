@@ -33,10 +33,13 @@ def test_attributes_are_read_below_the_commands_echo() -> None:
 
 
 def test_ports_are_listed_then_read_one_by_one() -> None:
-    replay = Replay(
-        [Call("hbacmd ListHBAs", text_of("list")), Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))]
-    )
-    assert [adapter.index for adapter in hbacmd.read_facts(replay).adapters] == [WWN]
+    calls = [Call("hbacmd ListHBAs", text_of("list")), Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))]
+    shown = hbacmd.read_facts(Replay([*calls, Call(f"hbacmd GetFwParams {WWN}", text_of("parameters"))]))
+    assert [adapter.index for adapter in shown.adapters] == [WWN]
+    assert (shown.adapters[0].settings["vlink-failover (firmware parameter)"], shown.notes) == ("1", ())
+    refused = hbacmd.read_facts(Replay([*calls, Call(f"hbacmd GetFwParams {WWN}", "Error: not supported\n", rc=1)]))
+    assert refused.adapters[0].serial == shown.adapters[0].serial
+    assert refused.notes == (f"{WWN}: hbacmd shows no firmware parameters: Error: not supported",)
 
 
 def test_flash_firmware_that_does_not_run_is_pending() -> None:

@@ -110,6 +110,19 @@ def test_a_machine_without_such_adapters_has_none() -> None:
         qaucli.read_facts(Replay([Call("qaucli -pr fc -i all", "driver not loaded\n", rc=5)]))
 
 
+def test_instances_are_compared_with_the_list_of_adapters() -> None:
+    """An instance that one of the two commands leaves out is no silent loss."""
+    shown = Call("qaucli -pr fc -i all", text_of("instances"))
+    listing = text_of("listing")
+    one = "\n".join(line for line in listing.splitlines() if "instance  2" not in line)
+    facts = qaucli.read_facts(Replay([shown, Call("qaucli -pr fc -g", one)]))
+    assert ([adapter.index for adapter in facts.adapters], facts.notes) == (["3"], ("a line of a newer build",))
+    with pytest.raises(ToolError, match=r"-i all shows the instances 3, -g lists 2, 3"):
+        qaucli.read_facts(Replay([shown, Call("qaucli -pr fc -g", listing)]))
+    facts = qaucli.read_facts(Replay([shown, Call("qaucli -pr fc -g", "Invalid option\n", rc=1)]))
+    assert "instances not compared with the list of adapters" in facts.notes[-1]
+
+
 POOL = [line for path in sorted(FIXTURES.glob("*.txt")) for line in path.read_text().splitlines()]
 
 
