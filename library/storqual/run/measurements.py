@@ -136,6 +136,8 @@ def measurements(
     check = SampleCheck(run.path, run.name, derived=run.schema == RUN_SCHEMA) if evidence else None
     samples = read_samples(run.path, look=None if check is None else check.look)
     found = _gathered(run, judged, samples, shown, histograms=histograms)
+    if check is not None:
+        check.finish()
     found.evidence = check
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, Mapping, Sequence
 
 from ..host.counters import DiskCounters, Snapshot, differences, idle_window
-from .fio_result import FioResult, per_second, read_result
+from .fio_result import Find, FioResult, find_document, per_second, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
 RECORD_SCHEMA = "storqual.launch/1"
@@ -22,10 +22,17 @@ _WAYS = ("read", "write", "trim")
 
 
 def result_of(
-    output: str, errors: str, *, exit_status: int, asked_s: float, in_time: bool, wall_ns: int
+    output: str,
+    errors: str,
+    *,
+    exit_status: int,
+    asked_s: float,
+    in_time: bool,
+    wall_ns: int,
+    find: Find = find_document,
 ) -> FioResult:
     """One fio process by what it wrote and how it ended; one that was not done in time was killed."""
-    result = read_result(output, exit_status=exit_status, asked_s=asked_s, errors=errors)
+    result = read_result(output, exit_status=exit_status, asked_s=asked_s, errors=errors, find=find)
     if in_time:
         return result
     why = f"storqual gave fio up {wall_ns / 1e9:.0f} s after its start; {result.reason or 'it was running'}"
@@ -67,15 +74,15 @@ def counts_of(result: FioResult) -> dict[str, Any]:
     }
 
 
-def derive(record: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+def derive(record: Mapping[str, Any], texts: Mapping[str, str], find: Find = find_document) -> dict[str, Any]:
     """The sample of a launch (but for `raw`, which names its evidence) from its record and the texts beside it.
 
-    `texts` are by the name that the record has for them. Raises KeyError, TypeError or ValueError for a record that
-    is none, or whose texts are not all there.
+    `texts` are by the name that the record has for them, `find` finds fio's result in one. Raises KeyError, TypeError
+    or ValueError for a record that is none, or whose texts are not all there.
     """
     if record["schema"] != RECORD_SCHEMA:
         raise ValueError(f"found schema {record['schema']!r}, expected {RECORD_SCHEMA!r}")
-    results = [_result(run, texts) for run in record["runs"]]
+    results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
     tick_ns = int(record["tick_ns"])
     idle = record["idle"]
@@ -101,7 +108,7 @@ def derive(record: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _result(run: Mapping[str, Any], texts: Mapping[str, str]) -> FioResult:
+def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> FioResult:
     output, errors = (texts[run[name]] if run[name] else "" for name in ("output", "errors"))
     return result_of(
         output,
@@ -110,6 +117,7 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str]) -> FioResult:
         asked_s=run["asked_s"],
         in_time=run["in_time"],
         wall_ns=run["wall_ns"],
+        find=find,
     )
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 from ..kit.json_text import Repeated, find_spans
 
@@ -36,7 +36,7 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     found = None
     notes, end = [], 0
     for body, start, after in find_spans(output):
-        document = _document(body)
+        document = document_of(body)
         if document is not None:
             found = document
             notes.append(output[end:start])
@@ -45,7 +45,7 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     return found, "\n".join(notes)
 
 
-def _document(body: object) -> FioDocument | None:
+def document_of(body: object) -> FioDocument | None:
     """A parsed object as fio's result; None when it is something else."""
     if not isinstance(body, dict):
         return None
@@ -56,6 +56,9 @@ def _document(body: object) -> FioDocument | None:
     match = _VERSION.match(version)
     return FioDocument(version, tuple(jobs), old_units=match is not None and int(match.group(1)[:6]) < 3)
 
+
+Find = Callable[[str], Tuple[Optional[FioDocument], str]]
+"""From an output to its last complete result, and to what is no part of one."""
 
 SHORT_BELOW = 0.9
 """A run that lasted less than this share of what was asked is short."""
@@ -89,12 +92,15 @@ def is_unable(result: FioResult) -> bool:
     return result.status in ("refused", "io_error") and any(word in result.reason for word in _UNSUPPORTED)
 
 
-def read_result(output: str, *, exit_status: int, asked_s: float, errors: str = "") -> FioResult:
+def read_result(
+    output: str, *, exit_status: int, asked_s: float, errors: str = "", find: Find = find_document
+) -> FioResult:
     """Judge one fio process by its output, its exit status (negative: ended by that signal) and the asked seconds.
 
-    `errors` is what it wrote to standard error. Raises nothing, whatever the text.
+    `errors` is what it wrote to standard error. `find` finds the result in the output. Raises nothing, whatever the
+    text.
     """
-    document, said = find_document(output)
+    document, said = find(output)
     notes = _lines(said) + _lines(errors)
     signalled = _signal(exit_status)
     if document is None:
