@@ -14,10 +14,10 @@ import numpy as np
 from scipy import special
 
 from storqual.judge.against_baseline import LIKELY
-from storqual.judge.decision import History, analyse, limits_for
+from storqual.judge.decision import History, decide
+from storqual.statistics.comparison import further_units, limits_for
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import Estimates, PairLevels, crossings, estimate, pair_levels
-from storqual.statistics.wanted import further_units
 from tests.error_rates.before import first_look
 from tests.error_rates.simulator import LAUNCH_COST, Bench
 
@@ -87,18 +87,18 @@ def run_pairs(
     seeds give equal launches.
     """
     rng = np.random.default_rng(seed)
-    decide = rule or gate
+    decided_by = rule or gate
     arms = replace(bench, pairs=bench.pairs + EARLIER).simulate(trials, rng)
     known: list[Prior | None] = [None] * trials
     if with_history:
         past = [arm[:, -EARLIER:] for arm in arms]
         known = [_history(past[0][trial : trial + 1], past[1][trial : trial + 1]) for trial in range(trials)]
-    once = decide(arms[0][:, : bench.pairs], arms[1][:, : bench.pairs], known, points, first)
+    once = decided_by(arms[0][:, : bench.pairs], arms[1][:, : bench.pairs], known, points, first)
     failed = np.flatnonzero(once.outcome == "fail")
     lent = [Prior(float(once.sd[index]) ** 2, LENT * float(once.df[index])) for index in failed]
     again = Outcomes.none(0, 0)
     if failed.size:
-        again = decide(*bench.simulate(len(failed), rng), lent, 1, first)
+        again = decided_by(*bench.simulate(len(failed), rng), lent, 1, first)
     return _cell(once, again, 2 * (bench.seconds + LAUNCH_COST))
 
 
@@ -236,14 +236,14 @@ def _decide_sessions(bench: Bench, trials: int, rng: np.random.Generator) -> Out
     for trial in range(trials):
         for sessions in range(min(2, bench.sessions), bench.sessions + 1):
             count = sessions * bench.pairs
-            analysis = analyse(
+            comparison = decide(
                 arms[0][trial, :count].tolist(),
                 arms[1][trial, :count].tolist(),
                 baseline_sessions=ids[0][:count],
                 candidate_sessions=ids[1][:count],
             )
-            found.wanted[trial] = analysis.wanted
-            if analysis.outcome != "inconclusive":
-                found.outcome[trial], found.units[trial] = analysis.outcome, sessions
+            found.wanted[trial] = comparison.wanted
+            if comparison.outcome != "inconclusive":
+                found.outcome[trial], found.units[trial] = comparison.outcome, sessions
                 break
     return found

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import chdir
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent, indent
 
 from storqual.audit import Claim, audit_report
 from storqual.audit.comparison import Comparison
 from storqual.inputs.expression import parse_expression
-from storqual.inputs.figures import Figures, read_published
+from storqual.inputs.figures import Figures, load_published
 from storqual.inputs.printed import Printed, decimal_text
-from storqual.inputs.published import Assertion, Figure
+from storqual.inputs.published import Assertion, Figure, Published
 
 HEAD = """\
 schema: storqual.published/1
@@ -25,9 +28,17 @@ def report_text(figures: str, assertions: str) -> str:
     return f"{HEAD}figures:\n{indent(dedent(figures), '  ')}assertions:\n{indent(dedent(assertions), '  ')}"
 
 
+def published(text: str) -> Published:
+    """A report's file with this text, called `paper.yml`."""
+    with TemporaryDirectory() as folder, chdir(folder):
+        path = Path("paper.yml")
+        path.write_text(text, encoding="utf-8")
+        return load_published(path)
+
+
 def claims_of(figures: str, assertions: str) -> dict[str, Claim]:
     """The audit of a small report, by the assertion's id."""
-    claims = audit_report(read_published(report_text(figures, assertions), name="paper.yml"))
+    claims = audit_report(published(report_text(figures, assertions)))
     return {claim.id.removeprefix("paper."): claim for claim in claims}
 
 

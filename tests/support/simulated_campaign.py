@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.campaign import Provision, Stop
-from storqual.campaign.next import next_command
+from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
 from storqual.run import collect, read_block
@@ -153,22 +153,22 @@ def drive(
             record(path, "session_started", fields)
             continue
         if not step.resume:
-            record(path, "block_started", {"bench": "b1", "session": step.session, "block": step.block})
+            record(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})
             perhaps_killed()
         lost = None
-        if step.block not in bench.spools:
+        if step.batch not in bench.spools:
             if bench.boot_id != step.boot_id:
                 lost = "the bench was booted before the block began"
             else:
-                block = read_block(path, step.block)
+                block = read_block(path, step.batch)
                 fails = happens(0.15)
                 bench.run(block, source.randrange(len(block["launches"]) + 1) if fails else None)
                 if fails:
                     bench.reset()
                 perhaps_killed()
-        text = "".join(bench.spools.get(step.block, []))
+        text = "".join(bench.spools.get(step.batch, []))
         if '"kind": "end"' not in text and lost is None:
             lost = "the bench was reset"
-        collect(path, step.block, text, lost=lost)
+        collect(path, step.batch, text, lost=lost)
         if happens(0.05):
             bench.reset()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.study.cells import cells_of_runs
+from storqual.study.points import points_of_runs
 from storqual.study.scale import growths
 from storqual.study.settings import setting_studies
 from tests.support.live_bench import BIN, REPOSITORY
@@ -147,9 +147,9 @@ def qualified(runs: Path, folder: Path, name: str, suite: str, adapter: str = "s
 
 def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(runs: Path, tmp_path: Path) -> None:
     run = qualified(runs, tmp_path, "files", FILES)
-    cells = {(cell.levels["target"], cell.levels["direct"]): cell for cell in cells_of_runs([run])}
-    assert set(cells) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
-    assert all(len(cell.launches) == 2 for cell in cells.values())
+    points = {(point.levels["target"], point.levels["direct"]): point for point in points_of_runs([run])}
+    assert set(points) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
+    assert all(len(point.launches) == 2 for point in points.values())
     assert on_bench(LOOK).split() == ["0"]
     code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
     assert code == 0, output
@@ -187,12 +187,12 @@ def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> 
     The rate does not grow with the depth, and the suite's own study says so.
     """
     run = qualified(runs, tmp_path, "depth", DEPTH)
-    for cell in cells_of_runs([run]):
-        depth, rate, response = cell.levels["iodepth"], cell.mean("iops"), cell.mean("latency_mean_us")
+    for point in points_of_runs([run]):
+        depth, rate, response = point.levels["iodepth"], point.mean("iops"), point.mean("latency_mean_us")
         assert rate == pytest.approx(100, rel=0.1)
         assert response is not None
-        assert rate * response / 1e6 == pytest.approx(depth, rel=0.1), cell.point
-    (growth,) = [one for one in growths(cells_of_runs([run])) if one.line.along == "iodepth"]
+        assert rate * response / 1e6 == pytest.approx(depth, rel=0.1), point.point
+    (growth,) = [one for one in growths(points_of_runs([run])) if one.line.along == "iodepth"]
     assert growth.found.linear_to == 1
 
 
@@ -205,7 +205,7 @@ def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_se
     cache's read-ahead is nothing to direct I/O.
     """
     run = qualified(runs, tmp_path, "settings", SETTINGS, "symb")
-    found = {one.workload: one for one in setting_studies(cells_of_runs([run]), margin=0.1) if one.metric == "iops"}
+    found = {one.workload: one for one in setting_studies(points_of_runs([run]), margin=0.1) if one.metric == "iops"}
     first, second = found["write"].effects
     assert (first.setting, first.influence) == ("drive.WCE", "worse"), found["write"].sentences
     assert first.shift.low is not None
@@ -224,14 +224,14 @@ def test_what_is_written_through_is_held_to_the_drives_rate_and_what_is_written_
     Without `invalidate: 0` fio has the cache written at the end of each round over the file, and waits for it.
     """
     run = qualified(runs, tmp_path, "cached", CACHED)
-    rates = {cell.workload: cell.mean("iops") for cell in cells_of_runs([run])}
+    rates = {point.workload: point.mean("iops") for point in points_of_runs([run])}
     assert rates["through"] <= 110
     assert rates["back"] > 3 * rates["through"]
 
 
 def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
     run = qualified(runs, tmp_path, "channels", CHANNELS)
-    (growth,) = [one for one in growths(cells_of_runs([run])) if one.line.along == "ports"]
+    (growth,) = [one for one in growths(points_of_runs([run])) if one.line.along == "ports"]
     second = growth.found.levels[-1]
     assert second.at == 2
     assert second.efficiency.value == pytest.approx(1.0, abs=0.05)

@@ -15,7 +15,15 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.bench.follow import UnreachableError
-from storqual.bench.reboot import QUESTION, Boot, Door, is_open, parse_boot, parse_door, wait_for_boot
+from storqual.bench.reboot import (
+    QUESTION,
+    Boot,
+    SshAddress,
+    parse_boot,
+    parse_ssh_address,
+    ssh_answers,
+    wait_for_boot,
+)
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -63,10 +71,10 @@ class ActionModule(ActionBase):
             with suppress(UnreachableError):
                 # the connection may be gone before the answer
                 self._shell(_REBOOT)
-            door = self._door()
-            with self._impatient(float(arguments.get("connect_s", 5)) if door is None else _LOGIN_S):
+            address = self._ssh_address()
+            with self._impatient(float(arguments.get("connect_s", 5)) if address is None else _LOGIN_S):
                 boot, seconds = wait_for_boot(
-                    partial(self._ask_anew, door),
+                    partial(self._ask_anew, address),
                     before,
                     limit_s=float(arguments.get("limit_s", 300)),
                     poll_s=_POLL_S,
@@ -97,7 +105,7 @@ class ActionModule(ActionBase):
     def _ask(self) -> Boot:
         return parse_boot(self._shell(QUESTION))
 
-    def _door(self) -> Door | None:
+    def _ssh_address(self) -> SshAddress | None:
         """Where this connection's SSH would knock; None when it is not OpenSSH or goes through another host."""
         options: dict[str, Any] = {}
         for name in ("ssh_executable", "host", "port", "ssh_args", "ssh_common_args", "ssh_extra_args"):
@@ -120,12 +128,12 @@ class ActionModule(ActionBase):
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return parse_door(told.stdout) if told.returncode == 0 else None
+        return parse_ssh_address(told.stdout) if told.returncode == 0 else None
 
-    def _ask_anew(self, door: Door | None) -> Boot:
+    def _ask_anew(self, address: SshAddress | None) -> Boot:
         """Ask over a connection of its own: one that outlived the reboot would wait for a bench that is gone."""
-        if door is not None and not is_open(door, _KNOCK_S):
-            raise UnreachableError(f"no SSH server says its name at {door.host} port {door.port}")
+        if address is not None and not ssh_answers(address, _KNOCK_S):
+            raise UnreachableError(f"no SSH server says its name at {address.host} port {address.port}")
         with suppress(AnsibleConnectionFailure):
             self._connection.reset()
         try:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 Plain = int | Fraction
+
+Better = Literal["higher", "lower"]
+"""Which way a metric gets better."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +89,6 @@ MIB = 1024 * 1024
 """Bytes in a MiB, and in the MB of the HP A7173A paper (p. 2, note 2)."""
 MB = 1_000_000
 """Bytes in a decimal MB, and in the MB of the HP A6826A paper."""
-
-WRITE_COST = {0: 1, 1: 2, 10: 2, 5: 4, 50: 4, 6: 6, 60: 6}
-"""Physical I/Os of one small logical write, by RAID level: data and copies, or data and parity read and written back.
-
-Source: Dell PERC 3/QC article, "Test environment", for RAID 5 (two reads and two writes); RAID 6 has one parity more.
-"""
 
 
 def service_demand_us_per_kb(cpu_percent: N, throughput_mb: N, mb: int = MB, kb: int = KIB) -> N:

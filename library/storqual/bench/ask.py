@@ -44,9 +44,9 @@ def ask_every_bench(
             path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*.json"))
         }
         silent = {bench: why for bench, why in silent_benches(read_events(events)).items() if bench not in found}
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["Ansible said nothing"]
+        log_lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["Ansible said nothing"]
     if not found:
-        why = next((f"{bench}: {reason}" for bench, reason in silent.items()), said[-1])
+        why = next((f"{bench}: {reason}" for bench, reason in silent.items()), log_lines[-1])
         raise StorqualError(f"no bench answered (status {status}): {why}")
     return Answers(found, silent)
 

@@ -71,8 +71,8 @@ def _adapter(
             yield f"{key}: {_text(value)}" if _one_line(value) else f"# its {key} is no text: {_plain(value)}"
     versions = adapter.get("versions") or {"firmware": adapter["firmware"]}
     if any(versions.values()):
-        told = ", ".join(f"{part} {version}" for part, version in versions.items() if version)
-        yield f"# found with {_plain(told)}"
+        found_with = ", ".join(f"{part} {version}" for part, version in versions.items() if version)
+        yield f"# found with {_plain(found_with)}"
     link = adapter["link"]
     if (
         link["width"]

@@ -62,11 +62,11 @@ def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None =
             environment={"STORQUAL_PROGRESS_FILE": str(events)},
             output=log,
         )
-        told = read_events(events)
-        reports = [event for event in told if event.get("kind") == "drift"]
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        happened = read_events(events)
+        reports = [event for event in happened if event.get("kind") == "drift"]
+        log_lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if not reports:
-        why = next((f"{bench}: {reason}" for bench, reason in silent_benches(told).items()), "")
-        last = said[-1] if said else "Ansible said nothing"
+        why = next((f"{bench}: {reason}" for bench, reason in silent_benches(happened).items()), "")
+        last = log_lines[-1] if log_lines else "Ansible said nothing"
         raise StorqualError(f"no bench could be compared with {drop}: {why or last}")
     return Drift(reports[-1]["benches"], reports[-1]["unseen"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follow one block that a bench runs by itself: start it, fetch what it finished, tell how far it is.
+"""Follow one batch that a bench runs by itself: start it, fetch what it finished, tell how far it is.
 
 The bench is reached by short shell commands only. A slow bench (an emulated one above all) must not spend its
 processor on answering questions while it measures, and a Python start-up a second would be just that.
@@ -36,11 +36,11 @@ class Shell(Protocol):
 
 
 @dataclass(frozen=True)
-class BlockPaths:
-    """Where a block lives on its bench."""
+class BatchPaths:
+    """Where a batch lives on its bench."""
 
     program: str
-    block_file: str
+    batch_file: str
     spool: str
     progress: str
     lock: str
@@ -49,9 +49,9 @@ class BlockPaths:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a block is, as its bench last said."""
+    """How far a batch is, as its bench last said."""
 
-    block: str
+    batch: str
     index: int
     of: int
     point: str
@@ -60,8 +60,8 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class BlockEnd:
-    """How a block ended: `outcome` is done, refused, stopped or died."""
+class BatchEnd:
+    """How a batch ended: `outcome` is done, refused, stopped or died."""
 
     outcome: str
     message: str
@@ -76,7 +76,7 @@ def _parse_progress(text: str) -> Progress | None:
         return None
     iops, eta = body.get("iops_now"), body.get("eta_s")
     return Progress(
-        block=str(body.get("block", "")),
+        batch=str(body.get("block", "")),
         index=int(str(body.get("index", 0))),
         of=int(str(body.get("of", 0))),
         point=str(body.get("point", "")),
@@ -87,7 +87,7 @@ def _parse_progress(text: str) -> Progress | None:
 
 def follow(
     shell: Shell,
-    paths: BlockPaths,
+    paths: BatchPaths,
     *,
     collect: Callable[[str], int],
     show: Callable[[Progress | None, str], None],
@@ -96,32 +96,32 @@ def follow(
     tick: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
-) -> BlockEnd:
-    """Start or attach to the block, collect its spool line by line, and return how it ended.
+) -> BatchEnd:
+    """Start or attach to the batch, collect its spool line by line, and return how it ended.
 
     `collect` takes complete spool lines and returns how many samples were new; `show` is told about progress and
     connection trouble; `tick` is called on every turn. A bench that is silent for `patience_s` seconds raises
-    UnreachableError. Starting a block that runs already attaches to it; one that is finished is only collected.
+    UnreachableError. Starting a batch that runs already attaches to it; one that is finished is only collected.
     """
     started = False
     why = "the bench program ended without finishing its block"
     offset = samples = 0
     rest = ""
     silent_since: float | None = None
-    command = " ".join(shlex.quote(word) for word in (paths.python, paths.program, "start", paths.block_file))
+    command = " ".join(shlex.quote(word) for word in (paths.python, paths.program, "start", paths.batch_file))
     spool, progress, lock = (shlex.quote(path) for path in (paths.spool, paths.progress, paths.lock))
     while True:
         try:
             if not started:
                 rc, out, err = shell(command)
                 if rc == _REFUSED:
-                    return BlockEnd("refused", (err or out).strip(), samples)
+                    return BatchEnd("refused", (err or out).strip(), samples)
                 if rc != 0:
                     # what an earlier boot spooled is collected all the same
                     why = (err or out).strip()
                 started = True
-            # the lock is asked first: a block that ends between the two questions has then written its last line
-            # the bench waits for the end itself: nobody sleeps while a block is over, and no processor time is spent
+            # the lock is asked first: a batch that ends between the two questions has then written its last line
+            # the bench waits for the end itself: nobody sleeps while a batch is over, and no processor time is spent
             rc, out, err = shell(
                 f"flock -w {poll_s:g} {lock} true && echo free || echo held; cat {progress} 2>/dev/null; "
                 f"echo {_MARK}; tail -c +{offset + 1} {spool} 2>/dev/null"
@@ -135,7 +135,7 @@ def follow(
             wait(poll_s)
             continue
         head, _, tail = out.partition(_MARK + "\n")
-        held, _, said = head.partition("\n")
+        held, _, answer = head.partition("\n")
         offset += len(tail.encode())
         lines, newline, rest_now = (rest + tail).rpartition("\n")
         rest = rest_now
@@ -143,11 +143,11 @@ def follow(
             samples += collect(lines + "\n")
             end = _end_of(lines)
             if end is not None:
-                return BlockEnd(end[0], end[1], samples)
-        show(_parse_progress(said), "")
+                return BatchEnd(end[0], end[1], samples)
+        show(_parse_progress(answer), "")
         tick()
         if held == "free":
-            return BlockEnd("died", why, samples)
+            return BatchEnd("died", why, samples)
 
 
 def _end_of(lines: str) -> tuple[str, str] | None:
@@ -163,11 +163,11 @@ _CLEAR = "\r\x1b[2K"
 
 
 def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) -> str:
-    """Which bench, arm, block, point k of n, IOPS now, time left."""
+    """Which bench, arm, batch, point k of n, IOPS now, time left."""
     left = run_eta_s if run_eta_s is not None else progress.eta_s
     parts = [
         f"{bench} {arm}",
-        f"block {progress.block}",
+        f"block {progress.batch}",
         f"point {progress.index + 1} of {progress.of}: {progress.point}",
     ]
     if progress.iops_now is not None:
@@ -205,19 +205,19 @@ class LiveLine:
 
 
 class Collector:
-    """One block of one run; it is started in the run's record once, however often it is followed."""
+    """One batch of one run; it is started in the run's record once, however often it is followed."""
 
-    def __init__(self, run: Path, bench: str, block: str) -> None:
+    def __init__(self, run: Path, bench: str, batch: str) -> None:
         self._run = run
-        self._block = block
-        self._planned = read_block(run, block)
+        self._batch = batch
+        self._planned = read_block(run, batch)
         self._bench = bench
         self._kept: list[str] = []
         document = read_run_json(run)
         self._created = datetime.fromisoformat(str(document["created"]))
         self._expected_s = document["plan"].get("expected_seconds")
-        fields = {"bench": bench, "session": self._planned["session"], "block": block}
-        if not any(e.kind == "block_started" and e.fields.get("block") == block for e in iter_events(run)):
+        fields = {"bench": bench, "session": self._planned["session"], "block": batch}
+        if not any(e.kind == "block_started" and e.fields.get("block") == batch for e in iter_events(run)):
             append_event(run, "block_started", fields)
 
     @property
@@ -229,18 +229,18 @@ class Collector:
     def take(self, text: str) -> int:
         """Store the samples in complete spool lines; returns how many were new.
 
-        Everything but samples is kept and given again, because the event that ends a block needs its start and all
+        Everything but samples is kept and given again, because the event that ends a batch needs its start and all
         of its kernel log.
         """
         lines = text.splitlines(keepends=True)
         self._kept += [line for line in lines if json.loads(line).get("kind") != "sample"]
         samples = [line for line in lines if json.loads(line).get("kind") == "sample"]
         first, rest = self._kept[:1], self._kept[1:]
-        return collect(self._run, self._block, "".join([*first, *samples, *rest])).new
+        return collect(self._run, self._batch, "".join([*first, *samples, *rest])).new
 
     def lose(self, reason: str) -> None:
-        """Close the block: its program ended without a last line, and why."""
-        collect(self._run, self._block, "".join(self._kept), lost=reason)
+        """Close the batch: its program ended without a last line, and why."""
+        collect(self._run, self._batch, "".join(self._kept), lost=reason)
 
     def arm_of(self, progress: Progress) -> str:
         """The arm of the launch that runs now."""
@@ -248,19 +248,19 @@ class Collector:
         return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """Until the run is done: the plan's expectation less what has passed, at least the block's own."""
+        """Until the run is done: the plan's expectation less what has passed, at least the batch's own."""
         if self._expected_s is None:
             return progress.eta_s
         passed = (datetime.now(UTC) - self._created).total_seconds()
         return max(progress.eta_s or 0.0, float(self._expected_s) - passed)
 
-    def paths(self, state_dir: str, program: str, python: str) -> BlockPaths:
-        """Where this block lives under the bench's state folder."""
+    def paths(self, state_dir: str, program: str, python: str) -> BatchPaths:
+        """Where this batch lives under the bench's state folder."""
         spool = f"{state_dir}/spool/{self._planned['run']}"
-        return BlockPaths(
+        return BatchPaths(
             program=f"{state_dir}/{program}",
-            block_file=f"{spool}/{self._block}.json",
-            spool=f"{spool}/{self._block}.jsonl",
+            batch_file=f"{spool}/{self._batch}.json",
+            spool=f"{spool}/{self._batch}.jsonl",
             progress=f"{spool}/progress.json",
             lock=f"{state_dir}/lock",
             python=python,

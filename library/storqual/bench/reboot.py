@@ -15,14 +15,14 @@ _PROXIES = frozenset({"proxyjump", "proxycommand"})
 
 
 @dataclass(frozen=True)
-class Door:
+class SshAddress:
     """The address that a TCP connection of this machine reaches a bench's SSH server at."""
 
     host: str
     port: int
 
 
-def parse_door(text: str) -> Door | None:
+def parse_ssh_address(text: str) -> SshAddress | None:
     """The address in what `ssh -G HOST` prints; None when the way leads through another host or is not told."""
     options: dict[str, str] = {}
     for line in text.splitlines():
@@ -31,17 +31,17 @@ def parse_door(text: str) -> Door | None:
     if any(options.get(name, "none") != "none" for name in _PROXIES):
         return None
     host, port = options.get("hostname", ""), options.get("port", "")
-    return Door(host, int(port)) if host and port.isdecimal() and port.isascii() else None
+    return SshAddress(host, int(port)) if host and port.isdecimal() and port.isascii() else None
 
 
-def is_open(door: Door, limit_s: float) -> bool:
+def ssh_answers(address: SshAddress, limit_s: float) -> bool:
     """Whether an SSH server says its name there within `limit_s` seconds.
 
     A listening port is not enough: QEMU's user network and some firewalls accept a connection for a host that is
     still booting.
     """
     try:
-        with socket.create_connection((door.host, door.port), timeout=limit_s) as connection:
+        with socket.create_connection((address.host, address.port), timeout=limit_s) as connection:
             connection.settimeout(limit_s)
             return connection.recv(len(_BANNER)) == _BANNER
     except OSError:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from storqual.campaign.next_step import next_step, session_boot
-from storqual.campaign.steps import Further, Provision, RunBlock, Step, Stop
+from storqual.campaign.next_step import next_step
+from storqual.campaign.steps import Further, Provision, RunBatch, Stop
 
-__all__ = ["Further", "Provision", "RunBlock", "Step", "Stop", "next_step", "session_boot"]
+__all__ = ["Further", "Provision", "RunBatch", "Stop", "next_step"]

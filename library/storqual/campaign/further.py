@@ -23,7 +23,7 @@ _COMMON = ("schema", "run", "bench", "state_dir", "idle_s", "kernel_rules")
 
 @dataclass(frozen=True)
 class Pattern:
-    """What blocks of a bench are made of.
+    """What batches of a bench are made of.
 
     `targets` are what a point needs in an arm: its drives, or its volumes with the drives behind them. `sessions`
     says in which planned session an arm measures a point, `switches` what sets a drive to a configuration.
@@ -37,19 +37,19 @@ class Pattern:
 
 
 def planned_pattern(run: Run, bench: str) -> Pattern:
-    """The pattern of a bench's planned blocks."""
+    """The pattern of a bench's planned batches."""
     common: dict[str, Any] = {}
     targets: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
     launches: dict[tuple[PointKey, str], Mapping[str, Any]] = {}
     sessions: dict[tuple[PointKey, str], str] = {}
     for session in run.plan.sessions:
         for name in session.blocks if session.bench == bench else ():
-            block = read_block(run.path, name)
-            common = {key: block[key] for key in _COMMON if key in block}
-            for launch in block["launches"]:
+            batch = read_block(run.path, name)
+            common = {key: batch[key] for key in _COMMON if key in batch}
+            for launch in batch["launches"]:
                 place = ((launch["adapter"], launch["point"]), launch["arm"])
                 launches[place] = launch
-                targets[place] = _targets(launch, block["targets"])
+                targets[place] = _targets(launch, batch["targets"])
                 sessions[place] = session.id
     switches = {
         configuration: {drive: [_plain(step) for step in steps] for drive, steps in drives.items()}
@@ -65,8 +65,8 @@ def _targets(launch: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, A
     return {name: known[name] for name in named}
 
 
-def further_block(pattern: Pattern, name: str, session: str, turns: Iterable[Turn]) -> dict[str, Any]:
-    """The block `name` with these launches in this order. It takes nothing for granted of the block before."""
+def further_batch(pattern: Pattern, name: str, session: str, turns: Iterable[Turn]) -> dict[str, Any]:
+    """The batch `name` with these launches in this order. It takes nothing for granted of the batch before."""
     state: dict[str, str] = {}
     listed = []
     targets: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def further_block(pattern: Pattern, name: str, session: str, turns: Iterable[Tur
     }
 
 
-def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, session: str) -> dict[str, Any] | None:
+def rest_of(batch: Mapping[str, Any], done: Collection[str], *, name: str, session: str) -> dict[str, Any] | None:
     """What is left of `block` when the samples `done` exist; None when nothing is.
 
     Indices count from 0 again. `n` stays: it is the same launch of the plan, tried in another session; a sample that
@@ -100,12 +100,12 @@ def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, sessi
     wanted: dict[tuple[str, str], Mapping[str, Any]] = {}
     made: dict[tuple[str, str], object] = {}
     left: list[dict[str, Any]] = []
-    for launch in block["launches"]:
+    for launch in batch["launches"]:
         steps = [_plain(step) for step in launch.get("switch") or ()]
         wanted.update({(step["drive"], step["setting"]): step for step in steps})
-        if f"{block['block']}/{launch['index']}" in done:
+        if f"{batch['block']}/{launch['index']}" in done:
             continue
-        own = {key: step for key, step in wanted.items() if key[0] in _targets(launch, block["targets"])}
+        own = {key: step for key, step in wanted.items() if key[0] in _targets(launch, batch["targets"])}
         changed = [key for key, step in own.items() if key not in made or made[key] != step["value"]]
         touched = {(drive, name) for drive, setting in changed for name in (setting, *disturbed_by("drive", setting))}
         steps = [step for key, step in own.items() if key in touched]
@@ -113,15 +113,15 @@ def rest_of(block: Mapping[str, Any], done: Collection[str], *, name: str, sessi
         left.append({**launch, "index": len(left), "switch": steps})
     if not left:
         return None
-    if len(left) < len(block["launches"]):
+    if len(left) < len(batch["launches"]):
         # drives are preconditioned before the first launch of all
-        block = {name: value for name, value in block.items() if name != "precondition"}
-    return {**block, "block": name, "session": session, "launches": left}
+        batch = {name: value for name, value in batch.items() if name != "precondition"}
+    return {**batch, "block": name, "session": session, "launches": left}
 
 
 def _plain(step: Mapping[str, Any]) -> Mapping[str, Any]:
     """A switch by drive, setting and value, also where the plan is of a former version. Raises BadInputError."""
     plain = plain_switch(step)
     if "drive" not in plain:
-        raise BadInputError([f"found a switch that this version does not carry out: {dict(step)}: plan the run anew"])
+        raise BadInputError([f"found a switch that this version does not apply: {dict(step)}: plan the run anew"])
     return plain

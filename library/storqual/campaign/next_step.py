@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`next_step`: a pure function of the run's files, so that a killed campaign goes on where it was."""
+"""What a bench does next, a pure function of the run's files: a killed campaign goes on where it was."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from storqual.campaign.further import rest_of
 from storqual.campaign.progress import Progress, read_progress
-from storqual.campaign.steps import Provision, RunBlock, Step, Stop
-from storqual.run import Run, read_block, read_launches
+from storqual.campaign.steps import Further, Provision, RunBatch, Step, Stop
+from storqual.run import Run, append_event, read_block, read_launches, read_run, write_block
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession
 from storqual_core.kit.errors import BadInputError
@@ -22,7 +23,7 @@ MOST_ATTEMPTS = 3
 def next_step(run: Run, bench: str) -> Step:
     """What is next of what is planned for `bench`. Raises BadInputError when the run has no such bench.
 
-    A block that was started and has no end is given again, as the same block: it runs on without us, or its spool
+    A batch that was started and has no end is given again, as the same batch: it runs on without us, or its spool
     waits to be collected. A session that lost its boot goes on under a new id with the launches that have no sample.
     """
     if bench not in run.benches:
@@ -46,11 +47,11 @@ def session_boot(run: Run, bench: str, session: str) -> str:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One try at a session: its own id from the second on, and the blocks it has."""
+    """One try at a session: its own id from the second on, and the batches it has."""
 
     number: int
     session: PlannedSession
-    blocks: tuple[Mapping[str, Any], ...] = ()
+    batches: tuple[Mapping[str, Any], ...] = ()
 
 
 def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int, of: int) -> Step | None:
@@ -58,20 +59,20 @@ def _step_of(run: Run, progress: Progress, session: PlannedSession, number: int,
     attempt = _Attempt(1, session)
     while True:
         name = attempt.session.id
-        open_blocks = [block for block in attempt.session.blocks if block not in progress.ended]
-        running = [block for block in open_blocks if block in progress.started]
+        open_batches = [batch for batch in attempt.session.blocks if batch not in progress.ended]
+        running = [batch for batch in open_batches if batch in progress.started]
         if running:
             # also when the bench was booted meanwhile: what it spooled is collected first
             boot_id = progress.boots.get(name, "")
-            return RunBlock(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
+            return RunBatch(name, running[0], resume=True, boot_id=boot_id, number=number, of=of)
         if name not in progress.lost:
-            if not open_blocks:
+            if not open_batches:
                 return None
             if name not in progress.boots:
                 boot = attempt.session.boot
-                return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.blocks)
+                return Provision(attempt.session, _spec(run, attempt.session, boot=boot), number, of, attempt.batches)
             boot_id = progress.boots[name]
-            return RunBlock(name, open_blocks[0], resume=False, boot_id=boot_id, number=number, of=of)
+            return RunBatch(name, open_batches[0], resume=False, boot_id=boot_id, number=number, of=of)
         following = _following(run, progress, session, attempt)
         if following is None:
             return None
@@ -89,26 +90,26 @@ def _following(run: Run, progress: Progress, session: PlannedSession, attempt: _
     name = f"{session.id}.{number}"
     stored = sorted(path.stem for path in (run.path / BLOCKS).glob(f"{name}-b*.json"))
     if stored:
-        # planned before; a sample that came in since changes nothing about a block that a bench may be running
-        blocks: Sequence[Mapping[str, Any]] = [read_block(run.path, block) for block in stored]
+        # planned before; a sample that came in since changes nothing about a batch that a bench may be running
+        batches: Sequence[Mapping[str, Any]] = [read_block(run.path, batch) for batch in stored]
     else:
         done = {launch.id for launch in read_launches(run.path)}
-        open_blocks = [block for block in attempt.session.blocks if progress.ended.get(block) != "done"]
-        known = {str(block["block"]): block for block in attempt.blocks}
+        open_batches = [batch for batch in attempt.session.blocks if progress.ended.get(batch) != "done"]
+        known = {str(batch["block"]): batch for batch in attempt.batches}
         rests: list[Mapping[str, Any]] = []
-        for block in open_blocks:
-            content = known.get(block) or read_block(run.path, block)
+        for batch in open_batches:
+            content = known.get(batch) or read_block(run.path, batch)
             rest = rest_of(content, done, name=f"{name}-b{len(rests) + 1:02d}", session=name)
             if rest is not None:
                 rests.append(rest)
-        blocks = rests
-    if not blocks:
+        batches = rests
+    if not batches:
         return None
-    names = tuple(str(block["block"]) for block in blocks)
+    names = tuple(str(batch["block"]) for batch in batches)
     # the bench was booted just now, or by itself: one more boot proves nothing
     boot = "if_needed" if session.boot == "always" else session.boot
     again = replace(session, id=name, blocks=names, boot=boot)
-    return _Attempt(number, again, tuple(blocks))
+    return _Attempt(number, again, tuple(batches))
 
 
 def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:
@@ -118,3 +119,74 @@ def _spec(run: Run, session: PlannedSession, *, boot: str) -> dict[str, Any]:
     if spec is None:
         raise BadInputError([f"{run.path}: found no spec of {session.configuration!r} for bench {session.bench}"])
     return {"session": session.id, "change": session.change, "boot": boot, **spec}
+
+
+BeyondPlan = Callable[[Run, str], Further | Stop]
+"""Called with a run and a bench whose sessions are all measured; a pure function of the run's files.
+
+What it asks for is recorded (`session_planned`, `block_planned`) with its batch files beside those of the plan, so
+that the state of a campaign stays in its files alone.
+"""
+
+
+def nothing_more(_run: Run, _bench: str) -> Stop:
+    """The planned sessions, then stop."""
+    return Stop("everything that was planned is measured", complete=True)
+
+
+def as_planned(run: Run, bench: str) -> Further | Stop:
+    """What the plan wants: a campaign that may end at any look goes on until it is decided, any other stops."""
+    if run.plan.fields.get("looks") != "every":
+        return nothing_more(run, bench)
+    from storqual.campaign.until_decided import until_decided  # noqa: PLC0415 - the judge is slow to import
+
+    return until_decided(run, bench)
+
+
+def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: BeyondPlan = as_planned) -> Step:
+    """The next step of `bench`; batch files that it needs are written before it is told.
+
+    `boot_id` is what the bench says of itself now: when a session's bench was booted since, the session is recorded
+    as lost and goes on as a new one. Where everything planned is measured, `beyond` says what else is.
+    """
+    run = read_run(path)
+    step = next_step(run, bench)
+    if isinstance(step, Stop) and step.complete:
+        found = beyond(run, bench)
+        if isinstance(found, Stop):
+            _tell_why(path, run, bench, found)
+            return found
+        _plan_further(path, bench, found)
+        run = read_run(path)
+        step = next_step(run, bench)
+    if boot_id and isinstance(step, RunBatch) and not step.resume:
+        expected = session_boot(run, bench, step.session)
+        if expected and expected != boot_id:
+            reason = f"the bench was booted in between (boot {expected}, now {boot_id})"
+            append_event(path, "session_lost", {"bench": bench, "session": step.session, "reason": reason})
+            step = next_step(read_run(path), bench)
+    if isinstance(step, Provision):
+        for batch in step.batches:
+            write_block(path, batch)
+    return step
+
+
+def _tell_why(path: Path, run: Run, bench: str, stop: Stop) -> None:
+    """Record once why a campaign that could have gone on ended; the plan's own end needs no words."""
+    recorded = any(event.kind == "note" and event.text("text") == stop.reason for event in run.events)
+    if run.plan.fields.get("looks") == "every" and not recorded:
+        append_event(path, "note", {"bench": bench, "text": stop.reason})
+
+
+def _plan_further(path: Path, bench: str, further: Further) -> None:
+    """Write the batches, then record them: a control node that is killed in between finds the same again."""
+    for batch in further.batches:
+        write_block(path, batch)
+    new = {session.id for session in further.sessions}
+    for session in further.sessions:
+        fields = {"bench": bench, "session": session.id, "plan": session.to_json(), "reason": further.reason}
+        append_event(path, "session_planned", fields)
+    for batch in further.batches:
+        if batch["session"] not in new:
+            fields = {"bench": bench, "session": batch["session"], "block": batch["block"], "reason": further.reason}
+            append_event(path, "block_planned", fields)

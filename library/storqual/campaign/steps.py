@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench is to do next: get ready for a session, run a block, or stop."""
+"""What a bench is to do next: get ready for a session, run a batch, or stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Provision:
     spec: Mapping[str, Any]
     number: int
     of: int
-    blocks: tuple[Mapping[str, Any], ...] = ()
+    batches: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What `storqual next --json` prints."""
@@ -35,14 +35,14 @@ class Provision:
 
 
 @dataclass(frozen=True)
-class RunBlock:
-    """Run a block. `resume`: it was started and its end is not known: attach to it or collect its spool.
+class RunBatch:
+    """Run a batch. `resume`: it was started and its end is not known: attach to it or collect its spool.
 
     `boot_id` is the boot that the session belongs to: a bench in another boot must not start it.
     """
 
     session: str
-    block: str
+    batch: str
     resume: bool
     boot_id: str
     number: int
@@ -53,8 +53,8 @@ class RunBlock:
         return {
             "action": "block",
             "session": self.session,
-            "block": self.block,
-            "file": f"blocks/{self.block}.json",
+            "block": self.batch,
+            "file": f"blocks/{self.batch}.json",
             "resume": self.resume,
             "boot_id": self.boot_id,
             "number": self.number,
@@ -74,7 +74,7 @@ class Stop:
         return {"action": "stop", "reason": self.reason, "complete": self.complete}
 
 
-Step = Provision | RunBlock | Stop
+Step = Provision | RunBatch | Stop
 
 
 @dataclass(frozen=True)
@@ -82,5 +82,5 @@ class Further:
     """Blocks beyond the plan: those of new `sessions`, and others that go on in a session that was planned before."""
 
     reason: str
-    blocks: tuple[Mapping[str, Any], ...]
+    batches: tuple[Mapping[str, Any], ...]
     sessions: tuple[PlannedSession, ...] = ()

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
-from storqual.campaign.further import Pattern, PointKey, Turn, further_block, planned_pattern
+from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
 from storqual.campaign.progress import read_progress
 from storqual.campaign.steps import Further, Stop
-from storqual.judge.confirmation import PURPOSE
+from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
 from storqual.judge.numbers import plural
 from storqual.run.effort import Effort, bench_seconds, effort_of
@@ -29,7 +29,7 @@ from storqual_core.kit.quantities import format_duration
 Key = TypeVar("Key", bound=Hashable)
 
 SHORTEST_BLOCK_S = 30.0
-"""Asking what to do next costs a bench some seconds: a block shorter than this is not worth asking for."""
+"""Asking what to do next costs a bench some seconds: a batch shorter than this is not worth asking for."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def funded(wants: Sequence[Want[Key]], unit_s: float, left_s: float) -> list[Wan
 
 
 def allocate(wants: Sequence[Want[Key]], *, unit_s: float, longest_s: float, left_s: float) -> dict[Key, int]:
-    """Pairs for each point in the next block; empty when the time left (`left_s`) is not enough for one.
+    """Pairs for each point in the next batch; empty when the time left (`left_s`) is not enough for one.
 
     A pair beyond a point's decision is wasted, so nobody gets more than half of what it will probably take, and a
-    block is no longer than worth asking for; but each funded point gets a pair where the longest block has room.
+    batch is no longer than worth asking for; but each funded point gets a pair where the longest batch has room.
     """
     chosen = funded(wants, unit_s, left_s)
     room = int(min(longest_s, left_s) / unit_s)
@@ -84,7 +84,7 @@ _ARMS = ("baseline", "candidate")
 
 
 def until_decided(run: Run, bench: str) -> Further | Stop:
-    """The next block or sessions of `bench`, or why there is none. A pure function of the run's files."""
+    """The next batch or sessions of `bench`, or why there is none. A pure function of the run's files."""
     effort = effort_of(run, bench)
     if effort is None:
         raise StorqualError(f"{run.path}: found no effort for {bench} in a plan that measures until decided")
@@ -122,7 +122,7 @@ class _Campaign:
         self._effort = effort
         self._progress = read_progress(run.events, bench)
         designs = run.plan.fields.get("designs") or {}
-        self._by_block = bool((designs.get(bench) or {}).get("by_block"))
+        self._by_batch = bool((designs.get(bench) or {}).get("by_block"))
         self._left_s = float("inf")
         if effort.budget_s is not None:
             self._left_s = effort.budget_s - bench_seconds(run.events, bench)
@@ -138,7 +138,7 @@ class _Campaign:
             lanes.append(_lane(wanted, "marginal", self._effort.most))
         pattern = planned_pattern(self._run, self._bench)
         for lane in lanes:
-            found = self._sessions(lane, pattern) if self._effort.by_session else self._block(lane, pattern)
+            found = self._sessions(lane, pattern) if self._effort.by_session else self._batch(lane, pattern)
             if found is not None:
                 return found
         return None
@@ -147,15 +147,15 @@ class _Campaign:
         """The end of a campaign with criteria undecided, and what they would need."""
         nearest = wanted[0]
         unit = "session of each arm" if self._effort.by_session else "pair"
-        told = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
+        more = plural(nearest.units, unit).replace("arms", "arm") if nearest.units != 1 else f"1 {unit}"
         seconds = format_duration(nearest.units * self._effort.unit_seconds())
         count = f"{len(wanted)} required {'criterion is' if len(wanted) == 1 else 'criteria are'} undecided"
         limit = f"the most of the profile is measured ({self._effort.most})"
         if any(need.used < self._effort.most for need in wanted):
             limit = f"the budget of {format_duration(self._effort.budget_s or 0.0)} is used up"
-        return f"{limit}; {count}, the nearest needs about {told} more ({seconds})"
+        return f"{limit}; {count}, the nearest needs about {more} more ({seconds})"
 
-    def _block(self, lane: _Lane, pattern: Pattern) -> Further | None:
+    def _batch(self, lane: _Lane, pattern: Pattern) -> Further | None:
         """Pairs for the points of a lane, in the session that is under way or in a new one."""
         effort = self._effort
         live = self._live(lane.purpose)
@@ -166,20 +166,20 @@ class _Campaign:
         )
         if not given:
             return None
-        turns = _pairs(given, self._counts(), by_block=self._by_block)
+        turns = _pairs(given, self._counts(), by_batch=self._by_batch)
         parts = [turns]
-        if self._by_block:
+        if self._by_batch:
             parts = [list(part) for _, part in groupby(turns, key=lambda turn: turn[1])]
         reason = f"{plural(sum(given.values()), 'pair')} for {plural(len(given), 'undecided point')}"
         if lane.purpose:
             reason = f"{plural(len(given), 'failed point')} measured afresh"
         if live:
-            return Further(reason, _blocks(pattern, live, parts, self._stored(live)))
+            return Further(reason, _batches(pattern, live, parts, self._stored(live)))
         like = next(s for s in self._run.plan.sessions if s.bench == self._bench)
         session = self._new(like, 0, lane.purpose)
-        blocks = _blocks(pattern, session.id, parts)
-        names = tuple(str(block["block"]) for block in blocks)
-        return Further(reason, blocks, (replace(session, boot="if_needed", blocks=names),))
+        batches = _batches(pattern, session.id, parts)
+        names = tuple(str(batch["block"]) for batch in batches)
+        return Further(reason, batches, (replace(session, boot="if_needed", blocks=names),))
 
     def _sessions(self, lane: _Lane, pattern: Pattern) -> Further | None:
         """One more session of each arm for the points of a lane that are measured under the same slow settings."""
@@ -207,15 +207,15 @@ class _Campaign:
             for number, arm in enumerate(orders)
         ]
         counts = self._counts()
-        blocks = []
+        batches = []
         for session in made:
             rounds = range(1, effort.launches + 1)
             turns = [(key, session.arm, counts.get((key, session.arm), 0) + n) for n in rounds for key in points]
-            blocks.append(further_block(pattern, session.blocks[0], session.id, turns))
+            batches.append(further_batch(pattern, session.blocks[0], session.id, turns))
         what = f"{plural(len(points), 'failed point')} measured afresh"
         if not lane.purpose:
             what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
-        return Further(what, tuple(blocks), tuple(made))
+        return Further(what, tuple(batches), tuple(made))
 
     def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
         """Whether a session is of the same configurations and purpose."""
@@ -223,7 +223,7 @@ class _Campaign:
         return session.bench == self._bench and session.configuration in same and session.purpose == purpose
 
     def _new(self, like: PlannedSession, offset: int, purpose: str) -> PlannedSession:
-        """A session like one of the plan, with the next free number and one block."""
+        """A session like one of the plan, with the next free number and one batch."""
         so_far = self._sessions_so_far()
         head = so_far[0].id.rstrip("0123456789")
         name = f"{head}{len(so_far) + 1 + offset:02d}"
@@ -242,8 +242,8 @@ class _Campaign:
         return found
 
     def _stored(self, session: str) -> int:
-        """How many blocks a session has; all of them were started, else there would be no question what is next."""
-        started = {block for block in self._progress.started if block.rpartition("-b")[0] == session}
+        """How many batches a session has; all of them were started, else there would be no question what is next."""
+        started = {batch for batch in self._progress.started if batch.rpartition("-b")[0] == session}
         return len(started | set(self._progress.more.get(session, ())))
 
     def _counts(self) -> Mapping[tuple[PointKey, str], int]:
@@ -267,20 +267,20 @@ def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
     return _Lane(PURPOSE if what == PURPOSE else "", wants)
 
 
-def _blocks(
+def _batches(
     pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], stored: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    """Each part as a block of the session, which has so many already."""
+    """Each part as a batch of the session, which has so many already."""
     names = (f"{session}-b{number:02d}" for number in count(stored + 1))
-    return tuple(further_block(pattern, name, session, part) for name, part in zip(names, parts, strict=False))
+    return tuple(further_batch(pattern, name, session, part) for name, part in zip(names, parts, strict=False))
 
 
 def _pairs(
-    given: Mapping[PointKey, int], counts: Mapping[tuple[PointKey, str], int], *, by_block: bool
+    given: Mapping[PointKey, int], counts: Mapping[tuple[PointKey, str], int], *, by_batch: bool
 ) -> list[Turn]:
     """Round by round over the points, A B and then B A: the order of a point goes on where it stopped.
 
-    `by_block`: a round has all of one arm, then all of the other, in the order in which its first point goes on.
+    `by_batch`: a round has all of one arm, then all of the other, in the order in which its first point goes on.
     """
     turns: list[Turn] = []
     for number in range(max(given.values())):
@@ -289,7 +289,7 @@ def _pairs(
             so_far = max(counts.get((key, arm), 0) for arm in _ARMS) + number
             arms = _ARMS if so_far % 2 == 0 else tuple(reversed(_ARMS))
             round_ += [(key, arm, so_far + 1) for arm in arms]
-        if by_block:
+        if by_batch:
             first = round_[0][1]
             round_.sort(key=lambda turn: turn[1] != first)
         turns += round_

@@ -10,10 +10,9 @@ from fnmatch import fnmatchcase
 from storqual.checks.seen import NotJudgedError
 from storqual.inputs.fields import limit_value
 from storqual.inputs.suite import EffectiveCriterion
+from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import Asked, looks_of, metrics_of, questions_of
-from storqual.judge.confirmation import confirm
 from storqual.judge.family import corrected
-from storqual.judge.point import answer
 from storqual.judge.question import Judged
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run

@@ -156,8 +156,8 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
     if run is None:
         click.echo(f"storqual: no run was made; exit code {code}", err=True)
     elif not verdict:
-        told = f"exit code {code}, no verdict is published; go on with: storqual qualify --resume {run.name}"
-        click.echo(f"storqual: {told}", err=True)
+        sentence = f"exit code {code}, no verdict is published; go on with: storqual qualify --resume {run.name}"
+        click.echo(f"storqual: {sentence}", err=True)
     elif not as_json:
         print_summary(verdict, _json(run / "run.json"), run / "report.html")
     if as_json:

@@ -33,11 +33,11 @@ def tell_unexpected(problem: BaseException, arguments: Sequence[str]) -> str:
             "".join(traceback.format_exception(problem)),
         ]
     )
-    said = (str(problem).strip().splitlines() or [""])[0][:_SAID]
-    what = f"{type(problem).__name__}: {said}" if said else type(problem).__name__
+    first_line = (str(problem).strip().splitlines() or [""])[0][:_SAID]
+    what = f"{type(problem).__name__}: {first_line}" if first_line else type(problem).__name__
     if isinstance(problem, OSError):
         place = f"{problem.filename}: " if problem.filename else ""
-        what = f"{place}{problem.strerror or said}"
+        what = f"{place}{problem.strerror or first_line}"
     for folder in _folders(arguments):
         try:
             handle, name = tempfile.mkstemp(dir=folder, prefix="storqual-error-", suffix=".txt")

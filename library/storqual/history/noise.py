@@ -56,7 +56,7 @@ def noise_of(run: Run) -> list[Noise]:
         metric = question.metric
         if metric is None or metric.kind == "count":
             continue
-        arms = [units_of(question.place.of(arm), metric) for arm in _ARMS]
+        arms = [units_of(question.launches.of(arm), metric) for arm in _ARMS]
         if any(isinstance(arm, str) or not arm or min(unit.value for unit in arm) <= 0 for arm in arms):
             continue
         entry = _noise(question, [list(arm) for arm in arms if not isinstance(arm, str)])

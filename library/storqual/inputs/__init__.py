@@ -3,39 +3,19 @@
 
 from __future__ import annotations
 
-from storqual.inputs.drop import Drop, load_drop, read_drop
+from storqual.inputs.drop import load_drop, read_drop
 from storqual.inputs.find import GATE, WAIVERS, beside_inventory, find_drop, find_suite
-from storqual.inputs.inventory import Adapter, Bench, Drive, Inventory
+from storqual.inputs.inventory import Adapter
 from storqual.inputs.lab import inventory_from_hostvars, load_inventory, read_inventory
-from storqual.inputs.policy import (
-    Gate,
-    TrustedKey,
-    Waiver,
-    load_gate,
-    load_trusted_keys,
-    load_waivers,
-    read_gate,
-    read_waivers,
-)
-from storqual.inputs.suite import Criterion, EffectiveCriterion, Profile, Suite, Workload
+from storqual.inputs.policy import load_gate, load_trusted_keys, load_waivers, read_gate, read_waivers
+from storqual.inputs.suite import Suite
 from storqual.inputs.suite_file import load_suite, read_suite
 
 __all__ = [
     "GATE",
     "WAIVERS",
     "Adapter",
-    "Bench",
-    "Criterion",
-    "Drive",
-    "Drop",
-    "EffectiveCriterion",
-    "Gate",
-    "Inventory",
-    "Profile",
     "Suite",
-    "TrustedKey",
-    "Waiver",
-    "Workload",
     "beside_inventory",
     "find_drop",
     "find_suite",

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from storqual.inputs.fields import ManyOf, Name, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
-from storqual.inputs.yaml_file import Document, Place, as_written, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
 from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import section_of
@@ -149,8 +149,8 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
     sections: dict[str, tuple[Section, ...]] = {}
     for name in SETTING_SECTIONS:
         entries: list[Section] = []
-        for place, values in _entries(document, name):
-            settings, wrong = _checked(document, name, place, values)
+        for keys, values in _entries(document, name):
+            settings, wrong = _checked(document, name, keys, values)
             problems += wrong
             number = len(entries)
             on = getattr(manifest, name)[number].on if manifest is not None else On()
@@ -174,15 +174,15 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
 def _tool_problems(document: Document) -> Iterator[str]:
     """Tools that flash nothing, and parts that no setting names."""
     parts = section_of("firmware")
-    for place, image in _entries(document, "firmware"):
+    for keys, image in _entries(document, "firmware"):
         for name, known in (("tool", (*FIRMWARE_TOOLS, REDFISH)), ("component", tuple(parts))):
             value = image.get(name)
             if isinstance(value, str) and value not in known:
                 expected = one_of(sorted(known), most=len(known)) + did_you_mean(value, known)
-                yield document.problem((*place, name), f"{value!r} in firmware.{name}", expected)
+                yield document.problem((*keys, name), f"{value!r} in firmware.{name}", expected)
 
 
-def _entries(document: Document, section: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def _entries(document: Document, section: str) -> Iterator[tuple[Keys, Mapping[str, Any]]]:
     """Each mapping of a section with its place; what is no mapping is the shape's complaint."""
     data = document.data.get(section) if isinstance(document.data, dict) else None
     if isinstance(data, dict):
@@ -194,7 +194,7 @@ def _entries(document: Document, section: str) -> Iterator[tuple[Place, Mapping[
 
 
 def _checked(
-    document: Document, section: str, place: Place, values: Mapping[str, Any]
+    document: Document, section: str, keys: Keys, values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """The settings of one mapping in plain form, and what is wrong with them."""
     known = section_of(section)
@@ -203,7 +203,7 @@ def _checked(
     for name, value in values.items():
         if name == "on":
             continue
-        at = (*place, name)
+        at = (*keys, name)
         if name not in known:
             hint = did_you_mean(name, known)
             expected = f"one of {', '.join(sorted(known))}" if len(known) <= 24 else f"a setting of `{section}`"

@@ -14,7 +14,7 @@ from storqual.inputs.expression import Reference
 from storqual.inputs.printed import Printed, Rounding
 from storqual.inputs.published import Assertion, Figure, Page, Published
 from storqual.inputs.shape import did_you_mean, raise_all, shaped
-from storqual.inputs.yaml_file import Document, Place, parse_yaml, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 
 
@@ -96,15 +96,7 @@ _WAYS = ("computed", "same", "falling", "ranking", "linear", "course", "not_chec
 
 def load_published(path: Path) -> Published:
     """Read and check one file. Raises BadInputError with every problem, as `file:line: found ..., expected ...`."""
-    return _checked(read_yaml(path))
-
-
-def read_published(text: str, *, name: str) -> Published:
-    """The same from text; `name` is how messages call it."""
-    return _checked(parse_yaml(text, name=name))
-
-
-def _checked(document: Document) -> Published:
+    document = read_yaml(path)
     published, problems = shaped(Published, document)
     if published is not None:
         problems += list(_problems(published, document))
@@ -125,13 +117,13 @@ def _problems(published: Published, document: Document) -> Iterator[str]:
     for number, figure in enumerate(published.figures):
         yield from _figure_problems(figure, published, ("figures", number), document)
     for number, assertion in enumerate(published.assertions):
-        place: Place = ("assertions", number)
+        keys: Keys = ("assertions", number)
         ways = [way for way in _WAYS if getattr(assertion, way) is not None]
         if len(ways) != 1:
             found = " and ".join(ways) or "no way to check it"
-            yield document.problem(place, found, f"one of {', '.join(_WAYS)}")
+            yield document.problem(keys, found, f"one of {', '.join(_WAYS)}")
             continue
-        yield from _assertion_problems(assertion, figures, place, document)
+        yield from _assertion_problems(assertion, figures, keys, document)
 
 
 def _doubled(part: str, names: Iterable[str], document: Document) -> Iterator[str]:
@@ -141,25 +133,25 @@ def _doubled(part: str, names: Iterable[str], document: Document) -> Iterator[st
             yield document.problem((part, number, "id"), f"the id {name!r} {counts[name]} times", "each id once")
 
 
-def _figure_problems(figure: Figure, published: Published, place: Place, document: Document) -> Iterator[str]:
+def _figure_problems(figure: Figure, published: Published, keys: Keys, document: Document) -> Iterator[str]:
     if (figure.value is None) == (figure.values is None):
-        yield document.problem(place, f"figure {figure.id!r} without one of value and values", "one of them")
+        yield document.problem(keys, f"figure {figure.id!r} without one of value and values", "one of them")
     if (figure.values is None) != (figure.at is None):
-        yield document.problem(place, f"figure {figure.id!r} with half of values and at", "both, or neither")
+        yield document.problem(keys, f"figure {figure.id!r} with half of values and at", "both, or neither")
     elif figure.values is not None and figure.at is not None and len(figure.values) != len(figure.at):
         found = f"{len(figure.values)} values at {len(figure.at)} labels"
-        yield document.problem((*place, "values"), found, "one value per label")
+        yield document.problem((*keys, "values"), found, "one value per label")
     if figure.configuration is not None and figure.configuration not in published.configurations:
         known = list(published.configurations)
         found = f"the configuration {figure.configuration!r}"
         near = did_you_mean(figure.configuration, known)
-        yield document.problem((*place, "configuration"), found, f"one of {', '.join(known)}{near}")
+        yield document.problem((*keys, "configuration"), found, f"one of {', '.join(known)}{near}")
 
 
-def _assertion_problems(assertion: Assertion, figures: Figures, place: Place, document: Document) -> Iterator[str]:
+def _assertion_problems(assertion: Assertion, figures: Figures, keys: Keys, document: Document) -> Iterator[str]:
     states = assertion.computed is not None or assertion.same is not None
     if states and assertion.stated is None:
-        yield document.problem(place, "nothing stated", "`stated`, a number or a figure")
+        yield document.problem(keys, "nothing stated", "`stated`, a number or a figure")
     labels: tuple[str, ...] = ()
     if isinstance(assertion.stated, Reference):
         try:
@@ -167,18 +159,18 @@ def _assertion_problems(assertion: Assertion, figures: Figures, place: Place, do
             if not labels:
                 figures.entry(assertion.stated)
         except KeyError as problem:
-            yield document.problem((*place, "stated"), str(problem.args[0]), "a figure of this file")
+            yield document.problem((*keys, "stated"), str(problem.args[0]), "a figure of this file")
             return
     for reference in _references(assertion):
         for label in labels or (None,):
             try:
                 if reference.cell is None and label is None and figures.labels(reference):
-                    yield document.problem(place, f"the whole series {reference}", "one of its cells")
+                    yield document.problem(keys, f"the whole series {reference}", "one of its cells")
                 else:
                     figures.entry(reference, label)
             except KeyError as problem:
-                yield document.problem(place, str(problem.args[0]), "a figure of this file")
-    yield from _linear_problems(assertion, figures, place, document)
+                yield document.problem(keys, str(problem.args[0]), "a figure of this file")
+    yield from _linear_problems(assertion, figures, keys, document)
 
 
 def _references(assertion: Assertion) -> Iterator[Reference]:
@@ -195,23 +187,23 @@ def _references(assertion: Assertion) -> Iterator[Reference]:
             yield from (leaf for leaf in expression.leaves() if isinstance(leaf, Reference))
 
 
-def _linear_problems(assertion: Assertion, figures: Figures, place: Place, document: Document) -> Iterator[str]:
+def _linear_problems(assertion: Assertion, figures: Figures, keys: Keys, document: Document) -> Iterator[str]:
     if assertion.ranking is not None and len(assertion.ranking.there) != len(assertion.ranking.here):
-        yield document.problem((*place, "ranking"), "two lists of different length", "the same things in both")
+        yield document.problem((*keys, "ranking"), "two lists of different length", "the same things in both")
     linear = assertion.linear
     if linear is None:
         return
     whole = (linear.total, linear.single, linear.units)
     if (linear.series is None) == any(part is None for part in whole):
-        yield document.problem((*place, "linear"), "half of a scaling", "series, or total, single and units")
+        yield document.problem((*keys, "linear"), "half of a scaling", "series, or total, single and units")
     elif linear.series is not None:
         try:
             labels = figures.labels(linear.series)
         except KeyError as problem:
-            yield document.problem((*place, "linear"), str(problem.args[0]), "a figure of this file")
+            yield document.problem((*keys, "linear"), str(problem.args[0]), "a figure of this file")
             return
         if len(labels) < 2 or not all(label.isdigit() and int(label) for label in labels):
-            yield document.problem((*place, "linear"), f"{linear.series}", "a series at whole numbers of units")
+            yield document.problem((*keys, "linear"), f"{linear.series}", "a series at whole numbers of units")
 
 
 def on_page(page: Page) -> str:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
-from storqual.inputs.yaml_file import Document, as_written
+from storqual.inputs.yaml_file import Document, Keys, as_written
 from storqual_core.host.log_rule import read_rules
 from storqual_core.kit.quantities import parse_size
 
@@ -207,18 +207,18 @@ HOST_VARIABLES = tuple(_variable(name) for name in Bench.model_fields if name !=
 
 
 def read_benches(
-    hosts: Mapping[str, Mapping[str, Any]], places: Mapping[str, Document], folder: Path
+    hosts: Mapping[str, Mapping[str, Any]], documents: Mapping[str, Document], folder: Path
 ) -> tuple[Inventory, list[str]]:
     """Benches of host variables, and every problem with them.
 
-    `places` has, by host, a document whose `line` knows where `storqual_...` stands; `folder` is the inventory's, to
-    which `{{ inventory_dir }}` and relative paths of a local bench belong. No other text is ever expanded.
+    `documents` has, by host, a document whose `line` knows where `storqual_...` stands; `folder` is the inventory's,
+    to which `{{ inventory_dir }}` and relative paths of a local bench belong. No other text is ever expanded.
     """
     problems: list[str] = []
     benches: dict[str, Bench] = {}
     half: dict[str, Bench] = {}
     for host, variables in hosts.items():
-        document = places[host]
+        document = documents[host]
         data: dict[str, Any] = {"name": host}
         for name, value in variables.items():
             if name in HOST_VARIABLES:
@@ -240,7 +240,7 @@ def read_benches(
             half[host] = _sound_part(host, data)
             problems += _bench_problems(half[host], document)
     inventory = Inventory.model_construct(benches=benches)
-    return inventory, problems + _lab_problems({host: benches.get(host) or half[host] for host in hosts}, places)
+    return inventory, problems + _lab_problems({host: benches.get(host) or half[host] for host in hosts}, documents)
 
 
 def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
@@ -320,8 +320,8 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
     for alias, adapter in bench.adapters.items():
         for number, drive in enumerate(adapter.drives):
-            place: tuple[str | int, ...] = (_ADAPTERS, alias, "drives", number)
-            problems += [document.problem(place, *wrong) for wrong in _drive_problems(bench, alias, drive)]
+            keys: Keys = (_ADAPTERS, alias, "drives", number)
+            problems += [document.problem(keys, *wrong) for wrong in _drive_problems(bench, alias, drive)]
     return problems
 
 
@@ -352,17 +352,17 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
         yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
 
 
-def _lab_problems(benches: Mapping[str, Bench], places: Mapping[str, Document]) -> list[str]:
+def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document]) -> list[str]:
     """One name for two things: drives with one WWN, serial or file, adapters with one PCI address."""
     problems = []
-    seen: defaultdict[tuple[str, ...], list[tuple[str, tuple[str | int, ...]]]] = defaultdict(list)
+    seen: defaultdict[tuple[str, ...], list[tuple[str, Keys]]] = defaultdict(list)
     for name, bench in benches.items():
         for alias, adapter in bench.adapters.items():
-            place: tuple[str | int, ...] = (_ADAPTERS, alias)
+            keys: Keys = (_ADAPTERS, alias)
             if adapter.pci:
-                seen[("PCI address", name, adapter.pci)].append((name, (*place, "pci")))
+                seen[("PCI address", name, adapter.pci)].append((name, (*keys, "pci")))
             for number, drive in enumerate(adapter.drives):
-                at: tuple[str | int, ...] = (*place, "drives", number)
+                at: Keys = (*keys, "drives", number)
                 if drive.wwn:
                     seen[("WWN", drive.wwn)].append((name, (*at, "wwn")))
                 if drive.serial:
@@ -373,16 +373,16 @@ def _lab_problems(benches: Mapping[str, Bench], places: Mapping[str, Document]) 
     for (what, *rest), uses in seen.items():
         first_bench, first = uses[0]
         for bench_name, at in uses[1:]:
-            before = f"{places[first_bench].name}:{places[first_bench].line(first)}"
-            told = f"{what} {shown(rest[-1])} a second time"
+            before = f"{documents[first_bench].name}:{documents[first_bench].line(first)}"
+            sentence = f"{what} {shown(rest[-1])} a second time"
             problems.append(
-                places[bench_name].problem(
-                    at, told, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
+                documents[bench_name].problem(
+                    at, sentence, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
                 )
             )
     return problems
 
 
-def _words(place: tuple[str | int, ...]) -> str:
+def _words(keys: Keys) -> str:
     """`adapter sym, drive 2` for a place in the host variables."""
-    return f"adapter {place[1]}" + (f", drive {int(place[3]) + 1}" if len(place) > 3 else "")
+    return f"adapter {keys[1]}" + (f", drive {int(keys[3]) + 1}" if len(keys) > 3 else "")

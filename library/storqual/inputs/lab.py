@@ -17,7 +17,7 @@ from typing import Any
 from storqual.base.resources import project_root
 from storqual.inputs.inventory import Inventory, read_benches
 from storqual.inputs.shape import raise_all
-from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 GROUP = "benches"
@@ -49,13 +49,13 @@ def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tupl
         asked = f"matches {limit!r}" if limit else f"is in the group `{GROUP}`"
         raise StorqualError(f"{name}: no host {asked}; nothing can be judged")
     folder = next((source if source.is_dir() else source.parent for source in sources), Path())
-    return read_benches(hosts, _places(sources, hosts, name), folder.resolve())
+    return read_benches(hosts, _documents(sources, hosts, name), folder.resolve())
 
 
 def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: str = "inventory") -> Inventory:
     """The benches of host variables that somebody has already. Raises BadInputError with every problem."""
-    places = {host: Document(f"{origin}, host {host}", None, {}) for host in hosts}
-    inventory, problems = read_benches(hosts, places, Path.cwd())
+    documents = {host: Document(f"{origin}, host {host}", None, {}) for host in hosts}
+    inventory, problems = read_benches(hosts, documents, Path.cwd())
     raise_all(problems)
     return inventory
 
@@ -118,10 +118,12 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise StorqualError(f"{argv[0]}: {problem}; is the environment complete (`make setup`)?") from None
     if done.returncode != 0:
-        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line]
-        if limit is not None and any("pattern" in line.lower() for line in said):
+        complaints = [
+            line.strip() for line in done.stderr.splitlines() if "ERROR" in line or "Failed to parse" in line
+        ]
+        if limit is not None and any("pattern" in line.lower() for line in complaints):
             return "{}"
-        text = " ".join(said[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
+        text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
     return done.stdout
 
@@ -146,7 +148,7 @@ def _hosts(listed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: dict(variables.get(name) or {}) for name in names}
 
 
-def _places(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dict[str, Document]:
+def _documents(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dict[str, Document]:
     """For each host a document that knows where its `storqual_...` variables stand.
 
     Ansible's output has no lines. Where a variable is found in the files (beside the host, in its host_vars, else in
@@ -163,18 +165,18 @@ def _places(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> dic
         for use in _uses(document):
             owner = use.owner(file)
             (shared if owner is None else own[owner]).append(use)
-    places = {}
+    documents = {}
     for host in hosts:
         uses = own[host] + shared
         label = uses[0].document.name if uses else f"{name}, host {host}"
-        lines: dict[Place, int] = {}
+        lines: dict[Keys, int] = {}
         for use in uses:
             if use.document.name == label:
                 for inner, line in use.lines.items():
                     lines.setdefault(inner, line)
-                lines.setdefault((), use.document.line(use.place[:-1]))
-        places[host] = Document(label, None, lines)
-    return places
+                lines.setdefault((), use.document.line(use.keys[:-1]))
+        documents[host] = Document(label, None, lines)
+    return documents
 
 
 @dataclass(frozen=True)
@@ -182,13 +184,13 @@ class _Use:
     """One variable of ours in one file: where it stands, and the lines of what is in it."""
 
     document: Document
-    place: Place
-    lines: dict[Place, int]
+    keys: Keys
+    lines: dict[Keys, int]
 
     def owner(self, file: Path) -> str | None:
         """The host it belongs to; None for all hosts of a group."""
-        if len(self.place) >= 3 and self.place[-3] == "hosts":
-            return str(self.place[-2])
+        if len(self.keys) >= 3 and self.keys[-3] == "hosts":
+            return str(self.keys[-2])
         if "host_vars" in file.parts:
             return file.stem if file.parent.name == "host_vars" else file.parent.name
         return None
@@ -196,13 +198,13 @@ class _Use:
 
 def _uses(document: Document) -> list[_Use]:
     """Every `storqual_...` variable of a file with its lines, in one pass."""
-    found: dict[Place, _Use] = {}
-    for place, line in document.lines.items():
-        for depth, step in enumerate(place):
+    found: dict[Keys, _Use] = {}
+    for keys, line in document.lines.items():
+        for depth, step in enumerate(keys):
             if isinstance(step, str) and step.startswith("storqual_"):
-                top = place[: depth + 1]
+                top = keys[: depth + 1]
                 use = found.setdefault(top, _Use(document, top, {}))
-                use.lines[(step, *place[depth + 1 :])] = line
+                use.lines[(step, *keys[depth + 1 :])] = line
                 break
     return list(found.values())
 

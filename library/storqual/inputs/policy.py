@@ -99,7 +99,7 @@ def read_waivers(path: Path) -> tuple[tuple[Waiver, ...], list[str]]:
 
 def _below(document: Document) -> dict[tuple[str | int, ...], int]:
     """The lines of a bare list as if it stood under `waivers`."""
-    return {("waivers", *place): line for place, line in document.lines.items()}
+    return {("waivers", *keys): line for keys, line in document.lines.items()}
 
 
 KEY_TYPES = ("ssh-ed25519", "sk-ssh-ed25519@openssh.com")
@@ -180,8 +180,8 @@ def load_trusted_keys(path: Path) -> tuple[TrustedKey, ...]:
     seen: dict[str, str] = {}
     for number, key in enumerate(file.keys if file is not None else ()):
         if key.id in seen:
-            place = ("keys", number, "public")
-            problems.append(document.problem(place, f"the key of {seen[key.id]} a second time", "each key once"))
+            keys = ("keys", number, "public")
+            problems.append(document.problem(keys, f"the key of {seen[key.id]} a second time", "each key once"))
         seen.setdefault(key.id, key.name)
     raise_all(problems)
     return file.keys if file is not None else ()

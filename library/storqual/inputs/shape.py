@@ -96,23 +96,25 @@ def shown(value: object, limit: int = 60) -> str:
 
 def _told(shape: type[Shape], document: Document, data: object, error: ErrorDetails) -> str:
     """One pydantic error as a line of ours."""
-    place, owner = _place(shape, data, error["loc"])
+    keys, owner = _keys_of_location(shape, data, error["loc"])
     kind = error["type"]
     if kind == "extra_forbidden":
-        keys = sorted(_keys(owner))
-        word = str(place[-1])
-        return document.problem(place, f"unknown key {word!r}", f"one of {', '.join(keys)}{did_you_mean(word, keys)}")
+        names = sorted(_keys(owner))
+        word = str(keys[-1])
+        return document.problem(
+            keys, f"unknown key {word!r}", f"one of {', '.join(names)}{did_you_mean(word, names)}"
+        )
     if kind == "missing":
-        field = owner.model_fields.get(str(place[-1])) if owner else None
+        field = owner.model_fields.get(str(keys[-1])) if owner else None
         text = f" ({field.description})" if field is not None and field.description else ""
-        return document.problem(place[:-1], f"no {str(place[-1])!r}{_inside(place[:-1])}", f"it{text}")
-    found = shown(place[-1]) if error["loc"][-1:] == ("[key]",) else shown(_at(data, place))
-    return document.problem(place, f"{found}{_inside(place)}", _expected(error))
+        return document.problem(keys[:-1], f"no {str(keys[-1])!r}{_inside(keys[:-1])}", f"it{text}")
+    found = shown(keys[-1]) if error["loc"][-1:] == ("[key]",) else shown(_at(data, keys))
+    return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
 
 
-def _inside(place: Sequence[str | int]) -> str:
+def _inside(keys: Sequence[str | int]) -> str:
     """` in drive.on`: where, in words, for a value whose line holds more than it."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in keys).lstrip(".")
     return f" in {path}" if path else ""
 
 
@@ -144,25 +146,25 @@ def _expected(error: ErrorDetails) -> str:
     return phrase(error.get("ctx") or {}) if phrase is not None else error["msg"]
 
 
-def _place(
+def _keys_of_location(
     shape: type[Shape], data: object, location: Sequence[str | int]
 ) -> tuple[tuple[str | int, ...], type[Shape] | None]:
-    """The place in the file that a pydantic location means, and the shape that owns its last key."""
-    place: list[str | int] = []
+    """The keys in the file that a pydantic location means, and the shape that owns its last key."""
+    keys: list[str | int] = []
     owner: type[Shape] | None = shape
     annotation: object = shape
     for step in location:
         if step == "[key]":
             break
-        if isinstance(step, int) and not isinstance(_at(data, place), list):
+        if isinstance(step, int) and not isinstance(_at(data, keys), list):
             # one value that stood for a list of one
             annotation = _inner(annotation, step)
             continue
         plain = _plain(annotation)
         owner = plain if isinstance(plain, type) and issubclass(plain, Shape) else None
-        place.append(step)
+        keys.append(step)
         annotation = _inner(annotation, step)
-    return tuple(place), owner
+    return tuple(keys), owner
 
 
 def _plain(annotation: object) -> object:
@@ -198,9 +200,9 @@ def _keys(owner: type[Shape] | None) -> list[str]:
     return [] if owner is None else [field.alias or name for name, field in owner.model_fields.items()]
 
 
-def _at(data: object, place: Sequence[str | int]) -> object:
-    """The value at `place`, as written; the nearest value around it when there is none."""
-    for step in place:
+def _at(data: object, keys: Sequence[str | int]) -> object:
+    """The value at `keys`, as written; the nearest value around it when there is none."""
+    for step in keys:
         inside = _items(data)
         if step not in inside:
             break

@@ -323,7 +323,7 @@ def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
     from storqual.inputs.fields import limit_value  # noqa: PLC0415 - units need the metrics, which are slow to import
 
     if criterion.reference is not None:
-        from storqual.inputs.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+        from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
 
         low, high, published = limits_from(criterion.reference, criterion.metric, criterion.min, criterion.max)
         source = "; ".join(filter(None, [published, criterion.source]))

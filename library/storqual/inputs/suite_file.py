@@ -11,7 +11,7 @@ from typing import Any
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
 from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
-from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
@@ -82,28 +82,28 @@ _NO_CRITERION = Criterion(metric="unread")
 
 def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
     for name, workload in suite.workloads.items():
-        place = ("workloads", name)
+        keys = ("workloads", name)
         if workload.rw is None and "rw" not in workload.factors:
             yield document.problem(
-                place, f"no 'rw' in workload {name}", "read, write, randread, randwrite, rw or randrw"
+                keys, f"no 'rw' in workload {name}", "read, write, randread, randwrite, rw or randrw"
             )
         for factor in workload.factors:
             if getattr(workload, factor, None) is not None:
                 yield document.problem(
-                    (*place, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
+                    (*keys, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
                 )
         if workload.load is not None and workload.load.parameter in workload.factors:
             found = f"{workload.load.parameter} of {name} a factor, which its load raises"
-            yield document.problem((*place, "load"), found, "it fixed, as the load to begin with")
+            yield document.problem((*keys, "load"), found, "it fixed, as the load to begin with")
         if workload.arrivals == "poisson" and workload.rate_iops is None and "rate_iops" not in workload.factors:
-            yield document.problem((*place, "arrivals"), f"no rate_iops in {name}", "how many I/Os arrive per second")
+            yield document.problem((*keys, "arrivals"), f"no rate_iops in {name}", "how many I/Os arrive per second")
         if workload.arrivals == "poisson" and workload.load is not None:
             found = f"arrivals and load in {name}"
-            yield document.problem((*place, "arrivals"), found, "one of them: arrivals wait for no load")
+            yield document.problem((*keys, "arrivals"), found, "one of them: arrivals wait for no load")
         for told in _option_problems(workload):
             option, _, rest = told.removeprefix("options.").partition(": found ")
             found, _, expected = rest.partition(", expected ")
-            yield document.problem((*place, "options", option), f"fio option {option} {found} in {name}", expected)
+            yield document.problem((*keys, "options", option), f"fio option {option} {found} in {name}", expected)
 
 
 def _option_problems(workload: Parameters) -> list[str]:
@@ -119,30 +119,28 @@ def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
     for number, criterion in enumerate(suite.criteria):
         if criterion is _NO_CRITERION:
             continue
-        place: Place = ("criteria", number)
+        keys: Keys = ("criteria", number)
         if criterion.id is not None and criterion.id in names:
-            yield document.problem((*place, "id"), f"id {criterion.id!r} a second time", "an id of its own")
+            yield document.problem((*keys, "id"), f"id {criterion.id!r} a second time", "an id of its own")
         names[criterion.name] = number
-        yield from _reach_problems(suite, criterion, document, place)
+        yield from _reach_problems(suite, criterion, document, keys)
         facts = metric_facts(criterion.metric)
         if facts is None:
             near = did_you_mean(criterion.metric, metric_names())
             known = ", ".join(metric_names())
-            yield document.problem(
-                (*place, "metric"), f"unknown metric {criterion.metric!r}", f"one of {known}{near}"
-            )
+            yield document.problem((*keys, "metric"), f"unknown metric {criterion.metric!r}", f"one of {known}{near}")
             continue
-        yield from _limit_problems(criterion, facts, document, place)
-        yield from _answer_problems(suite, criterion, facts, document, place)
+        yield from _limit_problems(criterion, facts, document, keys)
+        yield from _answer_problems(suite, criterion, facts, document, keys)
 
 
-def _reach_problems(suite: Suite, criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+def _reach_problems(suite: Suite, criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:
     """Workloads and levels that a criterion names and the suite does not have."""
     for pattern in criterion.workloads:
         if not fnmatch.filter(suite.workloads, pattern):
             near = did_you_mean(pattern, suite.workloads)
             yield document.problem(
-                (*place, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
+                (*keys, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
             )
     chosen = _chosen(suite, criterion)
     if any(workload is _UNREAD for workload in chosen):
@@ -151,25 +149,25 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, plac
         have = {level for workload in chosen for level in workload.factors.get(name, ())}
         if chosen and not have:
             yield document.problem(
-                (*place, "at", name), f"factor {name!r}, which none of its workloads has", "one that they have"
+                (*keys, "at", name), f"factor {name!r}, which none of its workloads has", "one that they have"
             )
             continue
         for level in levels:
             if chosen and level not in have:
                 known = ", ".join(str(item) for item in sorted(have, key=str))
                 yield document.problem(
-                    (*place, "at", name), f"{name} {level} in none of its workloads", f"one of {known}"
+                    (*keys, "at", name), f"{name} {level} in none of its workloads", f"one of {known}"
                 )
 
 
-def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, place: Place) -> Iterator[str]:
+def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, keys: Keys) -> Iterator[str]:
     """Limits: there where they are needed, in a unit that fits."""
     if criterion.reference is not None:
-        yield from _reference_problems(criterion, document, place)
+        yield from _reference_problems(criterion, document, keys)
         return
     if criterion.unit is not None and criterion.unit not in fitting_units(facts.unit):
         fits = " or ".join(fitting_units(facts.unit)) or "no unit"
-        yield document.problem((*place, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
+        yield document.problem((*keys, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
         return
     for name in ("min", "max"):
         text = getattr(criterion, name)
@@ -179,60 +177,60 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
             limit_value(text, criterion.metric, criterion.unit)
         except ValueError as problem:
             yield document.problem(
-                (*place, name), f"{name} {shown(text)} for {facts.name} ({facts.unit})", str(problem)
+                (*keys, name), f"{name} {shown(text)} for {facts.name} ({facts.unit})", str(problem)
             )
     limits = criterion.min is not None or criterion.max is not None
     if criterion.against in ("absolute", "published") and not limits:
-        yield document.problem(place, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
+        yield document.problem(keys, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
     if criterion.against in ("baseline", "peers") and limits:
         word = "min" if criterion.min is not None else "max"
         yield document.problem(
-            (*place, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"
+            (*keys, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"
         )
     if criterion.against == "published" and criterion.source is None:
-        yield document.problem(place, f"no source for {criterion.name}", "`source`: where the figure was published")
-    yield from _scaling_problems(criterion, document, place)
+        yield document.problem(keys, f"no source for {criterion.name}", "`source`: where the figure was published")
+    yield from _scaling_problems(criterion, document, keys)
     margin = criterion.margin
     if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
         yield document.problem(
-            (*place, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
+            (*keys, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
         )
 
 
-def _reference_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+def _reference_problems(criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:
     """A published figure as the limit: it exists, it is of that metric, the limits are percentages of it."""
-    from storqual.inputs.published_limits import limits_from  # noqa: PLC0415 - most criteria have no reference
+    from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
 
     if criterion.against != "published":
         yield document.problem(
-            (*place, "reference"), f"a reference in a criterion against {criterion.against}", "`against: published`"
+            (*keys, "reference"), f"a reference in a criterion against {criterion.against}", "`against: published`"
         )
     if criterion.min is None and criterion.max is None:
-        yield document.problem(place, f"no limit for {criterion.name}", "`min` or `max` in percent of the reference")
+        yield document.problem(keys, f"no limit for {criterion.name}", "`min` or `max` in percent of the reference")
     try:
         limits_from(criterion.reference or "", criterion.metric, criterion.min, criterion.max)
     except BadInputError as problem:
         for told in problem.problems:
             found, _, expected = told.partition(", expected ")
-            yield document.problem((*place, "reference"), found.replace("found ", "", 1), expected)
+            yield document.problem((*keys, "reference"), found.replace("found ", "", 1), expected)
     except ValueError as problem:
-        yield document.problem((*place, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
+        yield document.problem((*keys, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
 
 
-def _scaling_problems(criterion: Criterion, document: Document, place: Place) -> Iterator[str]:
+def _scaling_problems(criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:
     """A scaling criterion without its factor or its level, or another with them."""
     for name in ("over", "linear_to"):
         given = getattr(criterion, name) is not None
         if given and criterion.against != "scaling":
             found = f"{name} in a criterion against {criterion.against}"
-            yield document.problem((*place, name), found, "`against: scaling`")
+            yield document.problem((*keys, name), found, "`against: scaling`")
         elif not given and criterion.against == "scaling":
             expected = "the factor" if name == "over" else "the level up to which it is to be linear"
-            yield document.problem(place, f"no {name} for {criterion.name} against scaling", expected)
+            yield document.problem(keys, f"no {name} for {criterion.name} against scaling", expected)
 
 
 def _answer_problems(
-    suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, place: Place
+    suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, keys: Keys
 ) -> Iterator[str]:
     """A criterion that no sample of its workloads can ever answer: latency of writes where nothing is written."""
     chosen = _chosen(suite, criterion)
@@ -241,10 +239,10 @@ def _answer_problems(
         if criterion.linear_to not in levels or min(levels) >= criterion.linear_to:
             known = ", ".join(str(level) for level in sorted(levels)) or "none"
             told = f"{criterion.over} {criterion.linear_to} with levels {known}"
-            yield document.problem((*place, "linear_to"), told, "one of the levels, and a smaller one to begin with")
+            yield document.problem((*keys, "linear_to"), told, "one of the levels, and a smaller one to begin with")
     if "load_steps" in facts.needs and not all(workload is _UNREAD or workload.load for workload in chosen):
         told = f"{facts.name}, which needs a load, for workloads without"
-        yield document.problem((*place, "metric"), told, "`workloads` whose `load` goes to a cap")
+        yield document.problem((*keys, "metric"), told, "`workloads` whose `load` goes to a cap")
         return
     sides = {side for workload in chosen for side in _sides(workload)}
     for need in facts.needs:
@@ -253,7 +251,7 @@ def _answer_problems(
         if wanted and sides and len(wanted) == len(need.split("|")) and not wanted & sides:
             lack, have = " or ".join(sorted(wanted)), " and ".join(sorted(sides))
             told = f"{facts.name}, which needs {lack}s, for workloads that only {have}"
-            yield document.problem((*place, "metric"), told, "a metric that a planned sample can answer")
+            yield document.problem((*keys, "metric"), told, "a metric that a planned sample can answer")
             return
 
 
@@ -280,9 +278,9 @@ def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
 
 def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
     known = f"one of {', '.join(suite.profiles)}"
-    for name, place in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
+    for name, keys in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
         if name is not None and name not in suite.profiles:
-            yield document.problem(place, f"no profile {name!r}", known + did_you_mean(name, suite.profiles))
+            yield document.problem(keys, f"no profile {name!r}", known + did_you_mean(name, suite.profiles))
     for name, profile in suite.profiles.items():
         if profile.runtime <= 0:
             yield document.problem(("profiles", name, "runtime"), f"no runtime in {name}", "a time above zero")
@@ -304,7 +302,7 @@ def _profile_problems(suite: Suite, document: Document, asked: str | None) -> It
 def _level_problems(suite: Suite, document: Document, name: str, profile: Profile) -> Iterator[str]:
     """Levels of a profile that the suite does not have, and workloads that would be left without any."""
     for factor, levels in profile.levels.items():
-        place = ("profiles", name, "levels", factor)
+        keys = ("profiles", name, "levels", factor)
         having = {
             key: workload.factors[factor] for key, workload in suite.workloads.items() if factor in workload.factors
         }
@@ -315,12 +313,10 @@ def _level_problems(suite: Suite, document: Document, name: str, profile: Profil
                     ", ".join(format_level(factor, one) for one in sorted(known, key=str)) or "a factor that it has"
                 )
                 found = f"{factor} {format_level(factor, level)} in {name}, which no workload has"
-                yield document.problem(place, found, f"one of {listed}" if known else listed)
+                yield document.problem(keys, found, f"one of {listed}" if known else listed)
         for key, own in having.items():
             if not set(own) & set(levels):
-                yield document.problem(
-                    place, f"no {factor} of workload {key} in {name}", "one of its levels at least"
-                )
+                yield document.problem(keys, f"no {factor} of workload {key} in {name}", "one of its levels at least")
 
 
 def _published_problems(suite: Suite, document: Document) -> Iterator[str]:
@@ -342,7 +338,7 @@ def _vary_problems(suite: Suite, document: Document) -> Iterator[str]:
         yield from _varied_problems(profile.vary or {}, document, ("profiles", name))
 
 
-def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, inside: Place) -> Iterator[str]:
+def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, inside: Keys) -> Iterator[str]:
     for name, levels in vary.items():
         setting = SETTINGS.get(name)
         if setting is None:

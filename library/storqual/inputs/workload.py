@@ -38,7 +38,7 @@ class Load(Shape):
         """The parameter of the workload that is raised."""
         return _PARAMETER[self.by]
 
-    def to_block(self, least: int) -> dict[str, Any]:
+    def to_batch(self, least: int) -> dict[str, Any]:
         """The `load` of a launch in a block file, from `least` on."""
         most = self.most or _MOST[self.by]
         return {
@@ -73,7 +73,7 @@ class Precondition(Shape):
     fill: int | None = Field(default=2, gt=0, le=100, description="capacities of sequential writes; null: none")
     steady: Steady | None = Steady()
 
-    def to_block(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    def to_batch(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The `precondition` of a block file; `fallback` is what may be used instead of libaio and O_DIRECT."""
         return {
             "purge": self.purge,

@@ -15,8 +15,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from storqual_core.kit.errors import BadInputError
 
-Place = tuple[str | int, ...]
-"""Where a value is: keys and list positions from the top."""
+Keys = tuple[str | int, ...]
+"""Keys and list positions from the top to a value."""
 
 _TAG = "tag:yaml.org,2002:"
 _LARGEST_FILE = 4 << 20
@@ -59,20 +59,20 @@ class Document:
 
     name: str
     data: Any
-    lines: Mapping[Place, int]
+    lines: Mapping[Keys, int]
     problems: tuple[str, ...] = ()
 
-    def line(self, place: Sequence[str | int]) -> int:
-        """The line of `place`, or of the nearest thing around it."""
-        for length in range(len(place), -1, -1):
-            found = self.lines.get(tuple(place[:length]))
+    def line(self, keys: Sequence[str | int]) -> int:
+        """The line of `keys`, or of the nearest thing around it."""
+        for length in range(len(keys), -1, -1):
+            found = self.lines.get(tuple(keys[:length]))
             if found is not None:
                 return found
         return 1
 
-    def problem(self, place: Sequence[str | int], found: str, expected: str) -> str:
-        """One complete line about `place`."""
-        return f"{self.name}:{self.line(place)}: found {found}, expected {expected}"
+    def problem(self, keys: Sequence[str | int], found: str, expected: str) -> str:
+        """One complete line about `keys`."""
+        return f"{self.name}:{self.line(keys)}: found {found}, expected {expected}"
 
 
 class _Builder:
@@ -81,25 +81,25 @@ class _Builder:
     def __init__(self, name: str, foreign_tags: bool) -> None:
         self.name = name
         self.foreign_tags = foreign_tags
-        self.lines: dict[Place, int] = {}
+        self.lines: dict[Keys, int] = {}
         self.problems: list[str] = []
         self.values = 0
 
-    def build(self, node: Node, place: Place) -> object:
+    def build(self, node: Node, keys: Keys) -> object:
         """The value of `node`. Raises BadInputError when there is no end to it."""
         self.values += 1
-        if self.values > _MOST_VALUES or len(place) > _DEEPEST:
+        if self.values > _MOST_VALUES or len(keys) > _DEEPEST:
             most = f"{_MOST_VALUES} values in {_DEEPEST} levels at most"
             raise BadInputError([f"{self.name}:{_line(node)}: found too much, expected {most}"])
-        self.lines.setdefault(place, _line(node))
+        self.lines.setdefault(keys, _line(node))
         if isinstance(node, MappingNode):
-            return self._mapping(node, place)
+            return self._mapping(node, keys)
         if isinstance(node, SequenceNode):
             self._check_tag(node, "seq")
-            return [self.build(item, (*place, number)) for number, item in enumerate(node.value)]
+            return [self.build(item, (*keys, number)) for number, item in enumerate(node.value)]
         return self._scalar(node)
 
-    def _mapping(self, node: MappingNode, place: Place) -> dict[str, object]:
+    def _mapping(self, node: MappingNode, keys: Keys) -> dict[str, object]:
         self._check_tag(node, "map")
         values: dict[str, object] = {}
         for key_node, value_node in node.value:
@@ -108,11 +108,11 @@ class _Builder:
                 continue
             key = str(key_node.value)
             if key in values:
-                first = self.lines[(*place, key)]
+                first = self.lines[(*keys, key)]
                 self._say(key_node, f"key {key!r} a second time", f"it once (it stands in line {first} already)")
                 continue
-            self.lines[(*place, key)] = _line(key_node)
-            values[key] = self.build(value_node, (*place, key))
+            self.lines[(*keys, key)] = _line(key_node)
+            values[key] = self.build(value_node, (*keys, key))
         return values
 
     def _scalar(self, node: Node) -> object:
@@ -168,11 +168,11 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}" if mark is not None else name
-        said = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        raise BadInputError([f"{where}: found {said}, expected YAML 1.2"]) from None
+        reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
+        raise BadInputError([f"{where}: found {reason}, expected YAML 1.2"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
-        said = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise BadInputError([f"{name}: found {said}, expected YAML 1.2"]) from None
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+        raise BadInputError([f"{name}: found {reason}, expected YAML 1.2"]) from None
     if len(nodes) > 1:
         raise BadInputError([f"{name}:{_line(nodes[1])}: found a second document, expected one"])
     if not nodes or nodes[0] is None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
-from storqual.judge.decision import Decision, History, decide
+from storqual.judge.decision import History, decide
+from storqual.statistics.comparison import Comparison
 
-__all__ = ["Decision", "History", "decide"]
+__all__ = ["Comparison", "History", "decide"]

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.judge.decision import Decision, History, analyse, as_decision, as_fraction, limits_for
+from storqual.judge.decision import History, decide
 from storqual.judge.numbers import percent, plural
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
-from storqual.statistics.analysis import Analysis, Limits, Looks
+from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for
 from storqual.statistics.fixed_sessions import analyse_fixed_sessions
 from storqual.statistics.launches import pad
 from storqual.statistics.pairs import PairLevels, analyse_pairs, pair_levels
@@ -51,9 +51,9 @@ def judge_against_baseline(questions: Sequence[Question], looks: Looks, historie
         values = [arms[index] for index in members]
         known = [histories.get((*question.point.key, question.criterion.metric)) for question in asked]
         if by_session:
-            made = _session_analyses(asked, values, looks, known)
+            made = _session_comparisons(asked, values, looks, known)
         else:
-            made = _pair_analyses(asked, values, looks, known)
+            made = _pair_comparisons(asked, values, looks, known)
         for index, question, both, analysis in zip(members, asked, values, made, strict=True):
             answers[index] = _in_words(question, both, analysis)
     return [answers[index] for index in range(len(questions))]
@@ -63,10 +63,6 @@ def _metric(question: Question) -> Metric:
     metric = question.metric
     assert metric is not None  # noqa: S101 - questions about no metric were answered before
     return metric
-
-
-def _sign(question: Question) -> float:
-    return 1.0 if _metric(question).better == "higher" else -1.0
 
 
 def _limits(question: Question) -> Limits:
@@ -79,7 +75,7 @@ def _arms(question: Question) -> Arms | Judged:
     metric = _metric(question)
     both: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
-        found = units_of(question.place.of(arm), metric)
+        found = units_of(question.launches.of(arm), metric)
         if isinstance(found, str):
             return missing(question, f"{arm}: {found}")
         both.append(found)
@@ -108,9 +104,9 @@ def pair_levels_of(before: Sequence[Unit], after: Sequence[Unit]) -> PairLevels:
     return pair_levels(filled[:, :count], filled[:, count:])
 
 
-def _pair_analyses(
+def _pair_comparisons(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
-) -> list[Analysis]:
+) -> list[Comparison]:
     """Points whose arms alternate launch by launch. They lend each other their noise, whatever their limits are."""
     shapes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     filled = []
@@ -119,7 +115,7 @@ def _pair_analyses(
         both = pad(_seconds(before[:count]) + _seconds(after[:count]))
         filled.append(both)
         shapes[count, both.shape[1]].append(index)
-    sign = _sign(questions[0])
+    sign = _limits(questions[0]).sign
     levels = []
     for (count, _), members in shapes.items():
         both = np.stack([filled[index] for index in members])
@@ -131,11 +127,11 @@ def _pair_analyses(
     return [made[index] for index in range(len(questions))]
 
 
-def _session_analyses(
+def _session_comparisons(
     questions: Sequence[Question], values: Sequence[Arms], looks: Looks, known: Sequence[History | None]
-) -> list[Analysis]:
+) -> list[Comparison]:
     """Points whose arms have boots of their own. Those that were measured in the same boots share their noise."""
-    found: dict[int, Analysis] = {}
+    found: dict[int, Comparison] = {}
     layouts: defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = defaultdict(list)
     for index, (question, (before, after)) in enumerate(zip(questions, values, strict=True)):
         names = _complete(before, after) if looks == "every" else (_sessions_of(before), _sessions_of(after))
@@ -144,7 +140,7 @@ def _session_analyses(
             layouts[names].append(index)
             continue
         rule = question.criterion
-        found[index] = analyse(
+        found[index] = decide(
             _seconds(before),
             _seconds(after),
             margin=rule.margin,
@@ -163,7 +159,7 @@ def _session_analyses(
             for arm in (0, 1)
         ]
         limits = [_limits(questions[index]) for index in members]
-        made = analyse_fixed_sessions(arms[0], arms[1], limits, sign=_sign(questions[members[0]]), looks=looks)
+        made = analyse_fixed_sessions(arms[0], arms[1], limits, looks=looks)
         found.update(zip(members, made, strict=True))
     return [found[index] for index in range(len(questions))]
 
@@ -189,71 +185,68 @@ def _sessions_of(units: Sequence[Unit]) -> tuple[str, ...]:
 
 def _stacked(points: Sequence[Sequence[Unit]], sessions: Sequence[str]) -> Floats:
     """Units of several points as an array (point, session, launch, second), filled up with NaN."""
-    place = {session: number for number, session in enumerate(sessions)}
-    rows: list[tuple[int, int, int, list[float]]] = []
+    number_of = {session: number for number, session in enumerate(sessions)}
+    listed: list[tuple[int, int, int, list[float]]] = []
     for number, units in enumerate(points):
         inside = [0] * len(sessions)
         for unit, seconds in zip(units, _seconds(units), strict=True):
-            session = place[unit.session]
-            rows.append((number, session, inside[session], seconds))
+            session = number_of[unit.session]
+            listed.append((number, session, inside[session], seconds))
             inside[session] += 1
-    filled = pad([seconds for _, _, _, seconds in rows])
-    launches = 1 + max(launch for _, _, launch, _ in rows)
+    filled = pad([seconds for _, _, _, seconds in listed])
+    launches = 1 + max(launch for _, _, launch, _ in listed)
     array = np.full((len(points), len(sessions), launches, filled.shape[1]), np.nan)
-    where = tuple(np.array([row[axis] for row in rows]) for axis in range(3))
+    where = tuple(np.array([one[axis] for one in listed]) for axis in range(3))
     array[where] = filled
     return array
 
 
-def _in_words(question: Question, values: Arms, analysis: Analysis) -> Judged:
-    """The analysis as an outcome with a sentence; a pass that probably lost more than is acceptable is MARGINAL."""
+def _in_words(question: Question, values: Arms, comparison: Comparison) -> Judged:
+    """The comparison as an outcome with a sentence; a pass that probably lost more than is acceptable is MARGINAL."""
     rule, metric = question.criterion, _metric(question)
-    decision = as_decision(analysis, metric.better)
-    bound = as_fraction(analysis.bound, metric.better)
-    spread = analysis.sd * math.sqrt((2.0 if analysis.unit == "session" else 1.0) / max(analysis.units, 1))
     outcome, reason = "INCONCLUSIVE", ""
-    if decision.outcome == "fail":
+    if comparison.outcome == "fail":
         outcome, reason = (
             "FAIL",
-            f"{_measured(metric, decision)}: more than the acceptable loss ({percent(rule.indifference)}) is shown",
+            f"{_measured(metric, comparison)}: more than the acceptable loss ({percent(rule.indifference)}) is shown",
         )
-    elif decision.outcome == "pass" and _marginal(question, analysis, spread):
+    elif comparison.outcome == "pass" and _marginal(question, comparison):
         outcome = "MARGINAL"
         reason = (
-            f"{_measured(metric, decision)}: probably more than the acceptable loss "
+            f"{_measured(metric, comparison)}: probably more than the acceptable loss "
             f"({percent(rule.indifference)}), while the unacceptable loss ({percent(rule.margin)}) is excluded"
         )
-    elif decision.outcome == "pass":
+    elif comparison.outcome == "pass":
         outcome = "PASS"
-        reason = f"the unacceptable loss ({percent(rule.margin)}) is excluded{_at_most(bound, rule.alpha)}"
+        reason = f"the unacceptable loss ({percent(rule.margin)}) is excluded{_at_most(comparison.bound, rule.alpha)}"
     else:
-        reason = _undecided(analysis, decision.shift, decision.detectable, decision.pairs_wanted)
-    odd = _odd_launch(values, analysis)
+        reason = _undecided(comparison)
+    odd = _odd_launch(values, comparison)
     if odd is not None:
         reason = f"{reason}; left out with its partner: {odd.sentence()}"
-    low, high = decision.ci95
-    known = analysis.df > 0
+    low, high = comparison.ci95
+    known = comparison.df > 0
     return Judged(
         outcome=outcome,
         reason=reason,
         candidate=math.fsum(unit.value for unit in values[1]) / len(values[1]),
         reference=math.fsum(unit.value for unit in values[0]) / len(values[0]),
-        shift=finite(decision.shift),
+        shift=finite(comparison.shift),
         ci95=(low, high) if known and math.isfinite(low) and math.isfinite(high) else None,
         margin=rule.margin,
         indifference=rule.indifference,
-        detectable=finite(decision.detectable) if known else None,
-        unit=analysis.unit,
+        detectable=finite(comparison.detectable) if known else None,
+        unit=comparison.unit,
         source=values[0][0].source,
-        loss_p=analysis.loss_p,
-        error=finite(spread) if known else None,
-        units=analysis.units,
-        wanted=decision.pairs_wanted,
-        bound=finite(bound) if known else None,
-        sd=finite(analysis.sd) if known else None,
-        df=analysis.df,
+        loss_p=comparison.loss_p,
+        error=finite(comparison.error) if known else None,
+        units=comparison.units,
+        wanted=comparison.wanted,
+        bound=finite(comparison.bound) if known else None,
+        sd=finite(comparison.sd) if known else None,
+        df=comparison.df,
         # once both limits are shown to be on either side of the loss, more launches only say so again
-        settled=outcome != "MARGINAL" or analysis.lost,
+        settled=outcome != "MARGINAL" or comparison.lost,
         odd=odd,
         ios=_fewest_ios(values),
     )
@@ -265,21 +258,23 @@ def _fewest_ios(values: Arms) -> tuple[int, int] | None:
     return (min(found[0]), min(found[1])) if all(found) else None
 
 
-def _marginal(question: Question, analysis: Analysis, error: float) -> bool:
+def _marginal(question: Question, comparison: Comparison) -> bool:
     """Whether a pass is marginal: it probably lost more than is acceptable (or came within `marginal` of the margin).
 
     The estimate of the last look is what is compared, so that neither few launches nor wide intervals make it so.
     """
     rule = question.criterion
+    if comparison.df <= 0:
+        return False
     line = rule.indifference if rule.marginal is None else max(rule.margin - rule.marginal, 0.0)
-    limit = math.log1p(-line) if _metric(question).better == "higher" else -math.log1p(line)
-    return analysis.df > 0 and float(special.stdtr(analysis.df, (limit - analysis.shift) / error)) > LIKELY
+    limit = math.log1p(-line) if comparison.better == "higher" else -math.log1p(line)
+    return float(special.stdtr(comparison.df, (limit - comparison.log_shift) / comparison.error)) > LIKELY
 
 
-def _measured(metric: Metric, decision: Decision) -> str:
-    low, high = decision.ci95
+def _measured(metric: Metric, comparison: Comparison) -> str:
+    low, high = comparison.ci95
     return (
-        f"{metric.label} is {percent(abs(decision.shift))} worse ({percent(low, signed=True)} to "
+        f"{metric.label} is {percent(abs(comparison.shift))} worse ({percent(low, signed=True)} to "
         f"{percent(high, signed=True)})"
     )
 
@@ -291,28 +286,29 @@ def _at_most(bound: float, alpha: float) -> str:
     return f": at most {percent(-bound)} is lost ({percent(1 - alpha)} one-sided)"
 
 
-def _odd_launch(values: Arms, analysis: Analysis) -> OddLaunch | None:
+def _odd_launch(values: Arms, comparison: Comparison) -> OddLaunch | None:
     """The launch that was left out of the estimate, by the figures of its own metric."""
-    if analysis.odd is None:
+    if comparison.odd is None:
         return None
-    arm = values[1 if analysis.odd.candidate else 0]
-    unit = arm[analysis.odd.number]
-    others = [other.value for number, other in enumerate(arm) if number != analysis.odd.number]
+    arm = values[1 if comparison.odd.candidate else 0]
+    unit = arm[comparison.odd.number]
+    others = [other.value for number, other in enumerate(arm) if number != comparison.odd.number]
     return OddLaunch(
-        arm="candidate" if analysis.odd.candidate else "baseline",
-        number=analysis.odd.number + 1,
+        arm="candidate" if comparison.odd.candidate else "baseline",
+        number=comparison.odd.number + 1,
         id=unit.id,
         of_others=unit.value * len(others) / math.fsum(others),
         longest_us=unit.longest_us,
     )
 
 
-def _undecided(analysis: Analysis, shift: float, detectable: float, wanted: int) -> str:
-    unit = "session" if analysis.unit == "session" else "pair"
+def _undecided(comparison: Comparison) -> str:
+    unit = comparison.unit
     each = " of each arm" if unit == "session" else ""
-    if analysis.missing:
-        return f"{analysis.missing}; {plural(wanted, f'more {unit}')}{each} needed"
+    more = f"{plural(comparison.wanted, f'more {unit}')}{each}"
+    if comparison.missing:
+        return f"{comparison.missing}; {more} needed"
     return (
-        f"undecided after {plural(analysis.units, unit)}{each}: shift {percent(shift, signed=True)}, no loss below "
-        f"{percent(detectable)} would have been found; about {plural(wanted, f'more {unit}')}{each} would decide it"
+        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}, no "
+        f"loss below {percent(comparison.detectable)} would have been found; about {more} would decide it"
     )

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from storqual.judge.decision import as_fraction, limits_for
 from storqual.judge.numbers import amount, percent, plural
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
 from storqual.metrics import Metric
+from storqual.statistics.comparison import as_fraction, limits_for
 from storqual.statistics.counts import compare_counts
 from storqual.statistics.estimates import Estimate
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
@@ -28,7 +28,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     All adapters of a bench are measured in the same sessions: each session gives one ratio, in which what the session
     does to all of them cancels. Where there is one session only, launches are compared in their order.
     """
-    mine = units_of(question.place.of("candidate"), metric)
+    mine = units_of(question.launches.of("candidate"), metric)
     if isinstance(mine, str):
         return missing(question, mine)
     others = _others(question, metric)
@@ -77,8 +77,8 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
 def _others(question: Question, metric: Metric) -> dict[str, list[Unit]]:
     """The other adapters' values; one with a launch that did not run as asked is left out."""
     others: dict[str, list[Unit]] = {}
-    for name, place in question.peers:
-        launches = place.of("candidate")
+    for name, peer in question.peers:
+        launches = peer.of("candidate")
         if not launches or any(launch.status != "ok" for launch in launches):
             continue
         found = units_of(launches, metric)
@@ -118,7 +118,7 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     The interval is of the mean over sessions where the arm has several, else over launches. Counts are held when no
     launch breaks the limit: there is no allowance for some.
     """
-    found = units_of(question.place.of("candidate"), metric)
+    found = units_of(question.launches.of("candidate"), metric)
     if isinstance(found, str):
         return missing(question, found)
     rule = question.criterion
@@ -150,16 +150,16 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
             "INCONCLUSIVE", f"{amount(mean, metric)} from one {unit}, which has no interval; {asked} is asked"
         )
     reach = float(special.stdtrit(len(values) - 1, 1 - rule.alpha) * np.std(values, ddof=1) / math.sqrt(len(values)))
-    said = (
+    sentence = (
         f"{metric.label} is {amount(mean, metric)} "
         f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {asked} is asked"
     )
     if mean - reach >= low and mean + reach <= high:
         room = min(_room(mean - reach, low), _room(mean + reach, high))
         near = rule.marginal is not None and room < rule.marginal
-        return judged("MARGINAL" if near else "PASS", said)
+        return judged("MARGINAL" if near else "PASS", sentence)
     outside = mean + reach < low or mean - reach > high
-    return judged("FAIL" if outside else "INCONCLUSIVE", said)
+    return judged("FAIL" if outside else "INCONCLUSIVE", sentence)
 
 
 def _room(end: float, limit: float) -> float:
@@ -179,7 +179,7 @@ def judge_counts(question: Question, metric: Metric) -> Judged:
     """Fail when the candidate has shown more; pass when it has none, or no more than the margin is shown."""
     arms: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
-        found = units_of(question.place.of(arm), metric)
+        found = units_of(question.launches.of(arm), metric)
         if isinstance(found, str):
             return missing(question, f"{arm}: {found}")
         arms.append(found)
@@ -189,11 +189,11 @@ def judge_counts(question: Question, metric: Metric) -> Judged:
     # launches are the exposure: each is a trial that may show it
     exposure = (float(len(arms[0])), float(len(arms[1])))
     test = compare_counts(counts[0], counts[1], exposure, margin=rule.margin, alpha=rule.alpha)
-    said = f"{metric.label}: {amount(means[1], metric)} against {amount(means[0], metric)}"
+    sentence = f"{metric.label}: {amount(means[1], metric)} against {amount(means[0], metric)}"
     reasons = {
-        "fail": f"{said}, more than chance explains (p = {test.p:.2g})",
-        "pass": f"{said}" if counts[1] else f"{said}: none was seen",
-        "inconclusive": f"{said}: too few to exclude {percent(rule.margin)} more",
+        "fail": f"{sentence}, more than chance explains (p = {test.p:.2g})",
+        "pass": f"{sentence}" if counts[1] else f"{sentence}: none was seen",
+        "inconclusive": f"{sentence}: too few to exclude {percent(rule.margin)} more",
     }
     return Judged(
         outcome={"fail": "FAIL", "pass": "PASS", "inconclusive": "INCONCLUSIVE"}[test.outcome],
@@ -216,7 +216,7 @@ def judge_against_scaling(question: Question, metric: Metric) -> Judged:
     rule, curve = question.criterion, question.curve
     if curve is None or rule.linear_to is None:
         return missing(question, f"there is no other level of {rule.over} at this point")
-    values = values_at(curve, question.places, metric, "candidate")
+    values = values_at(curve, question.launches_at, metric, "candidate")
     limit = float(rule.linear_to)
     if limit not in values or min(values) >= limit:
         return missing(question, f"{metric.label} was not measured at {rule.over} {limit:g} and at fewer")

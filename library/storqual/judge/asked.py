@@ -11,12 +11,12 @@ from pathlib import Path
 
 from storqual.inputs.policy import Gate
 from storqual.inputs.suite import EffectiveCriterion, Suite
-from storqual.judge.confirmation import confirming_sessions
+from storqual.judge.answers import confirming_sessions
 from storqual.judge.question import ArmLaunches, Question, curves_of
 from storqual.metrics import METRICS
 from storqual.run import PlannedPoint, Run, planned_session
 from storqual.run.measurements import PointData, PointKey
-from storqual.statistics.analysis import Looks
+from storqual.statistics.comparison import Looks
 from storqual_core.kit.errors import BadInputError
 
 
@@ -65,11 +65,11 @@ def launches_of(
 def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, PointData]) -> list[Question]:
     """Every criterion at every point, with the launches that can answer it."""
     designs = run.document["plan"].get("designs") or {}
-    places = launches_of(points, confirming_sessions(run))
+    launches_at = launches_of(points, confirming_sessions(run))
     peers: defaultdict[tuple[str, str], list[tuple[str, ArmLaunches]]] = defaultdict(list)
     if any(rule.against == "peers" for one in asked for rule in one.criteria):
-        for (bench, adapter, name), place in places.items():
-            peers[bench, name].append((adapter, place))
+        for (bench, adapter, name), launches in launches_at.items():
+            peers[bench, name].append((adapter, launches))
     scaled = any(rule.against == "scaling" for one in asked for rule in one.criteria)
     curves = curves_of(one.point for one in asked) if scaled else []
     on_curve = {(point.key, curve.over): curve for curve in curves for point in curve.points.values()}
@@ -77,18 +77,18 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
     for one in asked:
         point = one.point
         kind = (designs.get(point.bench) or {}).get("kind", run.plan.design)
-        place = places.get(point.key) or ArmLaunches()
+        launches = launches_at.get(point.key) or ArmLaunches()
         for rule in one.criteria:
             others = peers[point.bench, point.point] if rule.against == "peers" else []
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
             emulated = run.benches[point.bench].get("kind") != "hardware"
             excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else ""
-            question = Question(point, rule, place, kind == "sessions", beside, excused)
+            question = Question(point, rule, launches, kind == "sessions", beside, excused)
             if rule.against == "scaling":
                 if point.factors.get(rule.over) != rule.linear_to:
                     # it is asked once for a curve: at the level that it names
                     continue
-                question = replace(question, curve=on_curve.get((point.key, rule.over)), places=places)
+                question = replace(question, curve=on_curve.get((point.key, rule.over)), launches_at=launches_at)
             found.append(question)
     return found
 

@@ -6,11 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-import numpy as np
-
-from storqual.statistics.analysis import Analysis, Limits, Outcome, nothing
+from storqual.base.formulas import Better
+from storqual.statistics.comparison import Comparison, limits_for, nothing
 from storqual.statistics.launches import pad
 from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import analyse_pairs, pair_levels
@@ -22,22 +20,6 @@ HISTORY_WEIGHT = 0.5
 With all of them a bench that has become 1.5 times noisier passes 8 % of candidates at the margin, with half 6.6 %."""
 
 Launches = Sequence[Sequence[float] | float]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the launches so far say. All numbers are fractions; negative = worse, whatever is better.
-
-    `ci95` holds over all looks together. `detectable` is the size of the loss that these launches find with power
-    0.8. `pairs_wanted` is how many further pairs (with sessions: further sessions per arm) a decision will take at
-    this noise and shift; 0 when decided.
-    """
-
-    outcome: Outcome
-    shift: float
-    ci95: tuple[float, float]
-    detectable: float
-    pairs_wanted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +65,11 @@ def decide(
     margin: float = 0.03,
     indifference: float = 0.01,
     alpha: float = 0.05,
-    better: Literal["higher", "lower"] = "higher",
+    better: Better = "higher",
     baseline_sessions: Sequence[object] | None = None,
     candidate_sessions: Sequence[object] | None = None,
     history: History | None = None,
-) -> Decision:
+) -> Comparison:
     """Judge one point from all launches so far, in wall-clock order, each a list of per-second values (or one value).
 
     Passes when the candidate is shown to lose less than `margin`, fails when it is shown to lose more than
@@ -97,45 +79,15 @@ def decide(
     partner is ignored. Raises ValueError for a launch that is empty, holds NaN, infinity or a negative value, or
     has a mean of 0, for session ids that do not fit, and for limits that make no sense.
     """
-    return as_decision(
-        analyse(
-            baseline,
-            candidate,
-            margin=margin,
-            indifference=indifference,
-            alpha=alpha,
-            better=better,
-            baseline_sessions=baseline_sessions,
-            candidate_sessions=candidate_sessions,
-            history=history,
-        ),
-        better,
-    )
-
-
-def analyse(
-    baseline: Launches,
-    candidate: Launches,
-    *,
-    margin: float = 0.03,
-    indifference: float = 0.01,
-    alpha: float = 0.05,
-    better: Literal["higher", "lower"] = "higher",
-    baseline_sessions: Sequence[object] | None = None,
-    candidate_sessions: Sequence[object] | None = None,
-    history: History | None = None,
-) -> Analysis:
-    """The same with everything that the decision rests on, as logarithms."""
     limits = limits_for(margin, indifference, alpha, better)
-    sign = 1.0 if better == "higher" else -1.0
     arms = [_checked(arm, name) for arm, name in ((baseline, "baseline"), (candidate, "candidate"))]
     known = history or History()
     if baseline_sessions is None and candidate_sessions is None:
         count = min(len(arms[0]), len(arms[1]))
         if count == 0:
-            return nothing("pair", "no complete pair of launches")
+            return nothing("pair", "no complete pair of launches", better)
         filled = pad(arms[0][:count] + arms[1][:count])[None]
-        levels = pair_levels(filled[:, :count], filled[:, count:], sign)
+        levels = pair_levels(filled[:, :count], filled[:, count:], limits.sign)
         return analyse_pairs([levels], [limits], priors=[known.pair()])[0]
     for arm, ids, name in (
         (arms[0], baseline_sessions, "baseline_sessions"),
@@ -145,51 +97,15 @@ def analyse(
             found = "none" if ids is None else str(len(ids))
             raise ValueError(f"{name}: found {found}, expected a session id for each of {len(arm)} launches")
     if not arms[0] or not arms[1]:
-        return nothing("session", "no launch of one arm")
+        return nothing("session", "no launch of one arm", better)
     filled = pad(arms[0] + arms[1])
     return analyse_sessions(
         split_sessions(filled[: len(arms[0])], baseline_sessions or ()),
         split_sessions(filled[len(arms[0]) :], candidate_sessions or ()),
         limits,
-        sign=sign,
         launch_prior=known.launch(),
         session_prior=known.session(),
     )
-
-
-def limits_for(margin: float, indifference: float, alpha: float, better: str) -> Limits:
-    """Margin and indifference (fractions) as logarithms of losses. Raises ValueError when they make no sense."""
-    if better not in ("higher", "lower"):
-        raise ValueError(f"better is {better!r}, expected 'higher' or 'lower'")
-    if not 0 <= indifference < margin < 1:
-        raise ValueError(
-            f"found indifference {indifference!r} and margin {margin!r}, expected 0 <= indifference < margin < 1"
-        )
-    if not 0 < alpha < 0.5:
-        raise ValueError(f"alpha is {alpha!r}, expected more than 0 and less than 0.5")
-    if better == "higher":
-        return Limits(math.log1p(-margin), math.log1p(-indifference), alpha)
-    return Limits(-math.log1p(margin), -math.log1p(indifference), alpha)
-
-
-def as_decision(analysis: Analysis, better: str) -> Decision:
-    """Logarithms turned into fractions of the baseline."""
-    return Decision(
-        outcome=analysis.outcome,
-        shift=as_fraction(analysis.shift, better),
-        ci95=(as_fraction(analysis.low, better), as_fraction(analysis.high, better)),
-        detectable=-as_fraction(analysis.detectable, better),
-        pairs_wanted=analysis.wanted,
-    )
-
-
-def as_fraction(log_ratio: float, better: str) -> float:
-    """A log-ratio as a change of the baseline; a latency that rises by 5 % is -0.05."""
-    if math.isnan(log_ratio):
-        return math.nan
-    if better == "higher":
-        return math.expm1(min(log_ratio, 700.0)) if log_ratio < np.inf else math.inf
-    return -math.expm1(min(-log_ratio, 700.0)) if log_ratio > -np.inf else -math.inf
 
 
 def _checked(launches: Launches, name: str) -> list[list[float]]:

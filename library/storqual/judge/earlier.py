@@ -71,14 +71,14 @@ def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) 
     values: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for reading in readings_of(run, reference):
         values[reading.bench, reading.drive].append(reading.iops)
-    said = []
+    sentences = []
     for key, found in values.items():
         low, high = limits.get(key, (-math.inf, math.inf))
         mean = math.fsum(found) / len(found)
         if not low <= mean <= high:
-            told = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
-            said.append(f"{key[0]}: {told}: the bench was out of control, this campaign is suspect")
-    return said
+            text = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
+            sentences.append(f"{key[0]}: {text}: the bench was out of control, this campaign is suspect")
+    return sentences
 
 
 def _limits(history: Path | None) -> dict[tuple[str, str], tuple[float, float]]:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from storqual.base.formulas import Better
 from storqual.judge.question import Judged, OddLaunch, Question
 from storqual.run import Check
 from storqual.run.records import Launch
@@ -16,41 +17,93 @@ _ARMS = ("candidate", "baseline")
 _MOST_DOUBTS = 5
 
 
-def entry(question: Question, judged: Judged, said: Sequence[str]) -> dict[str, Any]:
-    """One criterion at one point; `said` is the kernel log's evidence about its launches."""
+@dataclass(kw_only=True, slots=True)
+class Entry:
+    """A criterion at one point as verdict.json has it, fields in that order; percentages, negative = worse."""
+
+    id: str
+    bench: str | None
+    adapter: str | None
+    point: str | None
+    metric: str | None = None
+    unit: str = ""
+    better: Better = "higher"
+    against: str
+    reference: float | None = None
+    outcome: str
+    reason: str
+    candidate: float | None = None
+    shift_percent: float | None = None
+    ci95_percent: list[float | None] | None = None
+    margin_percent: float | None = None
+    indifference_percent: float | None = None
+    detectable_percent: float | None = None
+    bound_percent: float | None = None
+    samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ARMS, 0))
+    sessions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ARMS, 0))
+    ios: dict[str, int] | None = None
+    unit_of_inference: str = "value"
+    source: str
+    required: bool
+    evidence: list[str] = field(default_factory=list)
+    odd_launch: dict[str, Any] | None = None
+    confirmation: dict[str, Any] | None = None
+    waiver: dict[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Its object in `criteria`."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> Entry:
+    """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
-    arms = {arm: question.place.of(arm) for arm in _ARMS}
+    arms = {arm: question.launches.of(arm) for arm in _ARMS}
     doubts = sorted({doubt for launches in arms.values() for launch in launches for doubt in launch.suspect})
-    return {
-        "id": rule.id,
-        "bench": question.point.bench,
-        "adapter": question.point.adapter,
-        "point": question.point.point,
-        "metric": rule.metric,
-        "unit": metric.unit if metric else "",
-        "better": metric.better if metric else "higher",
-        "against": rule.against,
-        "reference": judged.reference,
-        "outcome": judged.outcome,
-        "reason": judged.reason,
-        "candidate": judged.candidate,
-        "shift_percent": _percent(judged.shift),
-        "ci95_percent": [_percent(end) for end in judged.ci95] if judged.ci95 else None,
-        "margin_percent": _percent(judged.margin),
-        "indifference_percent": _percent(judged.indifference),
-        "detectable_percent": _percent(judged.detectable),
-        "bound_percent": _percent(judged.bound),
-        "samples": {arm: len(arms[arm]) for arm in _ARMS},
-        "sessions": {arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
-        "ios": None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
-        "unit_of_inference": judged.unit,
-        "source": judged.source,
-        "required": rule.required,
-        "evidence": [*said, *doubts[:_MOST_DOUBTS]],
-        "odd_launch": _odd_launch(judged.odd),
-        "confirmation": _confirmation(question, judged.again),
-        "waiver": None,
-    }
+    return Entry(
+        id=rule.id,
+        bench=question.point.bench,
+        adapter=question.point.adapter,
+        point=question.point.point,
+        metric=rule.metric,
+        unit=metric.unit if metric else "",
+        better=metric.better if metric else "higher",
+        against=rule.against,
+        reference=judged.reference,
+        outcome=judged.outcome,
+        reason=judged.reason,
+        candidate=judged.candidate,
+        shift_percent=_percent(judged.shift),
+        ci95_percent=[_percent(end) for end in judged.ci95] if judged.ci95 else None,
+        margin_percent=_percent(judged.margin),
+        indifference_percent=_percent(judged.indifference),
+        detectable_percent=_percent(judged.detectable),
+        bound_percent=_percent(judged.bound),
+        samples={arm: len(arms[arm]) for arm in _ARMS},
+        sessions={arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
+        ios=None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
+        unit_of_inference=judged.unit,
+        source=judged.source,
+        required=rule.required,
+        evidence=[*found, *doubts[:_MOST_DOUBTS]],
+        odd_launch=_odd_launch(judged.odd),
+        confirmation=_confirmation(question, judged.again),
+    )
+
+
+def check_entry(check: Check, *, required: bool) -> Entry:
+    """The outcome of a hand-written test as a criterion."""
+    return Entry(
+        id=check.id,
+        bench=check.bench,
+        adapter=check.adapter,
+        point=check.point,
+        against="check",
+        outcome=check.outcome,
+        reason=check.reason,
+        source=check.source,
+        required=required,
+    )
 
 
 def _odd_launch(odd: OddLaunch | None) -> dict[str, Any] | None:
@@ -76,47 +129,13 @@ def _confirmation(question: Question, again: Judged | None) -> dict[str, Any] | 
         "reason": again.reason,
         "shift_percent": _percent(again.shift),
         "ci95_percent": [_percent(end) for end in again.ci95] if again.ci95 else None,
-        "samples": {arm: len(question.place.fresh.get(arm, ())) for arm in _ARMS},
+        "samples": {arm: len(question.launches.fresh.get(arm, ())) for arm in _ARMS},
     }
 
 
-def check_entry(check: Check, *, required: bool) -> dict[str, Any]:
-    """The outcome of a hand-written test as a criterion."""
-    return {
-        "id": check.id,
-        "bench": check.bench,
-        "adapter": check.adapter,
-        "point": check.point,
-        "metric": None,
-        "unit": "",
-        "better": "higher",
-        "against": "check",
-        "reference": None,
-        "outcome": check.outcome,
-        "reason": check.reason,
-        "candidate": None,
-        "shift_percent": None,
-        "ci95_percent": None,
-        "margin_percent": None,
-        "indifference_percent": None,
-        "detectable_percent": None,
-        "bound_percent": None,
-        "samples": dict.fromkeys(_ARMS, 0),
-        "sessions": dict.fromkeys(_ARMS, 0),
-        "ios": None,
-        "unit_of_inference": "value",
-        "source": check.source,
-        "required": required,
-        "evidence": [],
-        "odd_launch": None,
-        "confirmation": None,
-        "waiver": None,
-    }
-
-
-def with_evidence(judged: Judged, said: Sequence[str], stale: str) -> Judged:
+def with_evidence(judged: Judged, found: Sequence[str], stale: str) -> Judged:
     """Evidence against a number that would pass: what the kernel log says, or a baseline that is too old."""
-    against = said[0] if said else stale
+    against = found[0] if found else stale
     if against and judged.outcome in ("PASS", "MARGINAL", "INCONCLUSIVE"):
         return replace(judged, outcome="ERROR", reason=against)
     return judged
@@ -133,17 +152,17 @@ def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | Non
 
 
 def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:
-    """What the kernel log says of a question's launches: by launch, or by block where none is named."""
+    """What the kernel log says of a question's launches: by launch, or by batch where none is named."""
     if not findings:
         return []
-    places = {
-        place
+    names = {
+        name
         for arm in _ARMS
-        for launch in question.place.of(arm)
-        for place in (launch.id, launch.block)
-        if place in findings
+        for launch in question.launches.of(arm)
+        for name in (launch.id, launch.block)
+        if name in findings
     }
-    return sorted({line for place in places for line in findings[place]})
+    return sorted({line for name in names for line in findings[name]})
 
 
 def _percent(fraction: float | None) -> float | None:

@@ -18,11 +18,11 @@ from storqual_core.host.counters import ERROR_WORDS
 from storqual_core.measure.precondition import settled_from
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
-"""Sentences by bench and block, and by drive: `("vbench", "s01-b01/0x5000...")`."""
+"""Sentences by bench and batch, and by drive: `("vbench", "s01-b01/0x5000...")`."""
 
 
 def counted_errors(run: Run) -> Counted:
-    """What the bench read from its drives' error counters before and after each block.
+    """What the bench read from its drives' error counters before and after each batch.
 
     Healthy commands, retries that nobody saw included, move none of them.
     """
@@ -30,27 +30,27 @@ def counted_errors(run: Run) -> Counted:
     for event in run.events:
         if event.kind != "block_finished":
             continue
-        block = event.text("block")
+        batch = event.text("block")
         for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
             drive = str(disk.get("id") or disk.get("wwn") or node)
             for counter, number in (disk.get("errors") or {}).items():
                 if number:
                     what = ERROR_WORDS.get(counter, counter)
-                    told = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {block}"
-                    found[str(event.bench), f"{block}/{drive}"].append(told)
+                    text = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {batch}"
+                    found[str(event.bench), f"{batch}/{drive}"].append(text)
     return found
 
 
 def errors_of(question: Question, counted: Counted) -> list[str]:
-    """The sentences about a question's drives in the blocks of its launches."""
+    """The sentences about a question's drives in the batches of its launches."""
     if not counted:
         return []
-    blocks = {launch.block for arm in ("baseline", "candidate") for launch in question.place.of(arm)}
+    batches = {launch.block for arm in ("baseline", "candidate") for launch in question.launches.of(arm)}
     return sorted(
         sentence
-        for block in blocks
+        for batch in batches
         for drive in question.point.drives
-        for sentence in counted.get((question.point.bench, f"{block}/{drive}"), ())
+        for sentence in counted.get((question.point.bench, f"{batch}/{drive}"), ())
     )
 
 
@@ -87,7 +87,7 @@ def grown_errors(run: Run) -> Grown:
 
 def recorded_errors_of(question: Question, grown: Grown) -> list[str]:
     """The sentences about a question's drives."""
-    return [told for drive in question.point.drives for told in grown.get((question.point.bench, drive), ())]
+    return [text for drive in question.point.drives for text in grown.get((question.point.bench, drive), ())]
 
 
 def unsteady_benches(run: Run) -> dict[str, str]:
@@ -114,13 +114,13 @@ def with_steadiness(question: Question, judged: Judged, unsteady: Mapping[str, s
 
 def _sentence(report: Mapping[str, object]) -> str:
     drift, snia = report.get("drift"), report.get("snia")
-    told = f"the drives were not steady after {report.get('rounds')} rounds"
+    text = f"the drives were not steady after {report.get('rounds')} rounds"
     if isinstance(drift, list) and len(drift) == 3:
         change, low, high = (percent(float(value), signed=True) for value in drift)
-        told += f": drift {change} ({low} to {high}) over {report.get('window_s')} s"
+        text += f": drift {change} ({low} to {high}) over {report.get('window_s')} s"
     if isinstance(snia, dict):
-        told += f"; SNIA: range {percent(float(snia['range']))}, excursion {percent(float(snia['excursion']))}"
-    return told
+        text += f"; SNIA: range {percent(float(snia['range']))}, excursion {percent(float(snia['excursion']))}"
+    return text
 
 
 _FEWEST_LAUNCHES = 8
@@ -132,18 +132,18 @@ _SPREADS = 3.0
 def short_ramps(questions: Iterable[Question]) -> list[str]:
     """A sentence for each bench whose launches still settle when they are measured."""
     series: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for (bench, _, _), place in {one.point.key: one.place for one in questions}.items():
-        for launches in place.arms.values():
+    for (bench, _, _), arms in {one.point.key: one.launches for one in questions}.items():
+        for launches in arms.arms.values():
             ran = [one.seconds for one in launches if one.status == "ok" and sum(one.seconds) > 0]
             series[bench] += [seconds for seconds in ran if len(seconds) >= _FEWEST_SECONDS]
-    said = []
+    sentences = []
     for bench, seconds in series.items():
         found = _transient(seconds)
         if found is not None:
             cut, off = found
-            told = f"launches settle for {cut} s more than their ramp, {100 * off:+.1f} % off in that time"
-            said.append(f"{bench}: {told}: a longer ramp would cut it")
-    return said
+            text = f"launches settle for {cut} s more than their ramp, {100 * off:+.1f} % off in that time"
+            sentences.append(f"{bench}: {text}: a longer ramp would cut it")
+    return sentences
 
 
 def _transient(series: list[tuple[float, ...]]) -> tuple[int, float] | None:
@@ -171,19 +171,19 @@ def rig_problems(run: Run) -> list[str]:
     outside = sectors_outside(run)
     if outside:
         problems.append(f"{outside} sectors were written to disks that no claim covers")
-    problems += [told for told, why in _spoiling(run) if not why]
+    problems += [text for text, why in _against_the_rig(run) if not why]
     return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
 
 
 def recovered_problems(run: Run) -> list[str]:
     """What went wrong while the campaign was under way and was put right when it was resumed: told as a warning."""
-    return [f"{told}; {why}" for told, why in _spoiling(run) if why]
+    return [f"{text}; {why}" for text, why in _against_the_rig(run) if why]
 
 
-def _spoiling(run: Run) -> Iterator[tuple[str, str]]:
+def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
     """What each event says against the rig, and why it no longer does; empty where it still does."""
     for event in run.events:
-        sentence = _spoils(event)
+        sentence = _sentence_against_the_rig(event)
         if sentence:
             yield f"{event.bench}: {sentence}" if event.bench else sentence, recovered(run, event)
 
@@ -195,7 +195,7 @@ def _changed_inputs(run: Run) -> list[str]:
 
 def _not_in_effect(run: Run) -> list[str]:
     """Settings that a session was measured without: read back otherwise than declared, or shown to have no effect."""
-    said = []
+    sentences = []
     for event in run.events:
         if event.kind != "session_started":
             continue
@@ -203,8 +203,8 @@ def _not_in_effect(run: Run) -> list[str]:
             wrong = _setting_problem(setting)
             if wrong:
                 where = " of ".join(str(setting[name]) for name in ("name", "drive") if setting.get(name))
-                said.append(f"{event.bench}: session {event.text('session')}, {where}: {wrong}")
-    return said
+                sentences.append(f"{event.bench}: session {event.text('session')}, {where}: {wrong}")
+    return sentences
 
 
 def _setting_problem(setting: Mapping[str, Any]) -> str:
@@ -217,7 +217,7 @@ def _setting_problem(setting: Mapping[str, Any]) -> str:
     return ""
 
 
-def _spoils(event: Event) -> str:
+def _sentence_against_the_rig(event: Event) -> str:
     """What an event of that kind says about the rig; empty for one that says nothing."""
     if event.kind == "kernel_panic":
         panic = telling_line(event.text("text")) or "no text was kept"
@@ -248,7 +248,7 @@ def _shared_boots(run: Run) -> list[str]:
 
 
 def log_findings(run: Run) -> Mapping[str, list[str]]:
-    """What the kernel log says, by what it speaks of: a sample's id, or a block where no launch is named.
+    """What the kernel log says, by what it speaks of: a sample's id, or a batch where no launch is named.
 
     A perfect number with a reset in the middle is no pass.
     """
@@ -256,28 +256,28 @@ def log_findings(run: Run) -> Mapping[str, list[str]]:
     for event in run.events:
         if event.kind != "block_finished":
             continue
-        block = event.text("block")
+        batch = event.text("block")
         for finding in event.fields.get("findings") or ():
             line = (finding.get("lines") or [finding.get("line") or "no line was kept"])[0]
             more = int(finding.get("count") or 1) - 1
             launch = finding.get("launch")
-            where = block if launch is None else f"{block}/{launch}"
+            where = batch if launch is None else f"{batch}/{launch}"
             found[where].append(
                 f"kernel log, {finding.get('kind')}: {line}" + (f" (and {more} more)" if more > 0 else "")
             )
     return found
 
 
-def unfinished_blocks(run: Run) -> list[str]:
+def unfinished_batches(run: Run) -> list[str]:
     """Blocks that did not end as planned, and why."""
-    said = []
+    sentences = []
     for event in run.events:
         if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
             why = _first_line(event.text("message"))
             recovery = recovered(run, event)
-            told = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
-            said.append(f"{told}; {recovery}" if recovery else told)
-    return said
+            text = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
+            sentences.append(f"{text}; {recovery}" if recovery else text)
+    return sentences
 
 
 def _first_line(text: str) -> str:

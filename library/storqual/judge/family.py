@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from storqual.judge.decision import as_fraction
 from storqual.judge.numbers import plural
 from storqual.judge.question import Judged, Question
-from storqual.statistics.multiplicity import benjamini_hochberg, holm
-from storqual.statistics.overall import overall_shift
+from storqual.statistics.comparison import as_fraction
+from storqual.statistics.many_points import benjamini_hochberg, holm, overall_shift
 
 FALSE_SHARE = 0.10
 

@@ -9,10 +9,9 @@ from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
 from storqual.inputs.policy import Gate
+from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
-from storqual.judge.confirmation import measured_afresh
 from storqual.judge.earlier import read_histories
-from storqual.judge.point import answer
 from storqual.judge.question import Judged, Question
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
@@ -67,7 +66,7 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
 
 def _used(question: Question) -> int:
     """Complete pairs at a point, or sessions that both arms have."""
-    return _units(question, [question.place.of(arm) for arm in ("baseline", "candidate")])
+    return _units(question, [question.launches.of(arm) for arm in ("baseline", "candidate")])
 
 
 def _units(question: Question, arms: Sequence[Sequence[Launch]]) -> int:
@@ -92,5 +91,5 @@ def _confirm(question: Question, first: Judged, second: Judged | None) -> Need |
         return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), 0)
     if second.outcome != "INCONCLUSIVE":
         return None
-    used = _units(question, [question.place.fresh[arm] for arm in ("baseline", "candidate")])
+    used = _units(question, [question.launches.fresh[arm] for arm in ("baseline", "candidate")])
     return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), used)

@@ -9,29 +9,30 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 from storqual.inputs.policy import Waiver, load_gate
+from storqual.judge.entry import Entry
 from storqual.run import Run
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
 
 def run_outcome(
-    criteria: Sequence[Mapping[str, Any]], rig: Sequence[str], *, holes: int, marginal_passes: bool
+    criteria: Sequence[Entry], rig: Sequence[str], *, holes: int, marginal_passes: bool
 ) -> tuple[str, str]:
     """The run's outcome and its sentence. A rig or guard that is not valid comes before everything."""
     if rig:
         return "ERROR", rig[0]
-    required = [entry for entry in criteria if entry["required"]]
-    counts = Counter(entry["outcome"] for entry in required if not (entry["outcome"] == "FAIL" and entry["waiver"]))
+    required = [entry for entry in criteria if entry.required]
+    counts = Counter(entry.outcome for entry in required if not (entry.outcome == "FAIL" and entry.waiver))
     total = f"{len(required)} required criteria"
     if counts["FAIL"]:
         return "FAIL", f"{counts['FAIL']} of {total} failed"
     if counts["ERROR"]:
-        first = next(entry for entry in required if entry["outcome"] == "ERROR")
-        return "ERROR", f"{counts['ERROR']} of {total} could not be judged: {first['reason']}"
-    if not any(entry["against"] != "check" and entry["outcome"] != "SKIPPED" for entry in required):
+        first = next(entry for entry in required if entry.outcome == "ERROR")
+        return "ERROR", f"{counts['ERROR']} of {total} could not be judged: {first.reason}"
+    if not any(entry.against != "check" and entry.outcome != "SKIPPED" for entry in required):
         return "ERROR", "no required criterion was judged at any point"
     if counts["INCONCLUSIVE"]:
         return "INCONCLUSIVE", f"{counts['INCONCLUSIVE']} of {total} are undecided"
@@ -53,7 +54,7 @@ class WaiverProblem:
 
 
 def apply_waivers(
-    criteria: Sequence[dict[str, Any]], waivers: Sequence[Waiver], *, drop: str, suite: str, today: date
+    criteria: Sequence[Entry], waivers: Sequence[Waiver], *, drop: str, suite: str, today: date
 ) -> list[WaiverProblem]:
     """Put its waiver into each accepted failure; returns what is wrong with the waivers.
 
@@ -65,7 +66,7 @@ def apply_waivers(
         name = f"waiver {waiver.reference} of {waiver.owner}"
         here = _of_drop(waiver.drop, drop) and fnmatch.fnmatchcase(suite, waiver.suite)
         covered = [entry for entry in criteria if here and _covers(waiver, entry)]
-        failed = [entry for entry in covered if entry["outcome"] == "FAIL"]
+        failed = [entry for entry in covered if entry.outcome == "FAIL"]
         if not failed:
             doubts.append(WaiverProblem("unused", f"{name} matches no failure"))
             continue
@@ -73,13 +74,13 @@ def apply_waivers(
             doubts.append(WaiverProblem("expired", f"{name} expired on {waiver.expiry.isoformat()}"))
             continue
         for entry in failed:
-            loss = -(entry["shift_percent"] or 0.0) / 100
+            loss = -(entry.shift_percent or 0.0) / 100
             if waiver.max_loss is not None and loss > waiver.max_loss:
-                place = f"{entry['adapter']}/{entry['point']}"
-                text = f"{name} accepts a loss of {100 * waiver.max_loss:g} %, {place} lost {100 * loss:.1f} %"
+                point = f"{entry.adapter}/{entry.point}"
+                text = f"{name} accepts a loss of {100 * waiver.max_loss:g} %, {point} lost {100 * loss:.1f} %"
                 doubts.append(WaiverProblem("loss", text))
                 continue
-            entry["waiver"] = {
+            entry.waiver = {
                 "owner": waiver.owner,
                 "reason": waiver.reason,
                 "reference": waiver.reference,
@@ -105,17 +106,17 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
-def _covers(waiver: Waiver, entry: dict[str, Any]) -> bool:
+def _covers(waiver: Waiver, entry: Entry) -> bool:
     pairs = (
-        (waiver.criterion, entry["id"]),
-        (waiver.adapter, entry["adapter"]),
-        (waiver.bench, entry["bench"]),
+        (waiver.criterion, entry.id),
+        (waiver.adapter, entry.adapter),
+        (waiver.bench, entry.bench),
     )
     if not all(fnmatch.fnmatchcase(str(found or ""), pattern) for pattern, found in pairs):
         return False
     # a point's name holds brackets, which a pattern would take for a set of letters
-    return waiver.point in ("*", entry["point"]) or fnmatch.fnmatchcase(
-        str(entry["point"]), waiver.point.replace("[", "[[]")
+    return waiver.point in ("*", entry.point) or fnmatch.fnmatchcase(
+        str(entry.point), waiver.point.replace("[", "[[]")
     )
 
 

@@ -65,7 +65,7 @@ def curves_of(points: Iterable[PlannedPoint]) -> list[ScaledPoints]:
 
 
 def values_at(
-    curve: ScaledPoints, places: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
+    curve: ScaledPoints, launches_at: Mapping[PointKey, ArmLaunches], metric: Metric, arm: str
 ) -> dict[float, Sequence[float]]:
     """Values of an arm by level: one for each session where there are several, else one for each launch.
 
@@ -73,7 +73,7 @@ def values_at(
     """
     found: dict[float, Sequence[float]] = {}
     for level, point in curve.points.items():
-        launches = places.get(point.key, ArmLaunches()).of(arm)
+        launches = launches_at.get(point.key, ArmLaunches()).of(arm)
         units = units_of(launches, metric) if all(one.status == "ok" for one in launches) else "not all ran"
         if isinstance(units, str) or not units or min(unit.value for unit in units) <= 0:
             continue
@@ -98,14 +98,14 @@ class Question:
 
     point: PlannedPoint
     criterion: EffectiveCriterion
-    place: ArmLaunches
+    launches: ArmLaunches
     by_session: bool
     peers: tuple[tuple[str, ArmLaunches], ...] = ()
     excused: str = ""
     """Why this bench cannot stand for what the criterion is about."""
     curve: ScaledPoints | None = None
     """For a criterion on scaling: the points that differ from this one in the factor alone, ..."""
-    places: Mapping[PointKey, ArmLaunches] = field(default_factory=dict, repr=False)
+    launches_at: Mapping[PointKey, ArmLaunches] = field(default_factory=dict, repr=False)
     """... and where their launches are."""
 
     @property
@@ -151,16 +151,6 @@ class Judged:
     """Of a percentile, the fewest I/Os that one value of the baseline, and of the candidate, is of."""
     again: Judged | None = None
     """The answer of the launches that measured a fail afresh."""
-
-    @property
-    def unacceptable_loss(self) -> float | None:
-        """A candidate that loses as much must not pass: the criterion's `margin`."""
-        return self.margin
-
-    @property
-    def acceptable_loss(self) -> float | None:
-        """A candidate that loses no more must not fail: the criterion's `indifference`."""
-        return self.indifference
 
 
 @dataclass(frozen=True, slots=True)

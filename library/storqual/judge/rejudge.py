@@ -78,8 +78,8 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
     except StorqualError as problem:
         return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=str(problem))
     except (ValueError, KeyError, TypeError, OSError) as problem:
-        told = f"{path / 'run.json'}: found no plan ({problem!r})"
-        return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=told)
+        text = f"{path / 'run.json'}: found no plan ({problem!r})"
+        return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=text)
     failed = {_name(one) for one in before.get("criteria") or () if one.get("outcome") == "FAIL"}
     turned = [
         one for one in now["criteria"] if one["outcome"] == "FAIL" and one["required"] and _name(one) not in failed

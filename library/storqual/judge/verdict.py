@@ -13,10 +13,10 @@ from typing import Any
 
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
+from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
-from storqual.judge.confirmation import confirm
 from storqual.judge.earlier import out_of_control, read_histories
-from storqual.judge.entry import check_entry, entry, log_findings_about, stale_baseline, with_evidence
+from storqual.judge.entry import check_entry, judged_entry, log_findings_about, stale_baseline, with_evidence
 from storqual.judge.evidence import (
     counted_errors,
     errors_of,
@@ -27,14 +27,13 @@ from storqual.judge.evidence import (
     rig_problems,
     sectors_outside,
     short_ramps,
-    unfinished_blocks,
+    unfinished_batches,
     unsteady_benches,
     with_steadiness,
 )
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
-from storqual.judge.point import answer
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
@@ -116,15 +115,15 @@ def _verdict(
     judged = [with_steadiness(question, one, unsteady) for question, one in zip(questions, judged, strict=True)]
     judged = [with_time_needed(run, *both) for both in zip(questions, judged, strict=True)]
     findings, counted, grown = log_findings(run), counted_errors(run), grown_errors(run)
-    said = [
+    sentences = [
         [*log_findings_about(question, findings), *errors_of(question, counted), *recorded_errors_of(question, grown)]
         for question in questions
     ]
     days = policy.baseline_max_age_days
     for index, question in enumerate(questions):
-        stale = stale_baseline(question.place.of("baseline"), moment, days) if days is not None else ""
-        judged[index] = with_evidence(judged[index], said[index], stale)
-    criteria = [entry(*parts) for parts in zip(questions, judged, said, strict=True)]
+        stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
+        judged[index] = with_evidence(judged[index], sentences[index], stale)
+    criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
     outcomes = [*_latest([*run.checks, *checks]), *missing_checks(run)]
     criteria += [check_entry(check, required=_check_required(check, policy)) for check in outcomes]
     drop = run.arms["candidate"].drop
@@ -133,7 +132,7 @@ def _verdict(
     covered = ledger(run.plan.points, measured.finished, run.arms)
     rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
-    if outcome in ("PASS", "MARGINAL") and any(one["waiver"] for one in criteria):
+    if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
         warnings.append("this run passes because failures are waived")
     return {
         "schema": SCHEMA,
@@ -149,17 +148,17 @@ def _verdict(
             **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
         },
         "evidence": rules_of(run),
-        "criteria": criteria,
+        "criteria": [one.to_json() for one in criteria],
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
         "sectors_written_outside_claims": sectors_outside(run),
         "warnings": [
-            *(f"{bench}: {told}" for bench, told in unsteady.items()),
+            *(f"{bench}: {text}" for bench, text in unsteady.items()),
             *out_of_control(run, measured.reference, files.get("history")),
             *short_ramps(questions),
             *rig,
             *recovered_problems(run),
-            *unfinished_blocks(run),
+            *unfinished_batches(run),
             *warnings,
             *_same_build(run),
         ],
@@ -295,8 +294,8 @@ def _lines(verdict: Mapping[str, Any]) -> Iterator[bytes]:
         end = b",\n" if number < len(verdict) - 1 else b"\n"
         if isinstance(value, list) and value:
             yield f" {encode(name)}: [\n".encode()
-            for place, item in enumerate(value):
-                yield f"  {encode(item)}{',' if place < len(value) - 1 else ''}\n".encode()
+            for index, item in enumerate(value):
+                yield f"  {encode(item)}{',' if index < len(value) - 1 else ''}\n".encode()
             yield b" ]" + end
         else:
             yield f" {encode(name)}: {encode(value)}".encode() + end

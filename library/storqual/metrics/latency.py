@@ -122,8 +122,8 @@ def _percentile(way: str, percent: str) -> Metric:
 
 def _metric(way: str, short: str, label: str, needs: tuple[str, ...], function: object) -> Metric:
     name = f"{way}_latency_{short}_us" if way else f"latency_{short}_us"
-    said = f"{label} of {way}s" if way else label
-    return Metric(name, said, "us", "lower", needs, "time", function)  # type: ignore[arg-type]
+    named = f"{label} of {way}s" if way else label
+    return Metric(name, named, "us", "lower", needs, "time", function)  # type: ignore[arg-type]
 
 
 def _all() -> Iterator[Metric]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-Better = Literal["higher", "lower"]
+from storqual.base.formulas import Better
+
 Kind = Literal["rate", "time", "ratio", "count"]
 
 

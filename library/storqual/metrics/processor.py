@@ -175,9 +175,9 @@ def _all() -> Iterator[Metric]:
         label = f"CPU time per I/O, {name}"
         yield Metric(f"cpu_{name}_us_per_io", label, "us/IO", "lower", needs, "ratio", _column(name))
     own = ("fio_user_ns", "fio_system_ns")
-    said = "CPU time of fio per"
-    yield Metric("fio_cpu_us_per_io", f"{said} I/O", "us/IO", "lower", (*own, *io), "ratio", _fio_per_io)
-    yield Metric("fio_cpu_us_per_kib", f"{said} KiB", "us/KiB", "lower", (*own, *moved), "ratio", _fio_per_kib)
+    named = "CPU time of fio per"
+    yield Metric("fio_cpu_us_per_io", f"{named} I/O", "us/IO", "lower", (*own, *io), "ratio", _fio_per_io)
+    yield Metric("fio_cpu_us_per_kib", f"{named} KiB", "us/KiB", "lower", (*own, *moved), "ratio", _fio_per_kib)
     for name, label in (
         ("interrupts", "Interrupts per I/O"),
         ("adapter_interrupts", "Adapter interrupts per I/O"),

@@ -38,8 +38,8 @@ class Difference:
         return setting is not None and setting.switchable and self.first is not None and self.second is not None
 
     @property
-    def between_blocks(self) -> bool:
-        """Whether the control node can change it both ways between two blocks: what QEMU grants to drives.
+    def between_batches(self) -> bool:
+        """Whether the control node can change it both ways between two batches: what QEMU grants to drives.
 
         An arm that does not declare it has what the inventory says, so there is always something to change back to.
         """
@@ -54,18 +54,18 @@ def differences(first: Resolved, second: Resolved) -> list[Difference]:
 
 
 def change_cost(found: Iterable[Difference]) -> str:
-    """The dearest change; `none` when nothing differs."""
+    """The costliest change; `none` when nothing differs."""
     return max((difference.cost for difference in found), key=COSTS.index, default="none")
 
 
 def interleavable(found: Sequence[Difference]) -> bool:
     """Whether arms can alternate inside a session: they are equal, or differ in what is switched in an instant."""
-    return all(difference.switchable or difference.between_blocks for difference in found)
+    return all(difference.switchable or difference.between_batches for difference in found)
 
 
-def switched_between_blocks(found: Iterable[Difference]) -> bool:
-    """Whether arms that interleave do so block by block: a bench cannot reach what the control node switches."""
-    return any(difference.between_blocks for difference in found)
+def switched_between_batches(found: Iterable[Difference]) -> bool:
+    """Whether arms that interleave do so batch by batch: a bench cannot reach what the control node switches."""
+    return any(difference.between_batches for difference in found)
 
 
 def switch_steps(before: Resolved, after: Resolved, drives: Iterable[str]) -> list[dict[str, Any]]:

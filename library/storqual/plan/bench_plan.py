@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of one bench: its adapters under test, its points, its sessions and their blocks."""
+"""The plan of one bench: its adapters under test, its points, its sessions and their batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
-from storqual.plan.blocks import block_file, cut, order_launches, seconds_of
+from storqual.plan.around_launches import precondition_seconds, with_precondition, with_reference
+from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
 from storqual.plan.budget import (
     NOTHING_KNOWN,
     Costs,
@@ -26,9 +27,7 @@ from storqual.plan.budget import (
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, cells, drives_for, shortage, team
-from storqual.plan.precondition import precondition_seconds, with_precondition
-from storqual.plan.reference import with_reference
+from storqual.plan.points import TOGETHER, drives_for, points_of, shortage, team
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
     Configuration,
@@ -48,7 +47,7 @@ from storqual_core.kit.settings import SETTINGS
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cells are measured on which adapter, which are left out and why, and levels that nobody will see."""
+    """Which points are measured on which adapter, which are left out and why, and levels that nobody will see."""
 
     placed: tuple[Placed, ...]
     skipped: tuple[tuple[Placed, str], ...]
@@ -64,7 +63,7 @@ class BenchPlan:
     design: Design
     points: tuple[PlannedPoint, ...]
     sessions: tuple[PlannedSession, ...]
-    blocks: tuple[dict[str, Any], ...]
+    batches: tuple[dict[str, Any], ...]
     specs: Mapping[str, dict[str, Any]]
     configurations: Mapping[str, dict[str, Any]]
     seconds: float
@@ -90,7 +89,7 @@ def adapters_under_test(
     claimed = [alias for alias, adapter in bench.adapters.items() if adapter.claimed]
     if profile.adapters is None:
         return claimed
-    matrix = cells(suite)
+    matrix = points_of(suite)
     layouts = layouts_of(bench, claimed, drops)
     lacks = {
         alias: sum(bool(reason) and not reason.startswith(TOGETHER) for reason in reasons)
@@ -106,7 +105,7 @@ def adapters_under_test(
     return [alias for alias in claimed if alias in best]
 
 
-def choose_cells(
+def choose_points(
     bench: Bench,
     under_test: Sequence[str],
     suite: Suite,
@@ -118,20 +117,20 @@ def choose_cells(
     every = [
         Placed(
             alias,
-            cell,
+            point,
             tuple(
                 number
                 for number, criterion in enumerate(suite.criteria)
-                if applies(criterion, cell.workload, dict(cell.factors), alias)
+                if applies(criterion, point.workload, dict(point.factors), alias)
             ),
         )
         for alias in under_test
-        for cell in cells(suite, _varied(suite))
+        for point in points_of(suite, _varied(suite))
     ]
     unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
     reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
-    count = _cell_count(profile, len(under_test), len(suite.workloads))
+    count = _point_count(profile, len(under_test), len(suite.workloads))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
@@ -155,7 +154,7 @@ def plan_bench(
     known: KnownNoise = NOTHING_KNOWN,
     consent: tuple[str, ...] = (),
 ) -> BenchPlan:
-    """Sessions and blocks of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
+    """Sessions and batches of one bench; `drops` by arm, `prefix` keeps ids of several benches apart.
 
     A profile that measures until decided has only its first part planned here; the rest follows from what is seen.
     `known` is the spread of a launch and of a session's mean, as far as history knows them.
@@ -181,22 +180,22 @@ def plan_bench(
     part = profile if design.kind == "single" else first_part(profile)
     interleaved = design.kind == "interleaved"
     sessions: list[PlannedSession] = []
-    blocks: list[dict[str, Any]] = []
+    batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
     seconds = measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
         launches = order_launches(
-            session, choice.placed, part, seed=seed, done=done, quick=instant, by_block=design.by_block
+            session, choice.placed, part, seed=seed, done=done, quick=instant, by_batch=design.by_batch
         )
         peers = list(dict.fromkeys(launch.configuration for launch in launches))
         for arm in session.arms:
             launched[f"{arm}/{session.slow}"] += part.pairs if len(session.arms) > 1 else part.launches
-        parts = list(cut(launches, profile, costs.launch, by_block=design.by_block))
+        parts = list(cut(launches, profile, costs.launch, by_batch=design.by_batch))
         names = [f"{session.id}-b{number:02d}" for number in range(1, len(parts) + 1)]
         made = [
-            block_file(
+            batch_file(
                 run,
                 name,
                 session.id,
@@ -211,7 +210,7 @@ def plan_bench(
         ]
         if profile.precondition is not None and not sessions and made:
             made = with_precondition(bench, made, profile.precondition, consent)
-        blocks += with_reference(bench, made, len(sessions) + 1)
+        batches += with_reference(bench, made, len(sessions) + 1)
         sessions.append(
             PlannedSession(
                 id=session.id,
@@ -230,10 +229,10 @@ def plan_bench(
             costs,
         )
         took += sum(
-            file_system_seconds(bench, [ask_of(launch.placed.cell.pattern, profile) for launch in launched_here])
+            file_system_seconds(bench, [ask_of(launch.placed.point.pattern, profile) for launch in launched_here])
             for launched_here in parts
         )
-        if design.by_block:
+        if design.by_batch:
             took += len(parts) * costs.change["instant"]
         seconds += took
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
@@ -250,12 +249,12 @@ def plan_bench(
         design=design,
         points=_points(bench, choice, next(iter(first.values())), layouts),
         sessions=tuple(sessions),
-        blocks=tuple(blocks),
+        batches=tuple(batches),
         specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
         seconds=factor * seconds + precondition_seconds(bench, under_test, profile.precondition),
         measuring_seconds=factor * measuring,
-        launches=sum(len(block["launches"]) for block in blocks),
+        launches=sum(len(batch["launches"]) for batch in batches),
         expected_units=expected,
         detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
         effort=_effort(design, choice.placed, profile, costs),
@@ -264,23 +263,23 @@ def plan_bench(
 
 
 def _shortage(bench: Bench, placed: Placed, layout: Layout) -> str:
-    """Why a cell's adapter (or its team) cannot serve it; empty when it can."""
-    return shortage(team(bench, placed.adapter, placed.cell.pattern), placed.cell.pattern, layout)
+    """Why a point's adapter (or its team) cannot serve it; empty when it can."""
+    return shortage(team(bench, placed.adapter, placed.point.pattern), placed.point.pattern, layout)
 
 
 def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> str:
     """Why a bench cannot stand for what a workload is about: an emulation, or drives without room; empty: it can."""
-    cell = placed.cell
-    if cell.hardware_only and bench.kind != "hardware":
-        return f"needs hardware: {cell.hardware_only}"
-    ask = ask_of(cell.pattern, profile)
-    return no_room(bench, drives_for(team(bench, placed.adapter, cell.pattern), cell.pattern, layout), ask)
+    point = placed.point
+    if point.hardware_only and bench.kind != "hardware":
+        return f"needs hardware: {point.hardware_only}"
+    ask = ask_of(point.pattern, profile)
+    return no_room(bench, drives_for(team(bench, placed.adapter, point.pattern), point.pattern, layout), ask)
 
 
 def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:
     """What more of it costs, for the campaign that goes on from the plan."""
     by_session = design.kind == "sessions"
-    each = [one.cell.pattern.launch_seconds(profile, costs.launch) for one in placed]
+    each = [one.point.pattern.launch_seconds(profile, costs.launch) for one in placed]
     return Effort(
         by_session=by_session,
         launch_s=sum(each) / max(len(each), 1),
@@ -308,10 +307,10 @@ def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str
     return found
 
 
-def _cell_count(profile: Profile, adapters: int, workloads: int) -> int | None:
-    """How many cells a bench gets: the number is for as many adapters as the profile names; fewer get a share.
+def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
+    """How many points a bench gets: the number is for as many adapters as the profile names; fewer get a share.
 
-    No share is too small for one cell of each workload.
+    No share is too small for one point of each workload.
     """
     if profile.cells is None or profile.adapters is None or adapters >= profile.adapters:
         return profile.cells
@@ -338,7 +337,7 @@ def _points(
     bench: Bench, choice: Choice, first: Configuration, layouts: Mapping[str, Layout]
 ) -> tuple[PlannedPoint, ...]:
     def drives(placed: Placed) -> tuple[str, ...]:
-        pattern = placed.cell.pattern
+        pattern = placed.point.pattern
         if pattern.on_volumes:
             volumes = volumes_of(first.resolved, placed.adapter)[: pattern.drives]
             return tuple(drive for volume in volumes for drive in volume.members)
@@ -350,11 +349,11 @@ def _points(
         PlannedPoint(
             bench=bench.name,
             adapter=placed.adapter,
-            point=placed.cell.name,
-            workload=placed.cell.workload,
-            factors=dict(placed.cell.factors),
+            point=placed.point.name,
+            workload=placed.point.workload,
+            factors=dict(placed.point.factors),
             drives=drives(placed),
-            varied=dict(placed.cell.varied),
+            varied=dict(placed.point.varied),
             skipped=reason,
         )
         for placed, reason in listed

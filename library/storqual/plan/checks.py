@@ -13,9 +13,9 @@ from storqual.inputs.drop import Drop, Firmware, On, Rollback
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of
 from storqual.inputs.suite import Suite, applies
-from storqual.inputs.yaml_file import Document, Place, read_yaml
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.plan.fraction import Placed
-from storqual.plan.points import Cell, cells, shortage, team
+from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
@@ -27,31 +27,31 @@ def image_problems(drop: Drop, path: Path) -> Iterator[str]:
     document = read_yaml(path)
     listed = isinstance(document.data.get("firmware"), list)
     for number, image in enumerate(drop.firmware):
-        place: Place = ("firmware", number) if listed else ("firmware",)
+        keys: Keys = ("firmware", number) if listed else ("firmware",)
         if image.version is None:
-            told = "firmware without `version`"
-            yield document.problem(place, told, "what the adapter or drive tells when it runs the image")
-        yield from _file_problems(document, place, image, drop.folder)
+            sentence = "firmware without `version`"
+            yield document.problem(keys, sentence, "what the adapter or drive tells when it runs the image")
+        yield from _file_problems(document, keys, image, drop.folder)
         entry = document.data["firmware"][number] if listed else document.data["firmware"]
         several = isinstance(entry.get("rollback"), list)
         for position, each in enumerate(image.rollback or ()):
-            inner: Place = (*place, "rollback", position) if several else (*place, "rollback")
+            inner: Keys = (*keys, "rollback", position) if several else (*keys, "rollback")
             yield from _file_problems(document, inner, each, drop.folder)
 
 
-def _file_problems(document: Document, place: Place, image: Firmware | Rollback, folder: str) -> Iterator[str]:
+def _file_problems(document: Document, keys: Keys, image: Firmware | Rollback, folder: str) -> Iterator[str]:
     file = Path(folder, image.file)
     if not file.is_file():
-        yield document.problem((*place, "file"), f"no file {str(file)!r}", "the image")
+        yield document.problem((*keys, "file"), f"no file {str(file)!r}", "the image")
     else:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         if digest != image.sha256:
-            yield document.problem((*place, "sha256"), f"{image.sha256}", f"{digest}, which is that of {file}")
+            yield document.problem((*keys, "sha256"), f"{image.sha256}", f"{digest}, which is that of {file}")
     if image.signature is not None:
         for name, text in (("file", image.signature.file), ("key", image.signature.key)):
             if not Path(folder, text).is_file():
-                yield document.problem((*place, "signature", name), f"no file {text!r}", "one beside the image")
+                yield document.problem((*keys, "signature", name), f"no file {text!r}", "one beside the image")
 
 
 def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
@@ -60,8 +60,8 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
     for drop, path in with_images if len(with_images) < len(drops) else ():
         document = read_yaml(path)
         others = ", ".join(other.name for other, _ in drops if other is not drop)
-        told = f"firmware, which drop {others} does not declare"
-        yield document.problem(("firmware",), told, "both arms with theirs, so that a bench can go to and fro")
+        sentence = f"firmware, which drop {others} does not declare"
+        yield document.problem(("firmware",), sentence, "both arms with theirs, so that a bench can go to and fro")
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
     document = read_yaml(file.path)
     for section, entries in file.drop.sections.items():
         for number, entry in enumerate(entries):
-            place = _place(document, section, number)
-            yield from _on_problems(document, place, entry.on, benches)
+            keys = _section_keys(document, section, number)
+            yield from _on_problems(document, keys, entry.on, benches)
             named: list[tuple[str, str]] = []
             if section == "raid":
                 named = [(name, text) for name in ("members", "hot_spares") for text in entry.settings.get(name, ())]
@@ -88,17 +88,17 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
                 if "unplug" in entry.settings:
                     named.append(("unplug", str(entry.settings["unplug"]["drive"])))
             for name, text in named:
-                yield from _drive_problems(document, (*place, name), text, benches)
+                yield from _drive_problems(document, (*keys, name), text, benches)
             if section == "virtual":
                 for bench in benches:
                     if bench.kind != "virtual":
-                        told = f"section virtual, for bench {bench.name}, which is {bench.kind}"
-                        yield document.problem(place, told, "it on virtual benches only")
+                        sentence = f"section virtual, for bench {bench.name}, which is {bench.kind}"
+                        yield document.problem(keys, sentence, "it on virtual benches only")
             if section == "driver" and "dkms" in entry.settings:
-                yield from _module_problems(document, (*place, "dkms"), entry.settings["dkms"], benches)
+                yield from _module_problems(document, (*keys, "dkms"), entry.settings["dkms"], benches)
     for number, image in enumerate(file.drop.firmware):
-        place = _place(document, "firmware", number)
-        yield from _on_problems(document, place, image.on, benches)
+        keys = _section_keys(document, "firmware", number)
+        yield from _on_problems(document, keys, image.on, benches)
     yield from image_problems(file.drop, file.path)
 
 
@@ -108,34 +108,34 @@ def level_problems(
     """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere."""
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
-    told: set[tuple[str, str]] = set()
-    for cell in cells(suite):
+    seen: set[tuple[str, str]] = set()
+    for point in points_of(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
             for alias in aliases
-            if (reason := shortage(team(bench, alias, cell.pattern), cell.pattern, layouts[bench.name][alias]))
+            if (reason := shortage(team(bench, alias, point.pattern), point.pattern, layouts[bench.name][alias]))
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
-        key = (cell.workload, reasons[0])
-        if key not in told:
-            told.add(key)
+        key = (point.workload, reasons[0])
+        if key not in seen:
+            seen.add(key)
             factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
-            place = ("workloads", cell.workload, "factors", factor)
-            found = f"{factor}={cell.pattern.values[factor]} in workload {cell.workload}"
-            yield document.problem(place, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
+            keys = ("workloads", point.workload, "factors", factor)
+            found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"
+            yield document.problem(keys, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
 
 
 def criterion_problems(
-    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Cell] = ()
+    suite: Suite, path: Path, placed: Sequence[Placed], left_out: Sequence[Point] = ()
 ) -> Iterator[str]:
     """Criteria that are judged at no planned point, nor at one that the profile leaves out."""
     document = read_yaml(path)
-    planned = [(p.cell, p.adapter) for p in placed]
-    planned += [(cell, alias) for cell in left_out for alias in {p.adapter for p in placed}]
+    planned = [(p.point, p.adapter) for p in placed]
+    planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
     for number, criterion in enumerate(suite.criteria):
-        if not any(applies(criterion, cell.workload, dict(cell.factors), alias) for cell, alias in planned):
+        if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
             expected = "a criterion that a planned point answers"
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
@@ -162,23 +162,23 @@ def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Seque
             yield document.problem(("criteria", number), found, "two adapters at least")
 
 
-def _on_problems(document: Document, place: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
+def _on_problems(document: Document, keys: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
     for name, text, known in unmatched(on, benches):
         listed = ", ".join(known[:12]) or "a claimed drive"
         what = "claimed drive" if name == "drives" else name
         yield document.problem(
-            (*place, "on", name), f"no {what} {text!r} on any bench", f"one of {listed}{did_you_mean(text, known)}"
+            (*keys, "on", name), f"no {what} {text!r} on any bench", f"one of {listed}{did_you_mean(text, known)}"
         )
     if on.drives is None and (on.adapter or on.model) and not any(unmatched(on, benches)):
         under = [alias for bench in benches for alias in bench.adapters]
         if on.model and on.adapter and not any(drives_of(on, bench, under) for bench in benches):
             yield document.problem(
-                (*place, "on"), "an `on` whose parts never meet", "an adapter with drives of that model"
+                (*keys, "on"), "an `on` whose parts never meet", "an adapter with drives of that model"
             )
 
 
 def _module_problems(
-    document: Document, place: tuple[str | int, ...], package: Mapping[str, Any], benches: Sequence[Bench]
+    document: Document, keys: tuple[str | int, ...], package: Mapping[str, Any], benches: Sequence[Bench]
 ) -> Iterator[str]:
     """A driver drop whose module drives no adapter would qualify nothing."""
     drivers = [adapter.driver for bench in benches for adapter in bench.adapters.values()]
@@ -186,11 +186,11 @@ def _module_problems(
     if module is not None and None not in drivers and module not in drivers:
         known = sorted({driver for driver in drivers if driver is not None})
         found = f"module {module!r}, which drives no adapter of {', '.join(bench.name for bench in benches)}"
-        yield document.problem(place, found, one_of(known) + did_you_mean(str(module), known))
+        yield document.problem(keys, found, one_of(known) + did_you_mean(str(module), known))
 
 
 def _drive_problems(
-    document: Document, place: tuple[str | int, ...], text: str, benches: Sequence[Bench]
+    document: Document, keys: tuple[str | int, ...], text: str, benches: Sequence[Bench]
 ) -> Iterator[str]:
     """A drive that no bench has, or that no claim covers."""
     found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
@@ -198,10 +198,10 @@ def _drive_problems(
         return
     claimed = [drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
     what = f"drive {text!r}, which is not claimed" if found else f"no drive {text!r} on any bench"
-    yield document.problem(place, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, claimed)}")
+    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, claimed)}")
 
 
-def _place(document: Document, section: str, number: int) -> tuple[str | int, ...]:
+def _section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:
     """Where entry `number` of a section stands: in a list, or alone."""
     data = document.data.get(section) if isinstance(document.data, dict) else None
     return (section, number) if isinstance(data, list) else (section,)
@@ -211,7 +211,7 @@ def think_time_problems(suite: Suite, path: Path, profile: str, ramp_s: float) -
     """Workloads that think between their I/Os after a ramp: fio (seen with 3.33) then counts the ramp's I/Os, too."""
     if not ramp_s:
         return []
-    named = dict.fromkeys(cell.workload for cell in cells(suite) if "thinktime" in cell.pattern.options)
+    named = dict.fromkeys(point.workload for point in points_of(suite) if "thinktime" in point.pattern.options)
     why = "with a think time fio counts the I/Os of the ramp as measured"
     return [
         f"{path}: workload {name}: found thinktime and a ramp of {ramp_s:g} s, "

@@ -14,7 +14,7 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
 from storqual.plan.inputs import PlanInputs, PlanRequest
-from storqual.plan.points import cells
+from storqual.plan.points import points_of
 from storqual.plan.volumes import raid_advice
 from storqual.run import InputFile
 
@@ -75,7 +75,7 @@ def run_document(
             "designs": {
                 plan.bench.name: {
                     "kind": plan.design.kind,
-                    "by_block": plan.design.by_block,
+                    "by_block": plan.design.by_batch,
                     "change": plan.design.change,
                     "identical": plan.design.identical,
                     "differences": [
@@ -123,7 +123,7 @@ def run_document(
 def _advice(plan: BenchPlan, suite: Suite) -> Iterator[str]:
     """What arithmetic says of the volumes that the arms declare."""
     volumes = [volume for spec in plan.specs.values() for volume in spec["raid"]]
-    reads = [cell.pattern for cell in cells(suite) if cell.pattern["rw"] in ("randread", "randrw")]
+    reads = [point.pattern for point in points_of(suite) if point.pattern["rw"] in ("randread", "randrw")]
     yield from raid_advice(volumes, plan.bench, max((int(str(pattern["bs"])) for pattern in reads), default=0))
 
 

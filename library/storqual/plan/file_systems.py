@@ -24,8 +24,8 @@ def ask_of(pattern: Pattern, profile: Profile) -> FileSystemAsk | None:
     return FileSystemAsk(kind, -(-profile.file // _MIB) * _MIB) if kind in KINDS else None
 
 
-def to_block(ask: FileSystemAsk | None) -> dict[str, Any]:
-    """What a launch of a block file says of it; nothing where there is none."""
+def to_batch(ask: FileSystemAsk | None) -> dict[str, Any]:
+    """What a launch of a batch file says of it; nothing where there is none."""
     return {} if ask is None else {"file_system": {"kind": ask.kind, "file_bytes": ask.file_bytes}}
 
 
@@ -45,5 +45,5 @@ def no_room(bench: Bench, drives: Sequence[Drive], ask: FileSystemAsk | None) ->
 
 
 def file_system_seconds(bench: Bench, asks: Iterable[FileSystemAsk | None]) -> float:
-    """Expected seconds of a block that makes each of these file systems once, on all of a launch's drives at once."""
+    """Expected seconds of a batch that makes each of these file systems once, on all of a launch's drives at once."""
     return sum(_MAKING_S + ask.file_bytes / WRITTEN_BYTES_S[bench.kind] for ask in {*asks} if ask is not None)

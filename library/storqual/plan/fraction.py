@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A balanced fraction of the matrix: few cells, every level seen, pairs of levels covered as far as they go."""
+"""A balanced fraction of the matrix: few points, every level seen, pairs of levels covered as far as they go."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.plan.points import Cell
+from storqual.plan.points import Point
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A cell on an adapter. `answers` are the criteria that are judged there."""
+    """A point on an adapter. `answers` are the criteria that are judged there."""
 
     adapter: str
-    cell: Cell
+    point: Point
     answers: tuple[int, ...] = ()
 
     @property
     def levels(self) -> tuple[tuple[str, Any], ...]:
         """The adapter is a level like any other."""
-        return (("adapter", self.adapter), *self.cell.levels)
+        return (("adapter", self.adapter), *self.point.levels)
 
 
 _TRIES = 8
@@ -37,7 +37,7 @@ def balanced_fraction(candidates: Sequence[Placed], count: int, seed: str) -> li
     Greedy from several starts (one where the matrix is large): the choice that covers most pairs of levels, then the
     one that uses the levels most evenly.
     """
-    pool = sorted(candidates, key=lambda placed: (placed.adapter, placed.cell.name))
+    pool = sorted(candidates, key=lambda placed: (placed.adapter, placed.point.name))
     tries = _TRIES if len(pool) * count <= _SMALL else 1
     return max((_greedy(pool, count, f"{seed}/{number}") for number in range(tries)), key=_merit)
 
@@ -51,7 +51,7 @@ def _merit(chosen: Sequence[Placed]) -> tuple[int, int, int]:
 
 
 def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]:
-    """One choice: the next cell is the one that shows most levels, workloads and criteria not seen yet.
+    """One choice: the next point is the one that shows most levels, workloads and criteria not seen yet.
 
     Then most levels new to their adapter; then most pairs of levels new anywhere; then the levels used least.
     """
@@ -63,7 +63,7 @@ def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]
     chosen: list[int] = []
     left = set(range(len(pool)))
 
-    def worth(index: int) -> tuple[int, ...]:
+    def gain(index: int) -> tuple[int, ...]:
         singles, own, pairs = features[index]
         return (
             sum(item not in seen for item in singles),
@@ -74,7 +74,7 @@ def _greedy(candidates: Sequence[Placed], count: int, seed: str) -> list[Placed]
         )
 
     while left and len(chosen) < count:
-        best = max(left, key=worth)
+        best = max(left, key=gain)
         left.discard(best)
         chosen.append(best)
         for items in features[best]:
@@ -97,9 +97,9 @@ def _singles(placed: Placed) -> Iterator[tuple[str, Any]]:
 
 
 def _on_adapter(placed: Placed) -> Iterator[Hashable]:
-    for level in placed.cell.levels:
+    for level in placed.point.levels:
         yield (placed.adapter, level)
 
 
 def _pairs(placed: Placed) -> Iterator[Hashable]:
-    return itertools.combinations(placed.cell.levels, 2)
+    return itertools.combinations(placed.point.levels, 2)

@@ -22,6 +22,7 @@ from storqual.inputs import (
 from storqual.inputs.inventory import Bench, Inventory
 from storqual.inputs.shape import did_you_mean
 from storqual.inputs.suite import Suite
+from storqual.plan.around_launches import reference_problems
 from storqual.plan.checks import (
     DropFile,
     arm_problems,
@@ -30,7 +31,6 @@ from storqual.plan.checks import (
     level_problems,
     peer_problems,
 )
-from storqual.plan.reference import reference_problems
 from storqual.plan.sessions import ARMS
 from storqual.plan.volumes import vary_problems
 from storqual_core.kit.errors import BadInputError

@@ -5,37 +5,38 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import raise_all
-from storqual.inputs.suite import Profile
-from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_cells, plan_bench
+from storqual.inputs.suite import Profile, Suite
+from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
+from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
-from storqual.plan.points import cells
+from storqual.plan.points import points_of
 from storqual.plan.volumes import layouts_of
-from storqual.plan.within import plan_within
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_duration
 
 _SEEDS = 1 << 31
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, blocks."""
+    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches."""
 
     run: str
     document: dict[str, Any]
     inputs: dict[str, InputFile]
-    blocks: tuple[dict[str, Any], ...]
+    batches: tuple[dict[str, Any], ...]
     benches: tuple[BenchPlan, ...]
     warnings: tuple[str, ...]
 
@@ -61,21 +62,21 @@ def make_plan(request: PlanRequest) -> Campaign:
     ]
     raise_all(cross_problems(read, chosen))
     choices = [
-        choose_cells(
+        choose_points(
             bench, aliases, suite, profile, f"{suite.name}/{profile_name}", layouts_of(bench, aliases, drops)
         )
         for bench, aliases in chosen
     ]
-    placed = [cell for choice in choices for cell in choice.placed]
-    measured = set(cells(suite))
-    left_out = [cell for cell in cells(whole) if cell not in measured]
+    placed = [point for choice in choices for point in choice.placed]
+    measured = set(points_of(suite))
+    left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
-            told = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
-            problems.append(f"{read.suite_path}: {told}, expected more cells")
+            sentence = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
+            problems.append(f"{read.suite_path}: {sentence}, expected more cells")
     raise_all(problems)
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
@@ -112,7 +113,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         run=run,
         document=run_document(request, read, plans, inputs, named=named, seed=seed, warnings=warnings),
         inputs=inputs,
-        blocks=tuple(block for plan in plans for block in plan.blocks),
+        batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,
         warnings=warnings,
     )
@@ -141,8 +142,8 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
             of = sum(not point.skipped for point in plan.points) + len(left_out)
             warnings.append(f"{plan.bench.name}: {len(left_out)} of {of} points are outside the budget")
         if profile.budget is not None and plan.seconds > profile.budget:
-            told = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
-            warnings.append(f"{plan.bench.name}: found {told}")
+            sentence = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
+            warnings.append(f"{plan.bench.name}: found {sentence}")
     return tuple(warnings)
 
 
@@ -194,7 +195,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     campaign = make_plan(request)
     path = None
     if write:
-        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.blocks)
+        path = create_run(runs, campaign.run, campaign.document, inputs=campaign.inputs, blocks=campaign.batches)
     plan = campaign.document["plan"]
     return Planned(
         run=campaign.run,
@@ -246,3 +247,46 @@ def check_resume(path: Path, files: Mapping[str, Path] | None = None) -> Run:
         raise BadInputError(problems)
     append_event(path, "resumed", {})
     return read_run(path)
+
+
+def plan_within(
+    budget_s: float, choice: Choice, suite: Suite, seed: str, plan: Callable[[Choice], BenchPlan]
+) -> BenchPlan:
+    """The plan of as many points of `choice` as are expected to be decided in `budget_s` seconds.
+
+    Cells with a required criterion come first, then the others; of each as many as fit, in balance. Raises
+    BadInputError when the time is not enough for a single one.
+    """
+    whole = plan(choice)
+    if whole.seconds <= budget_s:
+        return whole
+    fits: BenchPlan | None = None
+    smallest = whole
+    few, many = 0, len(choice.placed)
+    while many - few > 1:
+        count = (few + many) // 2
+        smallest = plan(_fewer(choice, count, suite, seed, budget_s))
+        if smallest.seconds <= budget_s:
+            fits, few = smallest, count
+        else:
+            many = count
+    if fits is None:
+        least = f"at least {format_duration(smallest.seconds)}, which one point is expected to take"
+        raise BadInputError([f"{whole.bench.name}: found a budget of {format_duration(budget_s)}, expected {least}"])
+    return fits
+
+
+def _fewer(choice: Choice, count: int, suite: Suite, seed: str, budget_s: float) -> Choice:
+    """So many points of a choice; the others are skipped, with the budget as the reason."""
+    required = [point for point in choice.placed if any(suite.criteria[number].required for number in point.answers)]
+    others = [point for point in choice.placed if point not in required]
+    chosen = balanced_fraction(required, count, seed)
+    if count > len(chosen):
+        chosen = [*chosen, *balanced_fraction(others, count - len(chosen), seed)]
+    order: dict[Placed, int] = {point: number for number, point in enumerate(choice.placed)}
+    kept = tuple(sorted(chosen, key=order.__getitem__))
+    reason = f"outside the budget of {format_duration(budget_s)}"
+    left_out = tuple((point, reason) for point in choice.placed if point not in kept)
+    return replace(
+        choice, placed=kept, skipped=(*choice.skipped, *left_out), unseen=tuple(unseen_levels(choice.placed, kept))
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points: every cell of a suite with its name, and which drives an adapter gives to it."""
+"""Points: every point of a suite with its name, and which drives an adapter gives to it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pattern:
         """Expected seconds of a launch: one fio process, or as many as a search for a cap usually takes."""
         runtime, steps = profile.runtime, 1
         if self.load is not None:
-            asked = LoadAsk(**self.load.to_block(1))
+            asked = LoadAsk(**self.load.to_batch(1))
             steps = LOAD_STEPS
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long
@@ -93,7 +93,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Point:
     """Workload x factors x varied settings, before it is given to an adapter.
 
     `hardware_only` is why an emulation cannot stand for it; empty when it can.
@@ -122,7 +122,7 @@ def point_name(workload: str, levels: Mapping[str, Any]) -> str:
     return f"{workload}[{inside}]" if inside else workload
 
 
-def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cell]:
+def points_of(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Point]:
     """The whole matrix in the order of the file; `varied` are the combinations of varied settings."""
     listed = []
     for name, workload in suite.workloads.items():
@@ -140,7 +140,7 @@ def cells(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Cel
             factors = tuple(zip(factor_names, levels, strict=True))
             pattern = Pattern({**fixed, **dict(factors)}, options, workload.load)
             listed += [
-                Cell(name, factors, tuple(sorted(combination.items())), pattern, workload.hardware_only or "")
+                Point(name, factors, tuple(sorted(combination.items())), pattern, workload.hardware_only or "")
                 for combination in varied
             ]
     return listed

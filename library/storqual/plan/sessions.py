@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of one bench: A B B A by the cost of the change, the dearest varied setting outermost."""
+"""Sessions of one bench: A B B A by the cost of the change, the costliest varied setting outermost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_blocks
+from storqual.plan.arms import Difference, change_cost, differences, interleavable, switched_between_batches
 from storqual.plan.resolve import Resolved
 from storqual_core.kit.settings import COSTS, SETTINGS
 
@@ -44,14 +44,14 @@ class Design:
         return self.kind != "single" and not self.differences
 
     @property
-    def by_block(self) -> bool:
-        """Interleaved arms alternate block by block, not launch by launch: the control node switches them."""
-        return self.kind == "interleaved" and switched_between_blocks(self.differences)
+    def by_batch(self) -> bool:
+        """Interleaved arms alternate batch by batch, not launch by launch: the control node switches them."""
+        return self.kind == "interleaved" and switched_between_batches(self.differences)
 
 
 @dataclass(frozen=True)
 class SessionPlan:
-    """One session before its blocks: which arms, which slow levels of varied settings, how the bench gets there."""
+    """One session before its batches: which arms, which slow levels of varied settings, how the bench gets there."""
 
     id: str
     arms: tuple[str, ...]
@@ -82,7 +82,7 @@ def design_of(first: Resolved | None, second: Resolved, *, by_sessions: bool = F
 
 
 def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]]:
-    """Combinations of varied settings that cost more than a write, dearest outermost, and of those that do not."""
+    """Combinations of varied settings that cost more than a write, costliest outermost, and of those that do not."""
 
     def cost(name: str) -> int:
         return COSTS.index(SETTINGS[name].cost)

@@ -87,8 +87,8 @@ def vary_problems(suite: Suite, path: Path, drops: Sequence[Drop]) -> Iterator[s
     without = [drop.name for drop in drops if not drop.sections["raid"]]
     for name in suite.vary:
         if name.startswith("raid.") and without:
-            told = f"{name} varied, and no volume in drop {' and '.join(dict.fromkeys(without))}"
-            yield document.problem(("vary", name), told, "a section raid in both drops")
+            sentence = f"{name} varied, and no volume in drop {' and '.join(dict.fromkeys(without))}"
+            yield document.problem(("vary", name), sentence, "a section raid in both drops")
 
 
 _HALF_A_TURN = Fraction(30)
@@ -101,7 +101,7 @@ def raid_advice(volumes: Iterable[Mapping[str, Any]], bench: Bench, largest_rand
     `largest_random_read` is the largest random read of the suite in bytes, 0 where it has none. What the inventory
     does not say (a port's link, a drive's rotation rate) is not guessed.
     """
-    said: set[str] = set()
+    seen: set[str] = set()
     for volume in volumes:
         adapter = bench.adapters.get(str(volume.get("adapter")))
         strip, members = int(volume.get("strip") or 0), list(volume.get("members") or ())
@@ -112,8 +112,8 @@ def raid_advice(volumes: Iterable[Mapping[str, Any]], bench: Bench, largest_rand
             *_queueing(name, adapter, strip, members),
             *_read_ahead(name, volume, strip, largest_random_read),
         ):
-            if sentence not in said:
-                said.add(sentence)
+            if sentence not in seen:
+                seen.add(sentence)
                 yield sentence
 
 

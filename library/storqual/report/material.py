@@ -19,7 +19,7 @@ from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
 from storqual.run import Event, Launch, Run, read_run
 from storqual.run.measurements import Measurements, PointData, PointKey, measurements
-from storqual.study.cells import STUDIED
+from storqual.study.points import STUDIED
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 

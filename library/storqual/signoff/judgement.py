@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs import WAIVERS, load_waivers
+from storqual.judge.entry import Entry
 from storqual.judge.outcome import apply_waivers
 from storqual.judge.verdict import verdict_of, write_verdict
 from storqual.run import Run, sha256_of
@@ -93,7 +94,7 @@ def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, today: d
         problems.append(_why_not(run, verdict, verdict["exit_code"]))
         problems += [f"{run.name}: {warning}" for warning in verdict["warnings"] if warning.startswith("waiver ")]
     if waivers is not None:
-        bare = [{**entry, "waiver": None} for entry in verdict["criteria"]]
+        bare = [Entry(**{**entry, "waiver": None}) for entry in verdict["criteria"]]
         doubts = apply_waivers(
             bare,
             load_waivers(waivers),

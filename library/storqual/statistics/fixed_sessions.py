@@ -12,34 +12,44 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Looks, Outcome, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Looks,
+    Outcome,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import SessionLevels, session_levels
 from storqual.statistics.noise import LAUNCH_FLOOR
 from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESSION
 from storqual.statistics.shared_noise import session_mean_noise
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 
 
 def analyse_fixed_sessions(
-    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, sign: float = 1.0, looks: Looks = "last"
-) -> list[Analysis]:
+    baseline: Floats, candidate: Floats, limits: Sequence[Limits], *, looks: Looks = "last"
+) -> list[Comparison]:
     """Test points of one bench and metric that were measured in the same sessions.
 
-    Axes (point, session, launch, second), NaN where there is none; `sign` is +1 where higher is better.
+    Axes (point, session, launch, second), NaN where there is none.
     """
+    better, sign = limits[0].better, limits[0].sign
     fewest = min(baseline.shape[1], candidate.shape[1])
     levels = session_levels(baseline, candidate, sign)
     before, after = (np.nanmean(arm, axis=2) for arm in levels.used)
     if fewest < 2:
         shifts = sign * (after.mean(axis=1) - before.mean(axis=1))
-        return [nothing("session", ONE_SESSION, shift=float(shift), units=fewest, wanted=1) for shift in shifts]
+        return [nothing("session", ONE_SESSION, better, float(shift), fewest, wanted=1) for shift in shifts]
     alone, alone_df = _alone(levels.used)
     variance, df = _noise(before, after)
     # a session mean cannot be steadier than the launches it is made of
     variance = np.maximum(variance, np.where(alone_df >= FEWEST_WITHIN, alone, 0.0))
-    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, sign, looks)
+    return _decide(before, after, np.maximum(variance, LAUNCH_FLOOR**2), df, levels, limits, looks)
 
 
 def _alone(levels: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -62,10 +72,10 @@ def _decide(
     df: Floats,
     levels: SessionLevels,
     limits: Sequence[Limits],
-    sign: float,
     looks: Looks,
-) -> list[Analysis]:
+) -> list[Comparison]:
     """The last look at session means, axes (point, session), with what is known of their noise."""
+    sign = limits[0].sign
     shift = sign * (after.mean(axis=1) - before.mean(axis=1))
     plain = sign * np.subtract(*(np.nanmean(np.nanmean(arm, axis=2), axis=1) for arm in levels.plain[::-1]))
     sd = np.sqrt(variance)
@@ -95,15 +105,16 @@ def _decide(
                 units, float(shift[i]), float(sd[i]), float(df[i]), limit, "session", growth=DF_PER_SESSION
             )
         made.append(
-            Analysis(
+            Comparison(
                 outcome=outcome,
+                better=limit.better,
                 unit="session",
-                shift=float(shift[i]),
-                low=float(shift[i] - aside[i] * error[i]),
-                high=float(shift[i] + aside[i] * error[i]),
-                bound=float(bound[i]),
+                log_shift=float(shift[i]),
+                log_low=float(shift[i] - aside[i] * error[i]),
+                log_high=float(shift[i] + aside[i] * error[i]),
+                log_bound=float(bound[i]),
                 lost=bool(failed[i]),
-                detectable=float(limit.indifference - (to_fail[i] + power[i]) * error[i]),
+                log_detectable=float(limit.indifference - (to_fail[i] + power[i]) * error[i]),
                 wanted=wanted,
                 loss_p=loss_probability("session", looks, float(level[i]), float(units)),
                 units=units,

@@ -20,12 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Looks, Outcome, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Looks,
+    Outcome,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import launch_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, pair_variance, with_priors
 from storqual.statistics.odd import Odd, odd_pair, odd_pairs
 from storqual.statistics.shared_noise import common_spread
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -136,11 +145,11 @@ def analyse_pairs(
     *,
     priors: Sequence[Prior | None] | None = None,
     looks: Looks = "every",
-) -> list[Analysis]:
+) -> list[Comparison]:
     """The last look at the points of one campaign and metric; `limits` and `priors` are of each point, in order."""
     found = estimate(levels, priors or [None] * len(limits))
     crossed = crossings(found, limits, looks)
-    return [_analysis(found, crossed, index, limit, looks) for index, limit in enumerate(limits)]
+    return [_comparison(found, crossed, index, limit, looks) for index, limit in enumerate(limits)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,26 +184,27 @@ def crossings(found: Estimates, limits: Sequence[Limits], looks: Looks = "every"
     )
 
 
-def _analysis(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> Analysis:
+def _comparison(found: Estimates, crossed: Crossings, index: int, limits: Limits, looks: Looks) -> Comparison:
     shift, sd, df, error = (float(one[index]) for one in (found.shift, found.sd, found.df, found.error))
     units = int(found.pairs[index])
     if units < 2:
-        return nothing("pair", "a single pair has no interval", shift=shift, units=units)
+        return nothing("pair", "a single pair has no interval", limits.better, shift=shift, units=units)
     outcome: Outcome = "pass" if crossed.passed[index] else "fail" if crossed.failed[index] else "inconclusive"
     # the level at which this look would have failed
     level = float(special.stdtr(df, (shift - limits.indifference) / error))
     wanted = 0
     if outcome == "inconclusive":
         wanted = further_units(units, shift, sd, df, limits, "pair", growth=DF_PER_PAIR)
-    return Analysis(
+    return Comparison(
         outcome=outcome,
+        better=limits.better,
         unit="pair",
-        shift=shift,
-        low=shift - float(crossed.aside[index]),
-        high=shift + float(crossed.aside[index]),
-        bound=shift - float(crossed.to_pass[index]),
+        log_shift=shift,
+        log_low=shift - float(crossed.aside[index]),
+        log_high=shift + float(crossed.aside[index]),
+        log_bound=shift - float(crossed.to_pass[index]),
         lost=bool(crossed.failed[index]),
-        detectable=float(limits.indifference - crossed.to_fail[index] - special.stdtrit(df, POWER) * error),
+        log_detectable=float(limits.indifference - crossed.to_fail[index] - special.stdtrit(df, POWER) * error),
         wanted=wanted,
         loss_p=loss_probability("pair", looks, level, float(units)),
         units=units,

@@ -195,19 +195,19 @@ def _knee(data: LogLevels, fit: _Fit) -> tuple[Estimate, Estimate]:
 
 def scaling_sentences(found: Scaling, unit: str, measure: str = "") -> list[str]:
     """What a reader may be told. `unit` is what is added (`ports`), `measure` the unit of the values (`MB/s`)."""
-    said = [_linear(found, unit)]
+    sentences = [_linear(found, unit)]
     if found.broken_at is not None:
         level = next(level for level in found.levels if level.at == found.broken_at)
-        said.append(
+        sentences.append(
             f"At {level.at:g} {unit} there is {_percent(level.efficiency)} of linear{_added_in_words(level, unit)}."
         )
     if found.knee is not None and found.plateau is not None:
         word = "The knee is" if found.shape == "knee" else "There is no sharp knee; a line and a plateau meet best"
         tail = f" {measure}" if measure else ""
-        said.append(f"{word} at {_number(found.knee)} {unit}, with a plateau of {_number(found.plateau)}{tail}.")
+        sentences.append(f"{word} at {_number(found.knee)} {unit}, with a plateau of {_number(found.plateau)}{tail}.")
     elif found.shape == "flat":
-        said.append(f"More {unit} make no difference.")
-    return said
+        sentences.append(f"More {unit} make no difference.")
+    return sentences
 
 
 def _linear(found: Scaling, unit: str) -> str:

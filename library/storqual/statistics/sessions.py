@@ -22,10 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from storqual.statistics.analysis import Analysis, Limits, Outcome, Spent, Unit, loss_probability, nothing, spend
+from storqual.statistics.comparison import (
+    POWER,
+    Comparison,
+    Limits,
+    Outcome,
+    Spent,
+    Unit,
+    further_units,
+    loss_probability,
+    nothing,
+    spend,
+)
 from storqual.statistics.launches import session_levels, stack_sessions
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior, with_prior
-from storqual.statistics.wanted import POWER, further_units
 
 Floats = NDArray[np.float64]
 
@@ -86,25 +96,24 @@ def analyse_sessions(
     candidate: list[Session],
     limits: Limits,
     *,
-    sign: float = 1.0,
     launch_prior: Prior | None = None,
     session_prior: Prior | None = None,
-) -> Analysis:
+) -> Comparison:
     """Test one point whose arms were measured in sessions of their own.
 
     `session_prior` is the variance of a session's level from earlier campaigns, `launch_prior` that of one launch.
     """
-    known = _Known(sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
+    known = _Known(limits.sign, launch_prior, session_prior if session_prior and session_prior.df > 0 else None)
     look = _last_look(baseline, candidate, known)
     if look is None:
-        return _undecidable(baseline, candidate, sign)
+        return _undecidable(baseline, candidate, limits)
     # a session effect that is known lets the first session speak; its looks and those of sessions share the error
     share = 0.5 if known.session else 1.0
     unit: Unit = "pair" if look.inside else "session"
     at = float(look.inside or look.units)
     level = special.stdtr(look.df, (look.shift - limits.indifference) / look.error) if look.df > 0 else 1.0
     loss_p = min(1.0, loss_probability(unit, "every", float(level), at) / share)
-    return _analysis(look, spend(unit, "every", limits.alpha, np.array([at]), share), limits, loss_p)
+    return _comparison(look, spend(unit, "every", limits.alpha, np.array([at]), share), limits, loss_p)
 
 
 def _last_look(baseline: list[Session], candidate: list[Session], known: _Known) -> _Look | None:
@@ -180,7 +189,7 @@ def _reach(look: _Look, spent: Spent) -> tuple[float, float, float]:
     return to_pass, to_fail, aside
 
 
-def _analysis(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Analysis:
+def _comparison(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Comparison:
     to_pass, to_fail, aside = _reach(look, spent)
     passed = look.shift - to_pass > limits.margin and look.plain > limits.margin
     failed = look.shift + to_fail < limits.indifference and look.plain < limits.indifference
@@ -189,15 +198,16 @@ def _analysis(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Analy
     wanted = 0
     if outcome == "inconclusive":
         wanted = further_units(look.units, look.shift, look.sd, look.df, limits, "session", growth=DF_PER_SESSION)
-    return Analysis(
+    return Comparison(
         outcome=outcome,
+        better=limits.better,
         unit="session",
-        shift=look.shift,
-        low=look.shift - aside,
-        high=look.shift + aside,
-        bound=look.shift - to_pass,
+        log_shift=look.shift,
+        log_low=look.shift - aside,
+        log_high=look.shift + aside,
+        log_bound=look.shift - to_pass,
         lost=failed,
-        detectable=float(limits.indifference - to_fail - power * look.error),
+        log_detectable=float(limits.indifference - to_fail - power * look.error),
         wanted=wanted,
         loss_p=loss_p,
         units=look.units,
@@ -207,7 +217,7 @@ def _analysis(look: _Look, spent: Spent, limits: Limits, loss_p: float) -> Analy
     )
 
 
-def _undecidable(baseline: list[Session], candidate: list[Session], sign: float) -> Analysis:
+def _undecidable(baseline: list[Session], candidate: list[Session], limits: Limits) -> Comparison:
     """An estimate without an error: fewer than two complete sessions in an arm say nothing about sessions."""
     means = [
         float(np.mean([np.log(np.nanmean(session.launches, axis=1)).mean() for session in arm]))
@@ -215,4 +225,4 @@ def _undecidable(baseline: list[Session], candidate: list[Session], sign: float)
     ]
     fewest = min(len(baseline), len(candidate))
     reason = ONE_SESSION if fewest < 2 else "the second session of an arm is not complete"
-    return nothing("session", reason, shift=sign * (means[1] - means[0]), units=fewest, wanted=1)
+    return nothing("session", reason, limits.better, limits.sign * (means[1] - means[0]), fewest, wanted=1)

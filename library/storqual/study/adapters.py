@@ -13,7 +13,6 @@ from typing import Any
 from storqual.base.factor_names import level_text, together
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate
-from storqual.study.cells import Cell, Levels, Line, cells_of_runs, first_axis, lines_of
 from storqual.study.compare import (
     SubjectComparison,
     common_loads,
@@ -25,6 +24,7 @@ from storqual.study.compare import (
     response_at,
     shift_at_equal_load,
 )
+from storqual.study.points import Levels, Line, Point, first_axis, lines_of, points_of_runs
 from storqual_core.kit.errors import BadInputError
 
 COMPARED = ("iops", "throughput_mb_s", "cpu_us_per_io")
@@ -60,20 +60,20 @@ class EqualLoad:
     sentence: str
 
 
-def contests(cells: Sequence[Cell]) -> list[Contest]:
+def contests(points: Sequence[Point]) -> list[Contest]:
     """Every metric of every workload in which at least two subjects have a level in common."""
     found: list[Contest] = []
-    for title, along, lines in _rivals(cells):
+    for title, along, lines in _rivals(points):
         for metric in COMPARED:
             found += _contest(title, along, lines, metric)
     return found
 
 
-def _rivals(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[Line]]]:
+def _rivals(points: Sequence[Point]) -> Iterator[tuple[str, str, list[Line]]]:
     """Lines of different subjects that are alike in everything else."""
-    workloads: defaultdict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        workloads[cell.workload].append(cell)
+    workloads: defaultdict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        workloads[point.workload].append(point)
     for workload, members in workloads.items():
         along = first_axis(members)
         if along is None:
@@ -99,12 +99,14 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
         return level_text(along, int(level) if level.is_integer() else level)
 
     # at one block size throughput says what IOPS say
-    said = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
-    if said and all(level.shift.low is None for one in found for level in one.levels):
+    sentences = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
+    if sentences and all(level.shift.low is None for one in found for level in one.levels):
         # one sentence for all pairs and levels
-        said = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
+        sentences = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
     else:
-        said += [told for one in found if said for told in comparison_sentences(one, facts.label, at=at)]
+        sentences += [
+            sentence for one in found if sentences for sentence in comparison_sentences(one, facts.label, at=at)
+        ]
     yield Contest(
         title=title,
         metric=metric,
@@ -112,16 +114,16 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
         lines=tuple(lines),
         comparisons=found,
         leaders=leaders(found),
-        sentences=tuple(said),
+        sentences=tuple(sentences),
     )
 
 
-def equal_loads(cells: Sequence[Cell]) -> list[EqualLoad]:
+def equal_loads(points: Sequence[Point]) -> list[EqualLoad]:
     """CPU at equal IOPS and IOPS at equal CPU, at the middle of the loads that both subjects reached."""
     found: list[EqualLoad] = []
     for along in _LOADED:
         groups: defaultdict[tuple[str, Levels], list[Line]] = defaultdict(list)
-        for line in lines_of(cells, along):
+        for line in lines_of(points, along):
             groups[(line.workload, line.rest)].append(line)
         for (workload, rest), lines in groups.items():
             for first, second in combinations(lines, 2):
@@ -188,12 +190,12 @@ class Comparisons:
 
 def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> Comparisons:
     """Every pair of subjects at every level that they share. Raises BadInputError with nothing to compare."""
-    cells = cells_of_runs(paths, arms=arms)
-    subjects = list(dict.fromkeys(cell.subject for cell in cells))
+    points = points_of_runs(paths, arms=arms)
+    subjects = list(dict.fromkeys(point.subject for point in points))
     if len(subjects) < 2:
         told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
         raise BadInputError([f"{', '.join(map(str, paths))}: {told}, expected two at least (or two arms, two runs)"])
-    return Comparisons(tuple(subjects), tuple(contests(cells)), tuple(equal_loads(cells)))
+    return Comparisons(tuple(subjects), tuple(contests(points)), tuple(equal_loads(points)))
 
 
 def _contest_json(one: Contest) -> dict[str, Any]:

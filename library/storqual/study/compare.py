@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from storqual.base.formulas import Better
 from storqual.statistics.estimates import Estimate, LogLevels, log_estimate, log_levels
 
 MARGIN = 0.03
 """Two adapters are called equal where they differ by less than 3 %, shown by the whole interval."""
 
 Relation = Literal["ahead", "behind", "equal", "open"]
-Better = Literal["higher", "lower"]
 Curves = Mapping[str, Mapping[float, Sequence[float]]]
 
 

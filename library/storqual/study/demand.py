@@ -17,7 +17,7 @@ from scipy import special
 
 from storqual.base.formulas import MB, MIB, percent_of, service_demand_percent_thousandths
 from storqual.statistics.estimates import Estimate, log_levels
-from storqual.study.cells import Cell
+from storqual.study.points import Point
 
 NEAR = 0.95
 """From 95 % of a part on, that part is called the limit: no link reaches its line rate, headers take their share."""
@@ -124,7 +124,7 @@ class Demand:
     processor time of all CPUs; `percent_thousandths` is CPU percent per thousand KiB/s, the unit of the A7173A paper.
     """
 
-    cell: Cell
+    point: Point
     throughput_mb_s: float
     cpu_percent: float
     cpu_reach: float | None
@@ -137,22 +137,22 @@ class Demand:
 class Reached:
     """A point's throughput as share of what its path carries at most."""
 
-    cell: Cell
+    point: Point
     throughput_mb_s: float
     ceiling_mb_s: float
     share: Share
 
 
-def demands(cells: Sequence[Cell]) -> list[Demand]:
+def demands(points: Sequence[Point]) -> list[Demand]:
     """Service demand of every point whose CPU time is known."""
     found = []
-    for cell in cells:
-        means = [cell.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
+    for point in points:
+        means = [point.mean(name) for name in ("throughput_mb_s", "cpu_percent", "cpu_us_per_kib", "cpu_us_per_io")]
         known = [mean for mean in means if mean is not None]
         if len(known) == len(means) and known[0] > 0:
             thousandths = service_demand_percent_thousandths(known[1], known[0] * MB / MIB)
-            reach = _reach(cell.values("cpu_percent"))
-            found.append(Demand(cell, known[0], known[1], reach, known[2], known[3], thousandths))
+            reach = _reach(point.values("cpu_percent"))
+            found.append(Demand(point, known[0], known[1], reach, known[2], known[3], thousandths))
     return found
 
 
@@ -163,26 +163,27 @@ def _reach(values: Sequence[float]) -> float | None:
     return float(special.stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
 
 
-def reached(cells: Sequence[Cell], ceilings: Ceilings) -> list[Reached]:
+def reached(points: Sequence[Point], ceilings: Ceilings) -> list[Reached]:
     """Percent of the ceiling, where the inventory knows a part of the path.
 
     The drives are a part as soon as one drive alone was measured with the same workload and block size.
     """
     alone = {
-        (cell.subject, cell.workload, cell.pattern.get("bs"), cell.drives[0]): cell.mean("throughput_mb_s")
-        for cell in cells
-        if len(cell.drives) == 1
+        (point.subject, point.workload, point.pattern.get("bs"), point.drives[0]): point.mean("throughput_mb_s")
+        for point in points
+        if len(point.drives) == 1
     }
     found = []
-    for cell in cells:
-        values = cell.values("throughput_mb_s")
-        known = ceilings.get((cell.bench, cell.adapter)) or {}
-        parts = _parts(cell, known)
+    for point in points:
+        values = point.values("throughput_mb_s")
+        known = ceilings.get((point.bench, point.adapter)) or {}
+        parts = _parts(point, known)
         each = {
-            drive: alone.get((cell.subject, cell.workload, cell.pattern.get("bs"), drive)) for drive in cell.drives
+            drive: alone.get((point.subject, point.workload, point.pattern.get("bs"), drive))
+            for drive in point.drives
         }
         first = next((value for value in each.values() if value), None)
-        if parts and first and len(cell.drives) > 1:
+        if parts and first and len(point.drives) > 1:
             told = "one drive alone, times their number"
             parts.append(drives_part({drive: value or first for drive, value in each.items()}, told))
         if not parts or not values or min(values) <= 0:
@@ -190,15 +191,15 @@ def reached(cells: Sequence[Cell], ceilings: Ceilings) -> list[Reached]:
         path = ceiling(parts)
         data = log_levels({1.0: values})
         measured: Estimate = data.estimate(data.mean[0], 1 / data.count[0]).exp()
-        found.append(Reached(cell, measured.value, path.limit, share_of(measured, path)))
+        found.append(Reached(point, measured.value, path.limit, share_of(measured, path)))
     return found
 
 
-def _parts(cell: Cell, known: Mapping[str, Any]) -> list[Part]:
-    both_ways = str(cell.pattern.get("rw")) in ("rw", "randrw")
+def _parts(point: Point, known: Mapping[str, Any]) -> list[Part]:
+    both_ways = str(point.pattern.get("rw")) in ("rw", "randrw")
     parts = []
     if known.get("slot"):
         parts.append(slot_part(float(known["slot"]) / MB, "inventory"))
     if known.get("link"):
-        parts.append(link_part(float(known["link"]) / MB, cell.ports, both_ways=both_ways, told="inventory"))
+        parts.append(link_part(float(known["link"]) / MB, point.ports, both_ways=both_ways, told="inventory"))
     return parts

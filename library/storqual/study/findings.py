@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All studies that a suite asks for, over the cells of a run, and the advice that follows from them."""
+"""All studies that a suite asks for, over the points of a run, and the advice that follows from them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
-from storqual.study.cells import Cell
 from storqual.study.demand import Demand, Reached, demands, reached
-from storqual.study.features import Feature, features, placement_advice
+from storqual.study.points import Point
 from storqual.study.published import Beside, beside
 from storqual.study.scale import Growth, growths, saturation_advice
 from storqual.study.settings import SettingStudy, setting_studies
@@ -42,14 +41,14 @@ class Findings:
 
 
 def findings(
-    cells: Sequence[Cell],
+    points: Sequence[Point],
     studies: Collection[str],
     *,
     benches: Mapping[str, Mapping[str, Any]],
     reports: Sequence[str] = (),
     margin: float = 0.03,
 ) -> Findings:
-    """`cells` of one arm, `benches` as run.json has them, `reports` the published reports to set beside.
+    """`points` of one arm, `benches` as run.json has them, `reports` the published reports to set beside.
 
     Raises BadInputError for a published report that there is none of.
     """
@@ -59,32 +58,32 @@ def findings(
         for alias, adapter in (entry.get("adapters") or {}).items()
     }
     compared = bool({"adapters", "arms"} & set(studies))
-    scaled = growths(cells) if "scaling" in studies else []
-    ranked = setting_studies(cells, margin=margin) if "settings" in studies else []
-    shares = reached(cells, ceilings) if "ceiling" in studies else []
+    scaled = growths(points) if "scaling" in studies else []
+    ranked = setting_studies(points, margin=margin) if "settings" in studies else []
+    shares = reached(points, ceilings) if "ceiling" in studies else []
     return Findings(
-        contests=tuple(contests(cells) if compared else ()),
-        equal_loads=tuple(equal_loads(cells) if compared else ()),
+        contests=tuple(contests(points) if compared else ()),
+        equal_loads=tuple(equal_loads(points) if compared else ()),
         growths=tuple(scaled),
-        demands=tuple(demands(cells) if "service_demand" in studies else ()),
+        demands=tuple(demands(points) if "service_demand" in studies else ()),
         reached=tuple(shares),
         settings=tuple(ranked),
-        features=tuple(_features(cells, benches) if "features" in studies else ()),
-        published=tuple(beside(cells, reports) if "published" in studies else ()),
+        features=tuple(_features(points, benches) if "features" in studies else ()),
+        published=tuple(beside(points, reports) if "published" in studies else ()),
         advice=(
             *(Advice(text, "study-scaling") for text in saturation_advice(scaled)),
             *_from_settings(ranked, margin),
             *_from_ceiling(shares),
-            *(_placement(cells, benches) if "ceiling" in studies else ()),
+            *(_placement(points, benches) if "ceiling" in studies else ()),
         ),
     )
 
 
 def _features(
-    cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]
+    points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[Feature, ...]]]:
     for bench, entry in benches.items():
-        adapters = tuple(dict.fromkeys(cell.adapter for cell in cells if cell.bench == bench))
+        adapters = tuple(dict.fromkeys(point.adapter for point in points if point.bench == bench))
         if adapters:
             yield bench, adapters, tuple(features(entry, adapters))
 
@@ -113,8 +112,8 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
-        for told in _neutral(study, f"no difference of {100 * margin:g} % or more"):
-            yield Advice(f"{where}: {told}.", "study-settings")
+        for sentence in _neutral(study, f"no difference of {100 * margin:g} % or more"):
+            yield Advice(f"{where}: {sentence}.", "study-settings")
 
 
 def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
@@ -130,21 +129,99 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
     """Where the rig was the limit: more of the tested part would show nothing there."""
-    for name in dict.fromkeys(one.cell.subject for one in found):
+    for name in dict.fromkeys(one.point.subject for one in found):
         limits: dict[str, list[str]] = {}
         for one in found:
-            if one.cell.subject == name and one.share.limited_by is not None:
-                limits.setdefault(one.share.limited_by.name, []).append(one.cell.point)
-        for part, points in limits.items():
-            many = f"{points[0]} and {len(points) - 1} more" if len(points) > 1 else points[0]
+            if one.point.subject == name and one.share.limited_by is not None:
+                limits.setdefault(one.share.limited_by.name, []).append(one.point.point)
+        for part, names in limits.items():
+            many = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
             yield Advice(f"{name}: the limit at {many} is {part}, not the adapter.", "study-ceiling")
 
 
-def _placement(cells: Sequence[Cell], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
-    for bench, alias in dict.fromkeys((cell.bench, cell.adapter) for cell in cells):
+def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+    for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
         entry = benches.get(bench) or {}
         declared = (entry.get("adapters") or {}).get(alias) or {}
         before = (entry.get("environment") or {}).get("before") or {}
         found = (before.get("adapters") or {}).get(alias) or {}
         for text in placement_advice(alias, declared, found):
             yield Advice(text, "study-ceiling")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature and what each adapter has; an empty text where the bench does not say."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def features(bench: Mapping[str, Any], adapters: Sequence[str]) -> list[Feature]:
+    """The features of a bench's adapters from run.json: inventory and environment, told by one of them at least."""
+    columns = [dict(_of(bench, alias)) for alias in adapters]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [Feature(name, tuple(column.get(name, "") for column in columns)) for name in names]
+    return [row for row in rows if any(row.values)]
+
+
+def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
+    declared: Mapping[str, Any] = (bench.get("adapters") or {}).get(alias) or {}
+    before = (bench.get("environment") or {}).get("before") or {}
+    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    module = found.get("module") or {}
+    link = found.get("link") or {}
+    drives: Mapping[str, Mapping[str, Any]] = found.get("drives") or {}
+    yield "Model", str(declared.get("model") or "")
+    yield "Board", str(found.get("board") or "")
+    yield "Subsystem", str(found.get("subsystem") or "").strip(":")
+    yield "Driver", " ".join(filter(None, [str(found.get("driver") or declared.get("driver") or ""), _text(module)]))
+    yield "Firmware", str(found.get("firmware") or "")
+    yield "PCI link", _link(link)
+    yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
+    yield "Drives", str(len(declared.get("drives") or ()) or "")
+    yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())
+    yield "Requests per hardware queue", _several(drive.get("nr_requests") for drive in drives.values())
+    yield "Drive write cache", _several(drive.get("write_cache") for drive in drives.values())
+    yield "Configured by", str(declared.get("tool") or "")
+
+
+def _text(module: Mapping[str, Any]) -> str:
+    return str(module.get("version") or "")
+
+
+def _link(link: Mapping[str, Any]) -> str:
+    speed, width = str(link.get("speed") or ""), str(link.get("width") or "")
+    return f"{speed} x{width}" if speed and width else ""
+
+
+def _several(values: Iterable[object]) -> str:
+    return " or ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
+
+
+_MB = 1_000_000
+
+
+def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
+
+    A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
+    paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
+    """
+    ceiling = declared.get("ceiling") or {}
+    slot, link = float(ceiling.get("slot") or 0), float(ceiling.get("link") or 0)
+    ports = len({drive.get("port") or 0 for drive in declared.get("drives") or ()})
+    if slot and link:
+        fed = int(slot // link)
+        carries = f"{alias}: its slot carries {slot / _MB:.0f} MB/s, a port {link / _MB:.0f} MB/s"
+        if fed >= max(ports, 1):
+            yield f"{carries}: the slot feeds all {ports} port{'s' if ports != 1 else ''} at full rate."
+        elif fed:
+            yield f"{carries}: it feeds {fed} of {ports} ports at full rate; spread the others over another slot."
+        else:
+            yield f"{carries}: not one port runs at full rate here; a faster slot may give {link / slot:.1f} times."
+    lane = found.get("link") or {}
+    for what, name in (("speed", "speed"), ("width", "width")):
+        now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")
+        if now and best and now != best:
+            yield f"{alias}: its PCI link runs at {what} {now}, the card can {best}: another slot may give more."

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from storqual.inputs.references import PublishedValue, overlays
-from storqual.study.cells import STUDIED, Cell
+from storqual.study.points import STUDIED, Point
 from storqual_core.kit.quantities import format_size, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
@@ -23,7 +23,7 @@ class Beside:
 
     report: str
     theirs: PublishedValue
-    cell: Cell
+    point: Point
     ours: float
 
     @property
@@ -32,7 +32,7 @@ class Beside:
         return self.ours / self.theirs.value
 
 
-def beside(cells: Sequence[Cell], reports: Sequence[str]) -> list[Beside]:
+def beside(points: Sequence[Point], reports: Sequence[str]) -> list[Beside]:
     """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
     found = []
     for report in reports:
@@ -41,10 +41,10 @@ def beside(cells: Sequence[Cell], reports: Sequence[str]) -> list[Beside]:
                 wanted = dict(_wanted(theirs))
                 if "rw" not in wanted or theirs.value <= 0:
                     continue
-                for cell in _matching(cells, wanted):
-                    ours = cell.mean(metric)
+                for point in _matching(points, wanted):
+                    ours = point.mean(metric)
                     if ours is not None:
-                        found.append(Beside(report, theirs, cell, ours))
+                        found.append(Beside(report, theirs, point, ours))
     return found
 
 
@@ -62,17 +62,17 @@ def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:
             yield "bs", f"{word[:-2]}k"
 
 
-def _matching(cells: Sequence[Cell], wanted: Mapping[str, str]) -> Iterator[Cell]:
+def _matching(points: Sequence[Point], wanted: Mapping[str, str]) -> Iterator[Point]:
     """Per subject the first point with all that is wanted; what the figure does not say is free."""
     seen: set[str] = set()
-    for cell in cells:
-        if cell.subject not in seen and all(_is(cell, name, text) for name, text in wanted.items()):
-            seen.add(cell.subject)
-            yield cell
+    for point in points:
+        if point.subject not in seen and all(_is(point, name, text) for name, text in wanted.items()):
+            seen.add(point.subject)
+            yield point
 
 
-def _is(cell: Cell, name: str, text: str) -> bool:
-    value = cell.ports if name == "ports" else cell.pattern.get(name)
+def _is(point: Point, name: str, text: str) -> bool:
+    value = point.ports if name == "ports" else point.pattern.get(name)
     if name == "bs" and isinstance(value, int):
         try:
             return format_size(parse_size(text)) == format_size(value)

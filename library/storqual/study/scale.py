@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.statistics.scaling import SCALED, Level, Scaling, scaling, scaling_sentences
-from storqual.study.cells import Cell, Line, lines_of
+from storqual.study.points import Line, Point, lines_of
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Growth:
     enough: Level | None
 
 
-def growths(cells: Sequence[Cell], metric: str = "throughput_mb_s") -> list[Growth]:
+def growths(points: Sequence[Point], metric: str = "throughput_mb_s") -> list[Growth]:
     """Every line along a factor that scales, of every subject."""
     listed = []
     for along in SCALED:
-        for line in lines_of(cells, along):
+        for line in lines_of(points, along):
             values = line.values(metric)
             if len(values) < 2 or min(values) <= 0:
                 continue

@@ -14,10 +14,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
-from storqual.study.cells import Cell
-from storqual.study.compare import MARGIN, Better, reaches_tenfold
+from storqual.study.compare import MARGIN, reaches_tenfold
+from storqual.study.points import Point
 
 Influence = Literal["better", "worse", "neutral", "open"]
 Combination = tuple[tuple[str, Any], ...]
@@ -66,7 +67,7 @@ def ranking(
     return tuple(sorted(found, key=lambda one: (_ORDER[one.influence], -abs(math.log1p(one.shift.value)))))
 
 
-_Place = tuple[Hashable, Combination]
+_Measured = tuple[Hashable, Combination]
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,12 @@ class _Pair:
     setting: str
     base: Any
     level: Any
-    matched: Sequence[tuple[_Place, _Place]]
+    matched: Sequence[tuple[_Measured, _Measured]]
 
 
-def _pairs(places: Sequence[_Place]) -> Iterator[_Pair]:
+def _pairs(places: Sequence[_Measured]) -> Iterator[_Pair]:
     """Each level above a setting's first."""
-    groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Place]]] = defaultdict(lambda: defaultdict(dict))
+    groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Measured]]] = defaultdict(lambda: defaultdict(dict))
     levels: defaultdict[str, dict[Any, None]] = defaultdict(dict)
     for context, combination in places:
         for name, level in combination:
@@ -97,7 +98,7 @@ def _pairs(places: Sequence[_Place]) -> Iterator[_Pair]:
 
 
 def _effect(
-    pair: _Pair, data: LogLevels, at: Mapping[_Place, int], better: Better, margin: float, tests: int
+    pair: _Pair, data: LogLevels, at: Mapping[_Measured, int], better: Better, margin: float, tests: int
 ) -> Effect:
     matched, sign = pair.matched, 1.0 if better == "higher" else -1.0
     shifts = [sign * (data.mean[at[there]] - data.mean[at[here]]) for here, there in matched]
@@ -140,12 +141,12 @@ class SettingStudy:
     sentences: tuple[str, ...]
 
 
-def setting_studies(cells: Sequence[Cell], *, margin: float = 0.03) -> list[SettingStudy]:
+def setting_studies(points: Sequence[Point], *, margin: float = 0.03) -> list[SettingStudy]:
     """A ranking per subject, workload and metric, where any setting was varied; intervals hold for all together."""
-    groups: defaultdict[tuple[str, str], list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if cell.varied:
-            groups[(cell.subject, cell.workload)].append(cell)
+    groups: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
+    for point in points:
+        if point.varied:
+            groups[(point.subject, point.workload)].append(point)
     measured = {(*key, metric): _launches(members, metric) for key, members in groups.items() for metric in RANKED}
     ranked = {key: launches for key, launches in measured.items() if len(launches) > 1}
     found = []
@@ -157,14 +158,14 @@ def setting_studies(cells: Sequence[Cell], *, margin: float = 0.03) -> list[Sett
 
 
 def _launches(
-    cells: Sequence[Cell], metric: str
+    points: Sequence[Point], metric: str
 ) -> dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]]:
     """(factors, settings) -> values above zero."""
     found: dict[tuple[Hashable, tuple[tuple[str, Any], ...]], tuple[float, ...]] = {}
-    for cell in cells:
-        factors = tuple(sorted((name, level) for name, level in cell.levels.items() if name not in cell.varied))
-        settings = tuple(sorted((name, cell.levels[name]) for name in cell.varied))
-        values = cell.values(metric)
+    for point in points:
+        factors = tuple(sorted((name, level) for name, level in point.levels.items() if name not in point.varied))
+        settings = tuple(sorted((name, point.levels[name]) for name in point.varied))
+        values = point.values(metric)
         if values and min(values) > 0:
             found[(factors, settings)] = values
     return found

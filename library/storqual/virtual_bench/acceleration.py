@@ -61,7 +61,7 @@ def _probe_argv(image: BenchImage) -> list[str]:
 def _probe(image: BenchImage) -> Acceleration:
     """Boot the image under KVM and watch its console for ten seconds."""
     began = time.monotonic()
-    said, seen = b"", b""
+    received, seen = b"", b""
     with subprocess.Popen(
         _probe_argv(image), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as guest:
@@ -75,12 +75,12 @@ def _probe(image: BenchImage) -> Acceleration:
                 elif end is guest.stdout:
                     seen += data
                 else:
-                    said += data
+                    received += data
         guest.kill()
     seconds = time.monotonic() - began
     if SIGN_OF_LIFE.encode() in seen:
         return Acceleration("kvm", f"a guest booted under KVM in {seconds:.1f} s")
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+    lines = received.decode("utf-8", "replace").strip().splitlines()
     if lines:
         return Acceleration("tcg", f"KVM does not run a guest here: {lines[0]}")
     if "Linux version" in seen.decode("utf-8", "replace"):

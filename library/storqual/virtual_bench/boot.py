@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual.bench.reboot import Door, is_open
+from storqual.bench.reboot import SshAddress, ssh_answers
 from storqual_core.kit.errors import ToolError
 
 # colours, cursor moves and titles of boot loader and init
@@ -144,10 +144,10 @@ def wait_for_boot(
     `began` is the monotonic time of power-on and `since` where the console log was then. Fewer drives after 40 s are
     no failure here: a driver that does not bind is to be reported, and the bench is up. Raises BootFailedError.
     """
-    door = Door("127.0.0.1", port)
+    address = SshAddress("127.0.0.1", port)
     deadline = began + limit_s
     while (left := deadline - time.monotonic()) > 0:
-        if is_open(door, min(left, _BANNER_WAIT_S)):
+        if ssh_answers(address, min(left, _BANNER_WAIT_S)):
             answer = _ask(name, ssh_config, drives, deadline + _DRIVES_LIMIT_S - time.monotonic())
             if answer:
                 up, (boot_id, kernel, seen) = answer

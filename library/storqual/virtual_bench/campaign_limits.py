@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a virtual bench, what QEMU grants to drives before a block: arms that differ in it alternate block by block."""
+"""On a virtual bench, what QEMU grants to drives before a batch: arms that differ in it alternate batch by batch."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from storqual.virtual_bench.qmp import converse
 from storqual_core.kit.errors import StorqualError
 
 
-def limits_of_block(run: Path, bench: str, block: str) -> dict[str, int] | None:
-    """I/O per second by drive for a block, as its arm's drop says; None where sessions are provisioned with them.
+def limits_of_batch(run: Path, bench: str, batch: str) -> dict[str, int] | None:
+    """I/O per second by drive for a batch, as its arm's drop says; None where sessions are provisioned with them.
 
-    Raises StorqualError for a block of several arms: nobody could switch them inside it.
+    Raises StorqualError for a batch of several arms: nobody could switch them inside it.
     """
     document = read_run_json(run)
     design: dict[str, Any] = (document["plan"].get("designs") or {}).get(bench) or {}
     if not design.get("by_block"):
         return None
     specs = document["provision"][bench]
-    names = dict.fromkeys(str(launch["configuration"]) for launch in read_block(run, block)["launches"])
+    names = dict.fromkeys(str(launch["configuration"]) for launch in read_block(run, batch)["launches"])
     wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
     if any(one != wanted[0] for one in wanted):
-        raise StorqualError(f"block {block}: found launches of arms with different limits, expected one arm")
+        raise StorqualError(f"block {batch}: found launches of arms with different limits, expected one arm")
     return wanted[0]
 
 
-def limit_drives(run: Path, bench: str, block: str, state_dir: str) -> None:
-    """Put a block's limits into force, read them back from QEMU, and record them (`limited`).
+def limit_drives(run: Path, bench: str, batch: str, state_dir: str) -> None:
+    """Put a batch's limits into force, read them back from QEMU, and record them (`limited`).
 
     Raises StorqualError when the bench is off or the limits are not in force: nothing is measured under a wrong name.
     """
-    wanted = limits_of_block(run, bench, block)
+    wanted = limits_of_batch(run, bench, batch)
     if wanted is None:
         return
     places = BenchPlaces.of(state_dir)
     with locked(places.lock):
         power = power_state(places)
         if power is None:
-            raise StorqualError(f"block {block}: the bench is off; its drives can be limited only while it runs")
+            raise StorqualError(f"block {batch}: the bench is off; its drives can be limited only while it runs")
         all_drives = limits.wanted_limits(power.bench, wanted, {})
         _, after = converse(Path(power.monitor), lambda monitor: limits.set_limits(monitor, power.bench, all_drives))
     in_force = {drive: limit.iops for drive, limit in after.items()}
-    append_event(run, "limited", {"bench": bench, "block": block, "limits": in_force})
+    append_event(run, "limited", {"bench": bench, "block": batch, "limits": in_force})
 
 
 if TYPE_CHECKING:

@@ -227,8 +227,8 @@ def _adapter(
         drives = []
     channels = read.number(virtual.get("channels", 1), f"storqual_virtual.adapters.{alias}.channels", 1)
     if channels > 1 and (kind.namespaces or int(place[2]) or channels > _FUNCTIONS):
-        told = f"{device} has one channel; only SCSI adapters at function 0 have up to {_FUNCTIONS}"
-        read.complain(f"storqual_virtual.adapters.{alias}.channels", told)
+        sentence = f"{device} has one channel; only SCSI adapters at function 0 have up to {_FUNCTIONS}"
+        read.complain(f"storqual_virtual.adapters.{alias}.channels", sentence)
         channels = 1
     built = tuple(
         _drive(read, kind, alias, index, read.mapping(drive, f"{where}.drives[{index}]"))

@@ -68,9 +68,9 @@ def wanted_limits(
 async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[str, Limit]:
     """The limits in force, by identity; a drive that is unplugged is missing."""
     inserted = {}
-    for block in await monitor.ask("query-block"):
+    for batch in await monitor.ask("query-block"):
         # a drive with an id is named by it, one without by its place in QEMU's object tree
-        inserted[str(block.get("qdev", "")).rsplit("/", 1)[-1]] = block.get("inserted") or {}
+        inserted[str(batch.get("qdev", "")).rsplit("/", 1)[-1]] = batch.get("inserted") or {}
     found = {}
     for drive in description.drives:
         state = inserted.get(drive.device)

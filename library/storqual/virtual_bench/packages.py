@@ -106,8 +106,8 @@ def _sha256(file: Path) -> str:
 
 
 def _fields(file: Path) -> dict[str, str]:
-    said = run(["dpkg-deb", "--field", str(file), "Package", "Version"]).expect().stdout
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
+    printed = run(["dpkg-deb", "--field", str(file), "Package", "Version"]).expect().stdout
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in printed.splitlines())}
 
 
 def fetch_packages(image: BenchImage, package: str, version: str = "") -> list[FetchedPackage]:
@@ -131,10 +131,10 @@ def fetch_packages(image: BenchImage, package: str, version: str = "") -> list[F
         # apt leaves out what it has fetched before, so it is asked with an empty cache
         listed = apt.apt("-o", f"Dir::Cache::archives={apt.root / 'nothing'}", "--print-uris", *install)
         if listed.rc != 0:
-            said = listed.stderr.strip()
-            if "Unable to locate package" in said or "was not found" in said:
+            printed = listed.stderr.strip()
+            if "Unable to locate package" in printed or "was not found" in printed:
                 raise BadInputError([f"the archive of the bench has no {wanted}"])
-            raise ToolError(f"apt cannot plan the installation of {wanted}: {said}")
+            raise ToolError(f"apt cannot plan the installation of {wanted}: {printed}")
         names = [match["file"] for match in _URI.finditer(listed.stdout)]
         apt.apt("--download-only", *install).expect()
         files = [apt.archives / name for name in names]

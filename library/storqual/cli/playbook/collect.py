@@ -17,14 +17,14 @@ from storqual.run import collect
 @click.option("--block", required=True, help="The block whose spool is given on standard input.")
 @click.option("--lost", help="Why the spool's last line never comes, such as a reset of the bench.")
 @as_json
-def collect_command(run: Path, block: str, lost: str | None, as_json: bool) -> None:
-    """Store the samples of a block's spool (standard input); doing it twice changes nothing.
+def collect_command(run: Path, batch: str, lost: str | None, as_json: bool) -> None:
+    """Store the samples of a batch's spool (standard input); doing it twice changes nothing.
 
     \b
     Example:
-      ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --block s01-b01
+      ssh bench cat /var/lib/storqual/spool/<run-id>/s01-b01.jsonl | storqual collect runs/<run-id> --batch s01-b01
     """
-    got = collect(run, block, sys.stdin.read(), lost=lost)
+    got = collect(run, batch, sys.stdin.read(), lost=lost)
     if as_json:
         print_json(got.to_json())
     else:

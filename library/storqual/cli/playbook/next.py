@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from storqual.base.text import terminal_text
-from storqual.campaign import Provision, RunBlock
-from storqual.campaign.next import next_command as next_step
+from storqual.campaign import Provision, RunBatch
+from storqual.campaign.next_step import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run
@@ -21,7 +21,7 @@ from storqual.run import planned_session, read_run
 @click.option("--boot-id", help="The boot id the bench has now; another one than the session's is a new session.")
 @as_json
 def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> None:
-    """Say what a bench must do next: provision a session, measure a block, or stop.
+    """Say what a bench must do next: provision a session, measure a batch, or stop.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     answer = step.to_json()
     if isinstance(step, Provision):
         answer["roles"] = role_inputs(step.spec)
-    elif isinstance(step, RunBlock):
+    elif isinstance(step, RunBatch):
         answer["disturb"] = _disturbance(run, bench, step.session)
     if as_json:
         print_json(answer)

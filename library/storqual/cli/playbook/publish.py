@@ -152,7 +152,7 @@ def _audited(run: Path, report: Path) -> None:
         return
     refused = report.with_name("report.refused.html")
     report.replace(refused)
-    told = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
+    lines = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
     more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
     head = f"{refused}: not published, {len(wrong)} statements do not agree with the run's own data"
-    raise StorqualError("\n".join([head, *told, *more]))
+    raise StorqualError("\n".join([head, *lines, *more]))

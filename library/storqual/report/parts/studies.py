@@ -18,8 +18,8 @@ from storqual.report.material import Material
 from storqual.report.view import Chart, ChartTable
 from storqual.statistics.estimates import Estimate, log_levels
 from storqual.study.adapters import Contest
-from storqual.study.cells import Line, cells_of
 from storqual.study.findings import Findings, findings
+from storqual.study.points import Line, points_of
 from storqual.study.published import Beside
 
 
@@ -45,10 +45,10 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
     if suite is None or not suite.studies:
         return (), ()
     both = "arms" in suite.studies and len(material.arms) > 1
-    cells = cells_of([(material.run, material.points)], material.arms if both else material.arms[-1:])
+    points = points_of([(material.run, material.points)], material.arms if both else material.arms[-1:])
     profile = suite.profiles.get(material.run.suite.profile)
     found = findings(
-        cells,
+        points,
         suite.studies,
         benches=material.run.benches,
         reports=suite.published,
@@ -148,11 +148,11 @@ def _demand(found: Findings) -> Iterator[Study]:
         return
     rows: list[tuple[Figure | str, ...]] = []
     for one in found.demands:
-        where = f"study:demand:{one.cell.subject}/{one.cell.point}"
+        where = f"study:demand:{one.point.subject}/{one.point.point}"
         reach: Figure | str = DASH if one.cpu_reach is None else Scale("").figure(one.cpu_reach, f"{where}:interval")
         values = (one.throughput_mb_s, one.cpu_percent, one.us_per_kib, one.us_per_io, one.percent_thousandths)
         rate, busy, *costs = (Scale("").figure(value, where) for value in values)
-        rows.append((f"{one.cell.subject} {one.cell.point}", rate, busy, reach, *costs))
+        rows.append((f"{one.point.subject} {one.point.point}", rate, busy, reach, *costs))
     heads = ("Point", "MB/s", "CPU, %", "± (95 %)", "µs/KiB", "µs/IO", "% per 1,000 KiB/s")
     note = (
         "MB are 10\u2076 bytes; CPU is of all processors together, above what the idle bench uses. "
@@ -166,10 +166,10 @@ def _member_ios(found: Findings) -> Iterator[ChartTable]:
     """What an I/O of a volume costs its drives, where volumes were measured."""
     rows: list[tuple[Figure | str, ...]] = []
     for one in found.demands:
-        value = one.cell.mean("member_ios_per_io")
+        value = one.point.mean("member_ios_per_io")
         if value is not None:
-            where = f"study:members:{one.cell.subject}/{one.cell.point}"
-            rows.append((f"{one.cell.subject} {one.cell.point}", Scale("").figure(value, where)))
+            where = f"study:members:{one.point.subject}/{one.point.point}"
+            rows.append((f"{one.point.subject} {one.point.point}", Scale("").figure(value, where)))
     if rows:
         title = "I/Os of the members for each of the volume: a small write costs 4 on RAID 5, 2 on RAID 10"
         yield ChartTable(title, ("Point", "Member I/Os per I/O"), tuple(rows))
@@ -180,11 +180,11 @@ def _ceiling(found: Findings) -> Iterator[Study]:
         return
     rows = []
     for one in found.reached:
-        where = f"study:ceiling:{one.cell.subject}/{one.cell.point}"
+        where = f"study:ceiling:{one.point.subject}/{one.point.point}"
         limit = one.share.limited_by
         rows.append(
             (
-                f"{one.cell.subject} {one.cell.point}",
+                f"{one.point.subject} {one.point.point}",
                 Scale("").figure(one.throughput_mb_s, where),
                 Scale("").figure(one.ceiling_mb_s, where),
                 percent(one.share.percent.value, where, signed=False),
@@ -248,7 +248,7 @@ def _published(found: Findings) -> Iterator[Study]:
                 f"{one.theirs.source}" + (f" ({one.theirs.label})" if one.theirs.label else ""),
                 ", ".join(dict.fromkeys(filter(None, (name, one.theirs.unit)))),
                 Scale("").figure(one.theirs.value, where),
-                f"{one.cell.subject} {one.cell.point}",
+                f"{one.point.subject} {one.point.point}",
                 Scale("").figure(one.ours, where),
                 Scale("").figure(one.ratio, where),
             )
@@ -345,10 +345,10 @@ def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
 
 def _loads(line: Line) -> Iterator[tuple[float, float, str]]:
     """CPU in percent, IOPS and the level's name, means of each level."""
-    for cell in line.cells:
-        busy, rate = cell.mean("cpu_percent"), cell.mean("iops")
+    for point in line.points:
+        busy, rate = point.mean("cpu_percent"), point.mean("iops")
         if busy is not None and rate is not None:
-            yield busy, rate, level_text(line.along, cell.levels[line.along])
+            yield busy, rate, level_text(line.along, point.levels[line.along])
 
 
 def shape_charts(found: Sequence[Beside], ident: str) -> Iterator[Chart]:
@@ -358,13 +358,13 @@ def shape_charts(found: Sequence[Beside], ident: str) -> Iterator[Chart]:
         if one.theirs.metric is not None and one.theirs.label is not None and one.theirs.label.isdigit():
             series[f"{METRICS[one.theirs.metric].label}: {one.theirs.source}"].append(one)
     for number, (title, members) in enumerate(series.items()):
-        subjects = list(dict.fromkeys(one.cell.subject for one in members))
+        subjects = list(dict.fromkeys(one.point.subject for one in members))
         theirs = {int(one.theirs.label or 0): one.theirs.value for one in members}
         if len(theirs) < 2:
             continue
         curves = [PlottedCurve("published", "published", _relative(theirs))]
         for at, subject in enumerate(subjects):
-            ours = {int(one.theirs.label or 0): one.ours for one in members if one.cell.subject == subject}
+            ours = {int(one.theirs.label or 0): one.ours for one in members if one.point.subject == subject}
             if len(ours) > 1:
                 curves.append(PlottedCurve(f"subject{at % _LOOKS}", subject, _relative(ours)))
         if len(curves) < 2:

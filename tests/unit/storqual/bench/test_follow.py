@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.bench.follow import BlockPaths, Progress, UnreachableError, follow
+from storqual.bench.follow import BatchPaths, Progress, UnreachableError, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PATHS = BlockPaths(
-    program="/s/core.pyz", block_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"
+PATHS = BatchPaths(
+    program="/s/core.pyz", batch_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"
 )
 START = json.dumps({"kind": "start"}) + "\n"
 SAMPLE = json.dumps({"kind": "sample", "sample": {"id": "b/0"}}) + "\n"
@@ -95,7 +95,7 @@ def test_the_end_of_a_block_is_awaited_on_the_bench(tmp_path: Path) -> None:
         ended = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
         return ended.returncode, ended.stdout, ended.stderr
 
-    paths = BlockPaths(str(program), "block.json", str(spool), str(tmp_path / "progress"), str(lock), python="sh")
+    paths = BatchPaths(str(program), "block.json", str(spool), str(tmp_path / "progress"), str(lock), python="sh")
     end = follow(shell, paths, collect=lambda _: 0, show=lambda *_: None, poll_s=30.0)
     assert end.outcome == "done"
     assert len(asked) == 2, asked
@@ -133,7 +133,7 @@ def test_paths_are_quoted_for_the_shell() -> None:
     bench = FakeBench([END])
     follow(
         bench,
-        BlockPaths("/s/core.pyz", "/s/b.json", "/s/my spool.jsonl", "/s/progress.json", "/s/lock"),
+        BatchPaths("/s/core.pyz", "/s/b.json", "/s/my spool.jsonl", "/s/progress.json", "/s/lock"),
         collect=lambda _: 0,
         show=lambda *_: None,
         wait=lambda _: None,

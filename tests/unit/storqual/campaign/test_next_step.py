@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storqual.campaign import Further, Provision, RunBlock, Stop
-from storqual.campaign.next import next_command
+from storqual.campaign import Further, Provision, RunBatch, Stop
+from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import parse_fields, record
 from storqual.plan.make import check_resume
 from storqual.run import collect, coverage, finish_run, read_block, read_run
@@ -88,7 +88,7 @@ def test_a_started_block_is_given_again(tmp_path: Path) -> None:
     path = plan(tmp_path)
     record(path, "session_started", {"bench": "b1", "session": "s01", "boot_id": "x"})
     first = next_command(path, "b1")
-    assert first == RunBlock("s01", "s01-b01", resume=False, boot_id="x", number=1, of=4)
+    assert first == RunBatch("s01", "s01-b01", resume=False, boot_id="x", number=1, of=4)
     record(path, "block_started", {"bench": "b1", "session": "s01", "block": "s01-b01"})
     assert next_command(path, "b1", boot_id="other") == replace(first, resume=True)
 

@@ -16,7 +16,7 @@ from storqual.judge.verdict import judge_run
 from storqual.plan.make import check_resume
 from storqual.run import Event, coverage, read_block, read_run
 from storqual.run.effort import Effort, bench_seconds
-from storqual.virtual_bench.campaign_limits import limits_of_block
+from storqual.virtual_bench.campaign_limits import limits_of_batch
 from tests.support.make_lab import lab_hosts
 from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, plan
 
@@ -102,7 +102,7 @@ def test_arms_that_the_control_node_switches_have_blocks_of_their_own(tmp_path: 
     assert {len({sample.arm for sample in samples}) for samples in blocks.values()} == {1}
     assert len(blocks) > 8
     for name, samples in blocks.items():
-        limits = limits_of_block(path, "b1", name)
+        limits = limits_of_batch(path, "b1", name)
         assert limits is not None
         assert set(limits.values()) == {1000 if samples[0].arm == "baseline" else 950}
     place = {(sample.point, sample.arm, sample.n): list(blocks).index(sample.block) for sample in run.samples}

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from storqual.audit import audit, exit_code
-from storqual.inputs.figures import read_published
 from storqual_core.kit.errors import BadInputError
-from tests.support.audit_reports import report_text
+from tests.support.audit_reports import published, report_text
 
 FIGURES = "- {id: a, page: 1, what: a figure, value: 1}\n"
 
@@ -18,7 +17,7 @@ FIGURES = "- {id: a, page: 1, what: a figure, value: 1}\n"
 def problems(figures: str, assertions: str) -> list[str]:
     """What is told about a file."""
     with pytest.raises(BadInputError) as told:
-        read_published(report_text(figures, assertions), name="paper.yml")
+        published(report_text(figures, assertions))
     return told.value.problems
 
 

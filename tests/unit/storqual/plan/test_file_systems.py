@@ -41,7 +41,7 @@ def kind_of(launch: dict[str, Any]) -> str:
 
 def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file_is(tmp_path: Path) -> None:
     campaign = plan(tmp_path, SUITE.replace("24MiB", "24000001"))
-    block = parse_block(json.dumps(campaign.blocks[0]))
+    block = parse_block(json.dumps(campaign.batches[0]))
     asked = {launch.point.rpartition("target=")[2][:-1]: launch.file_system for launch in block.launches}
     size = 23 * MIB
     assert asked == {"raw": None, "xfs": FileSystemAsk("xfs", size), "ext4": FileSystemAsk("ext4", size)}
@@ -49,7 +49,7 @@ def test_a_launch_says_which_file_system_its_drives_carry_and_how_large_the_file
 
 
 def test_launches_on_one_file_system_stay_together(tmp_path: Path) -> None:
-    (block,) = plan(tmp_path).blocks
+    (block,) = plan(tmp_path).batches
     rounds = [block["launches"][start : start + 36] for start in range(0, 144, 36)]
     orders = [[kind for kind, _ in groupby(round_, key=kind_of)] for round_ in rounds]
     assert [sorted(order) for order in orders] == [["", "ext4", "xfs"]] * 4

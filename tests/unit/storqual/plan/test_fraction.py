@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storqual.inputs import Suite, find_suite, load_suite
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import cells
+from storqual.plan.points import points_of
 
 LEVELS = {
     "bs": ["512", "4k", "64k", "1m"],
@@ -35,7 +35,7 @@ def suite_of(factors: dict[str, int], workloads: int) -> Suite:
 
 def placed(suite: Suite, adapters: int) -> list[Placed]:
     """Every cell on every adapter."""
-    return [Placed(f"a{number}", cell, (0,)) for number in range(adapters) for cell in cells(suite)]
+    return [Placed(f"a{number}", point, (0,)) for number in range(adapters) for point in points_of(suite)]
 
 
 shapes = st.tuples(
@@ -85,12 +85,12 @@ def test_quick_of_the_adapter_suite_is_balanced() -> None:
     assert unseen_levels(candidates, chosen) == []
     # three cells an adapter cannot show it four workloads
     on_adapters, wanted = (
-        {(p.adapter, level) for p in cells_on_adapters for level in p.cell.levels if level[0] != "workload"}
+        {(p.adapter, level) for p in cells_on_adapters for level in p.point.levels if level[0] != "workload"}
         for cells_on_adapters in (chosen, candidates)
     )
     assert on_adapters == wanted
-    pairs = {pair for p in chosen for pair in itertools.combinations(p.cell.levels, 2)}
-    every = {pair for p in candidates for pair in itertools.combinations(p.cell.levels, 2)}
+    pairs = {pair for p in chosen for pair in itertools.combinations(p.point.levels, 2)}
+    every = {pair for p in candidates for pair in itertools.combinations(p.point.levels, 2)}
     assert len(pairs) >= 0.8 * len(every), (len(pairs), len(every))
     for factor in ("adapter", "workload", "bs", "iodepth", "drives"):
         counts = Counter(level for p in chosen for name, level in p.levels if name == factor).values()

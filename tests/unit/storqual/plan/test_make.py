@@ -45,11 +45,11 @@ def test_a_kernel_is_compared_in_sessions_a_b_b_a(tmp_path: Path) -> None:
 
 def test_every_session_measures_every_point_once(tmp_path: Path) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
-    orders = [[(launch["adapter"], launch["point"]) for launch in block["launches"]] for block in campaign.blocks]
+    orders = [[(launch["adapter"], launch["point"]) for launch in block["launches"]] for block in campaign.batches]
     points = {(point["adapter"], point["point"]) for point in campaign.document["plan"]["points"]}
     assert all(Counter(order) == Counter(points) for order in orders)
     assert len({tuple(order) for order in orders}) == len(orders)
-    counts = Counter((launch["arm"], launch["n"]) for block in campaign.blocks for launch in block["launches"])
+    counts = Counter((launch["arm"], launch["n"]) for block in campaign.batches for launch in block["launches"])
     assert counts == {(arm, n): len(points) for arm in ("baseline", "candidate") for n in (1, 2)}
 
 
@@ -57,15 +57,15 @@ def test_the_seed_decides_the_order_and_nothing_else(tmp_path: Path) -> None:
     plans = [
         make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, seed=seed, run="r")) for seed in (1, 1, 2)
     ]
-    assert plans[0].blocks == plans[1].blocks
-    assert plans[0].blocks != plans[2].blocks
+    assert plans[0].batches == plans[1].batches
+    assert plans[0].batches != plans[2].batches
     assert plans[0].document["plan"]["points"] == plans[2].document["plan"]["points"]
 
 
 def test_equal_arms_alternate_launch_by_launch(tmp_path: Path) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=KERNEL))
     assert sessions(campaign) == [("baseline+candidate", "none", "if_needed")]
-    (block,) = campaign.blocks
+    (block,) = campaign.batches
     pairs = list(zip(block["launches"][::2], block["launches"][1::2], strict=True))
     half = len(pairs) // 2
     assert all((a["arm"], b["arm"]) == ("baseline", "candidate") for a, b in pairs[:half])
@@ -89,15 +89,15 @@ def test_limits_of_the_emulator_alternate_block_by_block(tmp_path: Path) -> None
     campaign = make_plan(make_lab(tmp_path, baseline=LIMITED, candidate=SLOWER))
     assert sessions(campaign) == [("baseline+candidate", "instant", "if_needed")]
     assert campaign.document["plan"]["designs"]["b1"]["by_block"]
-    arms = [{launch["arm"] for launch in block["launches"]} for block in campaign.blocks]
+    arms = [{launch["arm"] for launch in block["launches"]} for block in campaign.batches]
     assert arms == [{"baseline"}, {"candidate"}, {"baseline"}]
     first, both, last = (
         [(launch["n"], launch["point"], launch["adapter"]) for launch in block["launches"]]
-        for block in campaign.blocks
+        for block in campaign.batches
     )
     assert first + last == both
     # what the bench switches by itself is set in each block, which cannot know what the one before left
-    assert all(len(wanted_state(block)) == len(block["targets"]) for block in campaign.blocks)
+    assert all(len(wanted_state(block)) == len(block["targets"]) for block in campaign.batches)
     spec = campaign.document["provision"]["b1"]["candidate"]
     assert set(spec["virtual"]["iops_limit"].values()) == {900}
     assert len(spec["virtual"]["iops_limit"]) == 8
@@ -128,20 +128,20 @@ def wanted_state(block: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_the_bench_program_takes_every_block(tmp_path: Path) -> None:
     for drops in ((KERNEL, OTHER), INSTANT, ({}, {})):
-        for block in make_plan(make_lab(tmp_path, baseline=drops[0], candidate=drops[1])).blocks:
+        for block in make_plan(make_lab(tmp_path, baseline=drops[0], candidate=drops[1])).batches:
             assert len(parse_block(json.dumps(block)).launches) == len(block["launches"])
 
 
 def test_a_long_session_is_cut_into_blocks_between_pairs(tmp_path: Path) -> None:
     suite = SMALL_SUITE.replace("cells: all, ", "cells: all, block: 60s, ")
     campaign = make_plan(make_lab(tmp_path, suite=suite, profile="full"))
-    assert len(campaign.blocks) > 2
-    for block in campaign.blocks:
+    assert len(campaign.batches) > 2
+    for block in campaign.batches:
         assert len(block["launches"]) % 2 == 0
         assert len(block["launches"]) * 3.4 <= 70
     whole = make_plan(make_lab(tmp_path, profile="full"))
-    assert sum(len(b["launches"]) for b in campaign.blocks) == sum(len(b["launches"]) for b in whole.blocks)
-    assert [block["block"] for block in campaign.blocks[:2]] == ["s01-b01", "s01-b02"]
+    assert sum(len(b["launches"]) for b in campaign.batches) == sum(len(b["launches"]) for b in whole.batches)
+    assert [block["block"] for block in campaign.batches[:2]] == ["s01-b01", "s01-b02"]
 
 
 def test_a_point_that_an_adapter_cannot_serve_is_skipped_with_the_reason(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_benches_are_planned_side_by_side(tmp_path: Path) -> None:
     hosts = {**lab_hosts({"sym": 4, "mpt": 4}), **lab_hosts({"sym": 4, "mpt": 4}, bench="b2")}
     campaign = make_plan(make_lab(tmp_path, hosts=hosts, baseline=KERNEL, candidate=OTHER))
     one = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
-    assert {block["block"].split("-")[0] for block in campaign.blocks} == {"b1", "b2"}
+    assert {block["block"].split("-")[0] for block in campaign.batches} == {"b1", "b2"}
     assert math.isclose(campaign.document["plan"]["expected_seconds"], one.document["plan"]["expected_seconds"])
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from storqual.inputs import Adapter, Suite, inventory_from_hostvars
-from storqual.plan.points import Pattern, cells, drives_for, shortage
+from storqual.plan.points import Pattern, drives_for, points_of, shortage
 from tests.support.make_lab import lab_hosts
 
 
@@ -30,23 +30,25 @@ def pattern(drives: int, ports: int | None = None) -> Pattern:
 
 
 def test_a_name_has_all_factors_in_alphabetical_order() -> None:
-    found = [cell.name for cell in cells(suite(factors={"iodepth": [4], "drives": [4], "bs": ["4k", "1536", "1m"]}))]
+    found = [
+        point.name for point in points_of(suite(factors={"iodepth": [4], "drives": [4], "bs": ["4k", "1536", "1m"]}))
+    ]
     assert found == [f"seq_read[bs={size},drives=4,iodepth=4]" for size in ("4k", "1536", "1m")]
 
 
 def test_adding_a_level_renames_no_point() -> None:
-    few = {cell.name for cell in cells(suite(factors={"bs": ["4k"], "iodepth": [1, 4]}))}
-    more = {cell.name for cell in cells(suite(factors={"bs": ["4k", "64k"], "iodepth": [1, 4, 16]}))}
+    few = {point.name for point in points_of(suite(factors={"bs": ["4k"], "iodepth": [1, 4]}))}
+    more = {point.name for point in points_of(suite(factors={"bs": ["4k", "64k"], "iodepth": [1, 4, 16]}))}
     assert few < more
 
 
 def test_fixed_parameters_are_not_in_the_name() -> None:
-    (cell,) = cells(suite(bs="64k", iodepth=8))
-    assert (cell.name, cell.pattern["bs"], cell.pattern["iodepth"]) == ("seq_read", 65536, 8)
+    (point,) = points_of(suite(bs="64k", iodepth=8))
+    assert (point.name, point.pattern["bs"], point.pattern["iodepth"]) == ("seq_read", 65536, 8)
 
 
 def test_varied_settings_are_in_the_name() -> None:
-    names = [cell.name for cell in cells(suite(factors={"bs": ["4k"]}), [{"drive.WCE": 0}, {"drive.WCE": 1}])]
+    names = [point.name for point in points_of(suite(factors={"bs": ["4k"]}), [{"drive.WCE": 0}, {"drive.WCE": 1}])]
     assert names == ["seq_read[bs=4k,drive.WCE=0]", "seq_read[bs=4k,drive.WCE=1]"]
 
 

@@ -40,7 +40,7 @@ def test_one_arm_has_one_session_and_no_baseline(tmp_path: Path) -> None:
     assert set(document["arms"]) == {"candidate"}
     assert document["plan"]["design"] == "single"
     assert [session["arms"] for session in document["plan"]["sessions"]] == [["candidate"]]
-    assert {launch["arm"] for block in campaign.blocks for launch in block["launches"]} == {"candidate"}
+    assert {launch["arm"] for block in campaign.batches for launch in block["launches"]} == {"candidate"}
     assert document["plan"]["detectable"] is None
     assert campaign.warnings == ()
 
@@ -67,7 +67,7 @@ def test_what_an_emulation_cannot_stand_for_is_skipped_with_the_reason(tmp_path:
 def test_instant_settings_are_switched_inside_the_session(tmp_path: Path) -> None:
     campaign = plan(tmp_path, vary="drive.nomerges: [0, 2]")
     assert len(campaign.document["plan"]["sessions"]) == 1
-    (block,) = campaign.blocks
+    (block,) = campaign.batches
     assert any(launch["switch"] for launch in block["launches"])
     assert {step["setting"] for launch in block["launches"] for step in launch["switch"]} == {"nomerges"}
 

@@ -42,7 +42,7 @@ def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
         "instant",
         "if_needed",
     )
-    for launch, drives in states_after(campaign.blocks[0]):
+    for launch, drives in states_after(campaign.batches[0]):
         assert all(found == WANTED[launch["arm"]] for found in drives.values())
 
 
@@ -50,7 +50,7 @@ def test_instant_settings_are_switched_between_launches(tmp_path: Path) -> None:
 @given(data=st.data())
 def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataObject) -> None:
     campaign = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r"))
-    (block,) = campaign.blocks
+    (block,) = campaign.batches
     ids = [f"{block['block']}/{launch['index']}" for launch in block["launches"]]
     done = data.draw(st.sets(st.sampled_from(ids)))
     rest = rest_of(block, done, name="s01.2-b01", session="s01.2")
@@ -63,7 +63,7 @@ def test_the_rest_of_a_block_switches_for_itself(tmp_path: Path, data: st.DataOb
 
 def test_a_switch_is_a_drive_a_setting_and_a_value_and_no_command(tmp_path: Path) -> None:
     arms = ({"drive": {"NCS": 1}}, {"drive": {"NCS": 16}})
-    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
+    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).batches
     for launch in block["launches"]:
         for step in launch["switch"]:
             value = {"baseline": 1, "candidate": 16}[launch["arm"]]
@@ -73,7 +73,7 @@ def test_a_switch_is_a_drive_a_setting_and_a_value_and_no_command(tmp_path: Path
 def test_what_a_switch_may_change_is_declared_with_it(tmp_path: Path) -> None:
     """Arms that differ in the scheduler alone: the kernel gives a new one a number of requests of its own."""
     arms = [{"drive": {"nr_requests": 32, "scheduler": name}} for name in ("none", "mq-deadline")]
-    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).blocks
+    (block,) = make_plan(make_lab(tmp_path, baseline=arms[0], candidate=arms[1])).batches
     for launch in block["launches"]:
         by_drive = defaultdict(dict)
         for step in launch["switch"]:
@@ -95,7 +95,7 @@ def former(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_rest_of_a_block_of_the_former_version_is_one_of_this(tmp_path: Path) -> None:
-    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).blocks
+    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).batches
     old = {
         **block,
         "schema": "storqual.block/1",
@@ -116,7 +116,7 @@ def test_the_rest_of_a_block_of_the_former_version_is_one_of_this(tmp_path: Path
 
 
 def test_a_switch_that_nobody_knows_is_told(tmp_path: Path) -> None:
-    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).blocks
+    (block,) = make_plan(make_lab(tmp_path, baseline=INSTANT[0], candidate=INSTANT[1], run="r")).batches
     block["launches"][0]["switch"] = [{"argv": ["reboot"], "read_back": []}]
     with pytest.raises(BadInputError, match="plan the run anew"):
         rest_of(block, set(), name="s01.2-b01", session="s01.2")
@@ -131,9 +131,9 @@ def test_slow_varied_settings_are_outermost_and_quick_ones_inside(tmp_path: Path
     assert tags == ["4"] * 4 + ["16"] * 4
     points = {point["point"] for point in plan["points"]}
     assert "seq_read[bs=4k,drive.WCE=0,drives=1,iodepth=1,nvram.max_tags=16]" in points
-    measured = {(launch["point"], launch["arm"]) for block in campaign.blocks for launch in block["launches"]}
+    measured = {(launch["point"], launch["arm"]) for block in campaign.batches for launch in block["launches"]}
     assert measured == {(point, arm) for point in points for arm in ("baseline", "candidate")}
-    for block in campaign.blocks:
+    for block in campaign.batches:
         for launch, drives in states_after(block):
             level = launch["point"].split("drive.WCE=")[1][0]
             assert all(found == {"WCE": int(level)} for found in drives.values())

@@ -42,7 +42,7 @@ def plan(folder: Path, baseline: dict[str, Any], candidate: dict[str, Any], suit
 
 def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> None:
     campaign = plan(tmp_path, raid(), raid(level=10))
-    for block in campaign.blocks:
+    for block in campaign.batches:
         read = parse_block(json.dumps(block))
         (volume,) = read_volumes(read.targets)
         claims = read_claims({name: target for name, target in read.targets.items() if "volume" not in target})
@@ -56,7 +56,7 @@ def test_a_volume_is_a_target_with_all_its_members_claimed(tmp_path: Path) -> No
 def test_drives_in_a_volume_are_no_targets_of_their_own(tmp_path: Path) -> None:
     one = SUITE.replace("drives: [1, 2]", "drives: [1]")
     campaign = plan(tmp_path, raid(), raid(members=DRIVES[1:5]), one)
-    launches = [launch for block in campaign.blocks for launch in block["launches"]]
+    launches = [launch for block in campaign.batches for launch in block["launches"]]
     used = {drive for launch in launches if "on_drives" in launch["point"] for drive in launch["drives"]}
     assert used == {DRIVES[5]}
     with pytest.raises(BadInputError, match="needs 2 drives, 1 is claimed and in no volume"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.judge.evidence import unfinished_blocks
+from storqual.judge.evidence import unfinished_batches
 from storqual.run import read_run, recovered
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import point_name
@@ -27,7 +27,7 @@ ENDED = "vbench: block s01-b01 ended lost: no reason was recorded"
 )
 def test_a_block_that_was_cut_off(tmp_path: Path, missing: tuple[str, ...], said: str) -> None:
     run = read_run(make_run(tmp_path, points=POINTS, events=[CUT_OFF], missing=missing, missing_in=("baseline",)))
-    assert unfinished_blocks(run) == [said]
+    assert unfinished_batches(run) == [said]
 
 
 def test_what_went_well_needs_no_getting_over(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from storqual.judge.decision import Decision, History, decide, limits_for
+from storqual.judge.decision import History, decide
+from storqual.statistics.comparison import Comparison, limits_for
 from storqual.statistics.sessions import analyse_sessions, split_sessions
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
@@ -24,7 +25,7 @@ def campaign(
     return values[0].ravel().tolist(), values[1].ravel().tolist(), ids[0], ids[1]
 
 
-def judged(seed: int, sessions: int, launches: int, **shape: float) -> Decision:
+def judged(seed: int, sessions: int, launches: int, **shape: float) -> Comparison:
     """The decision on a simulated campaign."""
     baseline, candidate, before, after = campaign(seed, sessions, launches, **shape)
     return decide(baseline, candidate, baseline_sessions=before, candidate_sessions=after)
@@ -55,7 +56,7 @@ def test_one_session_per_arm_is_never_decided() -> None:
     found = judged(1, 1, 1000, effect=-0.2)
     assert found.outcome == "inconclusive"
     assert found.ci95 == (-1.0, np.inf)
-    assert found.pairs_wanted >= 1
+    assert found.wanted >= 1
 
 
 def test_history_that_bounds_the_session_effect_decides_one_session() -> None:

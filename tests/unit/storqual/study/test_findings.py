@@ -8,33 +8,32 @@ import re
 import pytest
 
 from storqual.study.adapters import contests, equal_loads
-from storqual.study.cells import Cell, lines_of
 from storqual.study.demand import demands, reached
-from storqual.study.features import placement_advice
-from storqual.study.findings import findings
+from storqual.study.findings import findings, placement_advice
+from storqual.study.points import Point, lines_of
 from storqual.study.published import beside
 from storqual.study.scale import growths, saturation_advice
 from storqual_core.kit.errors import BadInputError
-from tests.support.study_cells import cell
+from tests.support.study_points import point
 
 SIZES = (512, 4096, 65536)
 DEPTHS = (1, 2, 4, 8, 16)
 
 
-def rivals() -> list[Cell]:
+def rivals() -> list[Point]:
     """Two adapters over block size: the first is 20 % ahead at 512 bytes and equal above."""
     gains = {"qla": (1.2, 1.0, 1.0), "sym": (1.0, 1.0, 1.0)}
     return [
-        cell(name, "seq_read", 1000 * gain, bs=size)
+        point(name, "seq_read", 1000 * gain, bs=size)
         for name, over in gains.items()
         for size, gain in zip(SIZES, over, strict=True)
     ]
 
 
-def swept(gain: float = 1.0) -> list[Cell]:
+def swept(gain: float = 1.0) -> list[Point]:
     """A queue-depth sweep with a knee at 4; the second adapter takes `gain` times the CPU."""
     return [
-        cell(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
+        point(name, "depth", 100.0 * min(depth, 4), busy=busy * min(depth, 4), iodepth=depth)
         for name, busy in (("qla", 1.0), ("sym", gain))
         for depth in DEPTHS
     ]
@@ -52,16 +51,16 @@ def test_one_subject_is_no_contest() -> None:
 
 
 def test_what_has_no_interval_anywhere_is_told_once() -> None:
-    cells = [
-        cell(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
+    points = [
+        point(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
     ]
-    found = {one.metric: one.sentences for one in contests(cells)}
+    found = {one.metric: one.sentences for one in contests(points)}
     assert found["iops"] == ("In IOPS nothing is compared: the launches are too few, or too unlike.",)
 
 
 def test_levels_that_only_one_subject_has_are_left_out() -> None:
-    cells = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
-    assert [level.at for level in contests(cells)[0].comparisons[0].levels] == [512.0, 4096.0]
+    points = [one for one in rivals() if (one.subject, one.levels["bs"]) != ("sym", 65536)]
+    assert [level.at for level in contests(points)[0].comparisons[0].levels] == [512.0, 4096.0]
 
 
 def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
@@ -88,79 +87,79 @@ def test_scaling_names_the_level_that_is_enough() -> None:
 
 
 def test_what_was_measured_last_is_never_called_enough() -> None:
-    cells = [one for one in swept() if one.subject == "qla" and one.levels["iodepth"] in (1, 2, 4)]
-    assert [one.enough for one in growths(cells, "iops")] == [None]
+    points = [one for one in swept() if one.subject == "qla" and one.levels["iodepth"] in (1, 2, 4)]
+    assert [one.enough for one in growths(points, "iops")] == [None]
 
 
 def test_lines_that_one_level_saturates_share_a_sentence() -> None:
-    cells = [
-        cell("qla", "depth", rate * min(depth, 4), iodepth=depth, bs=size)
+    points = [
+        point("qla", "depth", rate * min(depth, 4), iodepth=depth, bs=size)
         for size, rate in ((512, 100.0), (4096, 80.0))
         for depth in DEPTHS
     ]
-    (told,) = saturation_advice(growths(cells, "iops"))
+    (told,) = saturation_advice(growths(points, "iops"))
     assert "and 1 more" in told
 
 
 def test_linear_growth_gives_no_advice() -> None:
     """Nothing is saturated, so nothing is enough."""
-    cells = [cell("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
-    cells = [Cell(**{**vars(one), "levels": {"ports": one.ports}}) for one in cells]
-    assert [(one.found.shape, one.enough) for one in growths(cells, "iops")] == [("straight", None)]
+    points = [point("qla", "ports", 100.0 * ports, ports=ports) for ports in (1, 2, 4)]
+    points = [Point(**{**vars(one), "levels": {"ports": one.ports}}) for one in points]
+    assert [(one.found.shape, one.enough) for one in growths(points, "iops")] == [("straight", None)]
 
 
 def test_processor_time_next_to_nothing_shows_how_far_it_reaches() -> None:
-    base = cell("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
+    base = point("fc0", "demand", 1000.0, busy=5.0, launches=3, noise=0.0)
     busy = (0.5, 6.0, 8.5)
     launches = tuple({**one, "cpu_percent": value} for one, value in zip(base.launches, busy, strict=True))
-    (found,) = demands([Cell(**{**vars(base), "launches": launches})])
+    (found,) = demands([Point(**{**vars(base), "launches": launches})])
     assert found.cpu_percent == pytest.approx(5.0)
     assert found.cpu_reach == pytest.approx(4.303 * 4.093 / 3**0.5, rel=0.001)
-    (single,) = demands([cell("fc0", "demand", 1000.0, busy=5.0, launches=1)])
+    (single,) = demands([point("fc0", "demand", 1000.0, busy=5.0, launches=1)])
     assert single.cpu_reach is None
 
 
 def test_demand_is_given_in_the_units_of_both_papers() -> None:
     """HP A6826A, p. 3, single port, 4 KiB reads: 130 MB/s at 37 % of one CPU are 2.91 us/KiB (printed 2.93)."""
-    (found,) = demands([cell("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
+    (found,) = demands([point("fc0", "demand", 130e6 / 4096, busy=37.0, noise=0.0)])
     assert found.us_per_kib == pytest.approx(37.0 * 1e4 / (130e6 / 1024))
     assert found.percent_thousandths == pytest.approx(37.0 * 1000 / (130e6 / 1024))
 
 
 def test_percent_of_the_ceiling_names_the_limit() -> None:
     """One drive gives 65 MB/s and a port 80: two drives on two ports are limited by the drives."""
-    cells = [
-        cell("sym", "seq", 65e6 / 65536, size=65536, drives=("a",)),
-        cell("sym", "seq", 130e6 / 65536, size=65536, drives=("a", "b"), ports=2),
+    points = [
+        point("sym", "seq", 65e6 / 65536, size=65536, drives=("a",)),
+        point("sym", "seq", 130e6 / 65536, size=65536, drives=("a", "b"), ports=2),
     ]
-    one, two = reached(cells, {("b1", "sym"): {"slot": 133e6, "link": 80e6}})
+    one, two = reached(points, {("b1", "sym"): {"slot": 133e6, "link": 80e6}})
     assert (one.ceiling_mb_s, one.share.lowest.name, one.share.limited_by) == (80.0, "link (1 port)", None)
     assert (two.share.lowest.name, two.share.limited_by is not None) == ("2 drives", True)
 
 
 def test_an_adapter_without_known_parts_has_no_ceiling() -> None:
-    assert reached([cell("sym", "seq", 100.0)], {}) == []
+    assert reached([point("sym", "seq", 100.0)], {}) == []
 
 
 def test_published_figures_find_their_points() -> None:
     """The 1 KiB reads of the A6826A paper on one and two ports, beside points of the same pattern."""
-    cells = [
-        Cell(
+    points = [
+        Point(
             **{
-                **vars(cell("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports)),
+                **vars(point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports)),
                 "pattern": {"rw": "read", "bs": 1024},
             }
         )
         for ports in (1, 2)
     ]
-    found = [one for one in beside(cells, ["a6826a"]) if one.theirs.metric == "iops"]
-    assert [(one.theirs.value, one.cell.ports) for one in found] == [(35530.0, 1), (70100.0, 2)]
+    found = [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"]
+    assert [(one.theirs.value, one.point.ports) for one in found] == [(35530.0, 1), (70100.0, 2)]
     assert found[0].ratio == pytest.approx(100 / 35530, rel=0.02)
 
 
 def test_an_unknown_report_is_told_with_those_there_are() -> None:
     with pytest.raises(BadInputError, match="a6826a"):
-        beside([cell("fc0", "iops_1k", 100.0)], ["a6826"])
+        beside([point("fc0", "iops_1k", 100.0)], ["a6826"])
 
 
 @pytest.mark.parametrize(
@@ -191,10 +190,10 @@ def test_advice_leads_to_the_study_that_shows_it() -> None:
 
 
 def test_lines_are_ascending_and_have_two_levels() -> None:
-    cells = [cell("qla", "depth", 1.0, iodepth=depth) for depth in (8, 1)]
-    (line,) = lines_of(cells, "iodepth")
-    assert [one.levels["iodepth"] for one in line.cells] == [1, 8]
-    assert lines_of(cells[:1], "iodepth") == []
+    points = [point("qla", "depth", 1.0, iodepth=depth) for depth in (8, 1)]
+    (line,) = lines_of(points, "iodepth")
+    assert [one.levels["iodepth"] for one in line.points] == [1, 8]
+    assert lines_of(points[:1], "iodepth") == []
 
 
 def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_its_levels_have_none() -> None:
@@ -205,7 +204,7 @@ def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_it
         for setting, levels in rates.items()
         for advice in findings(
             [
-                cell("sym", setting, rate, varied={setting: level}, launches=6, noise=0.001)
+                point("sym", setting, rate, varied={setting: level}, launches=6, noise=0.001)
                 for level, rate in levels.items()
             ],
             ["settings"],

@@ -11,21 +11,21 @@ from dataclasses import replace
 import pytest
 
 from storqual.study.settings import ranking, setting_studies
-from tests.support.study_cells import cell
+from tests.support.study_points import point
 
 EFFECTS = {"drive.WCE": {1: 1.0, 0: 0.6}, "drive.DRA": {0: 1.0, 1: 0.95}, "drive.NCS": {1: 1.0, 16: 1.0}}
 
 
 def planted(*, launches: int = 6, noise: float = 0.01) -> list:
     """Every combination of three settings at two queue depths: WCE costs 40 %, DRA 5 %, NCS nothing."""
-    cells = []
+    points = []
     for depth, *levels in itertools.product((1, 8), *(EFFECTS[name] for name in EFFECTS)):
         gain = 1.0
         for name, level in zip(EFFECTS, levels, strict=True):
             gain *= EFFECTS[name][level]
         settings = dict(zip(EFFECTS, levels, strict=True))
-        cells.append(
-            cell(
+        points.append(
+            point(
                 "sym",
                 "rand_write",
                 200.0 * depth * gain,
@@ -35,12 +35,12 @@ def planted(*, launches: int = 6, noise: float = 0.01) -> list:
                 noise=noise,
             )
         )
-    return cells
+    return points
 
 
-def study(cells: list, metric: str = "iops") -> tuple:
+def study(points: list, metric: str = "iops") -> tuple:
     """The ranked effects of the only subject and workload."""
-    (found,) = [one for one in setting_studies(cells) if one.metric == metric]
+    (found,) = [one for one in setting_studies(points) if one.metric == metric]
     return found.effects
 
 
@@ -86,15 +86,15 @@ def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_
     noise = {"drive.WCE": (1, 0), "drive.NCS": (1, 16)}
     shown = 0
     for _ in range(300):
-        cells = [
+        points = [
             replace(
-                cell("sym", workload, 100.0, varied=dict(zip(noise, levels, strict=True))),
+                point("sym", workload, 100.0, varied=dict(zip(noise, levels, strict=True))),
                 launches=tuple({"iops": 100 * math.exp(rng.gauss(0, 0.05))} for _ in range(6)),
             )
             for workload in ("a", "b", "c", "d", "e", "f")
             for levels in itertools.product(*noise.values())
         ]
-        found = [effect.influence for one in setting_studies(cells) for effect in one.effects]
+        found = [effect.influence for one in setting_studies(points) for effect in one.effects]
         assert len(found) == 12
         shown += "better" in found or "worse" in found
     assert shown <= 24
@@ -103,8 +103,8 @@ def test_unchanged_drives_show_an_effect_in_one_study_of_twenty_at_most_however_
 def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     """Its ends would be read as if they said something."""
     launches = tuple({"iops": rate} for rate in (1.0, 3.0, 9.0))
-    cells = [replace(cell("sym", "w", 1.0, varied={"drive.DRA": level}), launches=launches) for level in (0, 1)]
-    (found,) = setting_studies(cells)
+    points = [replace(point("sym", "w", 1.0, varied={"drive.DRA": level}), launches=launches) for level in (0, 1)]
+    (found,) = setting_studies(points)
     (told,) = found.sentences
     assert (
         told == "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or too unlike ones: +0.0 % shows nothing."

@@ -12,7 +12,7 @@ import pytest
 
 from storqual.run import read_block, read_run
 from storqual.virtual_bench import campaign_limits
-from storqual.virtual_bench.campaign_limits import limit_drives, limits_of_block
+from storqual.virtual_bench.campaign_limits import limit_drives, limits_of_batch
 from storqual_core.kit.errors import StorqualError, ToolError
 from tests.support.fake_qemu import FIRST, SECOND, FakeQemu, bench_of_three_drives
 from tests.support.simulated_campaign import plan
@@ -80,9 +80,9 @@ def test_a_block_of_two_arms_has_no_limits_of_its_own(run: Path) -> None:
     block["launches"][0]["configuration"] = "candidate"
     file.write_text(json.dumps(block), encoding="utf-8")
     with pytest.raises(StorqualError, match="expected one arm"):
-        limits_of_block(run, "b1", "s01-b01")
+        limits_of_batch(run, "b1", "s01-b01")
 
 
 def test_where_arms_alternate_launch_by_launch_nothing_is_limited(tmp_path: Path) -> None:
     same: dict[str, Any] = {"baseline": ARMS["baseline"], "candidate": ARMS["baseline"]}
-    assert limits_of_block(plan(tmp_path, **same), "b1", "s01-b01") is None
+    assert limits_of_batch(plan(tmp_path, **same), "b1", "s01-b01") is None

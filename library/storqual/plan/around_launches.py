@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden reference of a bench: one drive, one load that never changes, first and last in every session."""
+"""What a bench runs around the launches of the arms: preconditioning first, the golden reference in every session.
+
+The golden reference is one drive and one load that never changes, first and last in every session.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from storqual.inputs.inventory import Bench
-from storqual.plan.blocks import LOCAL_FALLBACK, claim
+from storqual.inputs.workload import Precondition
+from storqual.plan.batches import LOCAL_FALLBACK, claim
+from storqual.plan.budget import WRITTEN_BYTES_S
 from storqual.plan.resolve import find_drive
 from storqual.run.records import REFERENCE_POINT
+from storqual_core.measure.precondition import FEWEST_SECONDS
 
 _LOAD = {
     "rw": "randread",
@@ -36,13 +42,13 @@ def reference_problems(bench: Bench) -> list[str]:
     return [f"{bench.name}: found {what}, expected a claimed drive as golden reference"]
 
 
-def with_reference(bench: Bench, blocks: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
-    """The blocks of a session (numbered from 1) with the reference before the first launch and after the last."""
+def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:
+    """The batches of a session (numbered from 1) with the reference before the first launch and after the last."""
     drive = None if bench.reference is None else find_drive(bench, bench.reference)
-    if drive is None or not blocks:
-        return list(blocks)
+    if drive is None or not batches:
+        return list(batches)
     alias = next(alias for alias, adapter in bench.adapters.items() if drive in adapter.drives)
-    made = list(blocks)
+    made = list(batches)
     for place, at_end in ((0, False), (-1, True)):
         launches = list(made[place]["launches"])
         beside = launches[-1 if at_end else 0]
@@ -60,3 +66,21 @@ def with_reference(bench: Bench, blocks: Sequence[dict[str, Any]], session: int)
         targets = {**made[place]["targets"], drive.id: {"claim": claim(drive)}}
         made[place] = {**made[place], "launches": numbered, "targets": dict(sorted(targets.items()))}
     return made
+
+
+def with_precondition(
+    bench: Bench, batches: Sequence[dict[str, Any]], ask: Precondition, consent: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """The batches of a bench's first session; the first one brings every target of the session to a known state."""
+    targets = {name: target for batch in batches for name, target in batch["targets"].items()}
+    wanted = ask.to_batch(consent, LOCAL_FALLBACK if bench.kind == "local" else ())
+    return [{**batches[0], "targets": dict(sorted(targets.items())), "precondition": wanted}, *batches[1:]]
+
+
+def precondition_seconds(bench: Bench, under_test: Sequence[str], ask: Precondition | None) -> float:
+    """Expected seconds, all drives at once: fill of the largest, volume of the rounds, two windows of test."""
+    if ask is None:
+        return 0.0
+    largest = max((drive.size or 0 for alias in under_test for drive in bench.adapters[alias].claimed), default=0)
+    capacities = (ask.fill or 0) + (ask.steady.volume if ask.steady else 0.0)
+    return capacities * largest / WRITTEN_BYTES_S[bench.kind] + (2 * FEWEST_SECONDS if ask.steady else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of a session in their order, cut into block files that a bench runs without the control node."""
+"""Launches of a session in their order, cut into batch files that a bench runs without the control node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from storqual.inputs.inventory import Bench, Drive
 from storqual.inputs.suite import Profile
 from storqual.plan.arms import switch_steps
-from storqual.plan.file_systems import ask_of, to_block
+from storqual.plan.file_systems import ask_of, to_batch
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
@@ -21,24 +21,24 @@ from storqual_core.measure.batch_file import SCHEMA
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One fio process to be: a cell on an adapter under a configuration; `n` counts its arm's launches there."""
+class PlannedLaunch:
+    """One fio process to be: a point on an adapter under a configuration; `n` counts its arm's launches there."""
 
     placed: Placed
     arm: str
     configuration: str
     n: int
     group: int
-    """Launches of one group (a pair) stay in one block."""
+    """Launches of one group (a pair) stay in one batch."""
 
     @property
     def point(self) -> str:
         """The point's name."""
-        return self.placed.cell.name
+        return self.placed.point.name
 
     def seconds(self, profile: Profile, launch_cost: float = 0.0) -> float:
         """Expected seconds of it."""
-        return self.placed.cell.pattern.launch_seconds(profile, launch_cost)
+        return self.placed.point.pattern.launch_seconds(profile, launch_cost)
 
 
 def order_launches(
@@ -49,19 +49,19 @@ def order_launches(
     seed: int,
     done: Mapping[str, int],
     quick: Sequence[Varied],
-    by_block: bool = False,
-) -> list[Launch]:
+    by_batch: bool = False,
+) -> list[PlannedLaunch]:
     """All launches of a session. The order of the points is drawn from `seed` and the session's id.
 
     One arm: each round goes once over all points in a new order. Two arms: each round runs a pair A B at every point,
     the next round B A: a pair cancels what drifts slowly, the order what drifts steadily. Points on one file system
-    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `by_block`:
+    stay together, in an order of file systems that is drawn, too: making one takes longer than a launch. `by_batch`:
     a round has all of A, then all of B, in the same order. `done` counts earlier launches of an arm, per arm.
     """
     source = random.Random(f"{seed}/{session.id}")  # noqa: S311 - an order, not a secret
     both = len(session.arms) > 1
     rounds = profile.pairs if both else profile.launches
-    launches: list[Launch] = []
+    launches: list[PlannedLaunch] = []
     for number in range(rounds):
         first = len(launches)
         arms = session.arms if number % 2 == 0 else tuple(reversed(session.arms))
@@ -69,69 +69,69 @@ def order_launches(
         source.shuffle(combinations)
         for combination in combinations:
             wanted = dict(combination) | dict(session.slow)
-            here = [cell for cell in placed if dict(cell.cell.varied) == wanted]
+            here = [point for point in placed if dict(point.point.varied) == wanted]
             source.shuffle(here)
             # drawn by the shuffle above; what is no file system is one kind
-            kinds = list(dict.fromkeys(_file_system(cell) for cell in here))
-            for cell in sorted(here, key=lambda cell: kinds.index(_file_system(cell))):
+            kinds = list(dict.fromkeys(_file_system(point) for point in here))
+            for point in sorted(here, key=lambda point: kinds.index(_file_system(point))):
                 group = len(launches)
                 launches += [
-                    Launch(cell, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
+                    PlannedLaunch(point, arm, configuration_name(arm, wanted), done.get(arm, 0) + number + 1, group)
                     for arm in arms
                 ]
-        if by_block:
+        if by_batch:
             launches[first:] = sorted(launches[first:], key=lambda launch: arms.index(launch.arm))
     return launches
 
 
 def _file_system(placed: Placed) -> str:
     """The file system that a point needs on its drives; empty for none."""
-    target = str(placed.cell.pattern.values.get("target"))
+    target = str(placed.point.pattern.values.get("target"))
     return target if target in KINDS else ""
 
 
 def cut(
-    launches: Sequence[Launch], profile: Profile, launch_cost: float, *, by_block: bool = False
-) -> Iterator[list[Launch]]:
+    launches: Sequence[PlannedLaunch], profile: Profile, launch_cost: float, *, by_batch: bool = False
+) -> Iterator[list[PlannedLaunch]]:
     """Blocks of at most `profile.block` seconds; a pair is never cut. At least one launch each.
 
-    `by_block`: each block has one arm, and there a pair is always two blocks' matter.
+    `by_batch`: each batch has one arm, and there a pair is always two batches' matter.
     """
-    block: list[Launch] = []
+    batch: list[PlannedLaunch] = []
     for launch in launches:
-        full = seconds_of([*block, launch], profile, launch_cost) > profile.block
-        if by_block:
-            ends = block and (full or launch.arm != block[-1].arm)
+        full = seconds_of([*batch, launch], profile, launch_cost) > profile.block
+        if by_batch:
+            ends = batch and (full or launch.arm != batch[-1].arm)
         else:
-            ends = block and full and launch.group != block[-1].group
+            ends = batch and full and launch.group != batch[-1].group
         if ends:
-            yield block
-            block = []
-        block.append(launch)
-    if block:
-        yield block
+            yield batch
+            batch = []
+        batch.append(launch)
+    if batch:
+        yield batch
 
 
-def seconds_of(block: Iterable[Launch], profile: Profile, launch_cost: float) -> float:
-    """Expected seconds of a block, its idle windows and start included."""
-    return sum(launch.seconds(profile, launch_cost) for launch in block) + 2 * profile.idle + 1.0
+def seconds_of(batch: Iterable[PlannedLaunch], profile: Profile, launch_cost: float) -> float:
+    """Expected seconds of a batch, its idle windows and start included."""
+    return sum(launch.seconds(profile, launch_cost) for launch in batch) + 2 * profile.idle + 1.0
 
 
-def block_file(
+def batch_file(
     run: str,
-    block: str,
+    batch: str,
     session: str,
     bench: Bench,
-    launches: Sequence[Launch],
+    launches: Sequence[PlannedLaunch],
     profile: Profile,
     *,
     peers: Sequence[str],
     configurations: Mapping[str, Configuration],
     layouts: Mapping[str, Layout],
 ) -> dict[str, Any]:
-    """The block file: claims of every target, every launch, and the switches between configurations.
+    """The batch file: claims of every target, every launch, and the switches between configurations.
 
-    A block takes nothing for granted of the block before: the first launch on a drive sets everything in which the
+    A batch takes nothing for granted of the batch before: the first launch on a drive sets everything in which the
     configurations of its session, `peers`, differ, later ones what the drive's last launch left otherwise.
     """
     state: dict[str, str] = {}
@@ -161,14 +161,14 @@ def block_file(
                 "drives": [target.id for target in volumes or drives],
                 "fio": _fio(launch, profile, bench.kind, drives),
                 **_load(launch),
-                **to_block(ask_of(launch.placed.cell.pattern, profile)),
+                **to_batch(ask_of(launch.placed.point.pattern, profile)),
                 "switch": list(steps.values()),
             }
         )
     return {
         "schema": SCHEMA,
         "run": run,
-        "block": block,
+        "block": batch,
         "bench": bench.name,
         "session": session,
         "state_dir": bench.state_dir,
@@ -179,22 +179,22 @@ def block_file(
     }
 
 
-def _volumes(launch: Launch, configurations: Mapping[str, Configuration]) -> tuple[TargetVolume, ...]:
+def _volumes(launch: PlannedLaunch, configurations: Mapping[str, Configuration]) -> tuple[TargetVolume, ...]:
     """The volumes that a launch is pointed at; none when it is pointed at drives."""
-    pattern = launch.placed.cell.pattern
+    pattern = launch.placed.point.pattern
     if not pattern.on_volumes:
         return ()
     return volumes_of(configurations[launch.configuration].resolved, launch.placed.adapter)[: pattern.drives]
 
 
 def _drives(
-    launch: Launch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
+    launch: PlannedLaunch, bench: Bench, volumes: Sequence[TargetVolume], layouts: Mapping[str, Layout]
 ) -> tuple[Drive, ...]:
     """The drives that a launch works on, as targets or behind its volumes."""
     if volumes:
         behind = {drive for volume in volumes for drive in volume.drives}
         return tuple(d for adapter in bench.adapters.values() for d in adapter.claimed if d.id in behind)
-    alias, pattern = launch.placed.adapter, launch.placed.cell.pattern
+    alias, pattern = launch.placed.adapter, launch.placed.point.pattern
     return drives_for(team(bench, alias, pattern), pattern, layouts[alias])
 
 
@@ -208,17 +208,17 @@ LOCAL_FALLBACK = [{"ioengine": "libaio", "direct": 0}, {"ioengine": "psync", "di
 """Files may lie where O_DIRECT or asynchronous I/O is not possible; a drive never gets a fallback."""
 
 
-def _load(launch: Launch) -> dict[str, Any]:
+def _load(launch: PlannedLaunch) -> dict[str, Any]:
     """The search of a launch that goes to a latency cap, from its pattern's own load on."""
-    pattern = launch.placed.cell.pattern
+    pattern = launch.placed.point.pattern
     if pattern.load is None:
         return {}
-    return {"load": pattern.load.to_block(int(pattern.values[pattern.load.parameter]))}
+    return {"load": pattern.load.to_batch(int(pattern.values[pattern.load.parameter]))}
 
 
-def _fio(launch: Launch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
-    values = launch.placed.cell.pattern.values
-    options = dict(launch.placed.cell.pattern.options)
+def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Drive]) -> dict[str, Any]:
+    values = launch.placed.point.pattern.values
+    options = dict(launch.placed.point.pattern.options)
     rates = [drive.paced.rate(values["bs"]) // values["numjobs"] or 1 for drive in drives if drive.paced is not None]
     if values["rate_iops"] is not None:
         rates.append(values["rate_iops"])

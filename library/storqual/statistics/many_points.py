@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shift of many points together: a finding beside their verdicts, never instead of them.
+"""Many points at once: what of many small probabilities still means something, and what all points say together.
 
-A loss of 1 % everywhere is seen by no single point, and the mean of all hides the one point that lost 20 %. So this
-is shown with its interval and decides nothing.
+The shift of many points together is a finding beside their verdicts, never instead of them. A loss of 1 % everywhere
+is seen by no single point, and the mean of all hides the one point that lost 20 %. So it is shown with its interval
+and decides nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,28 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
+
+
+def holm(probabilities: Sequence[float], alpha: float) -> list[bool]:
+    """Which hypotheses to reject so that any false rejection at all has a probability of at most `alpha`."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    below = p[order] <= alpha / np.arange(len(p), 0, -1)
+    # the first that is not below ends the list
+    rejected = np.zeros(len(p), dtype=bool)
+    rejected[order] = np.cumprod(below).astype(bool)
+    return [bool(one) for one in rejected]
+
+
+def benjamini_hochberg(probabilities: Sequence[float], share: float) -> list[bool]:
+    """Which hypotheses to reject so that at most `share` of the rejected are expected to be false."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    below = np.flatnonzero(p[order] <= share * np.arange(1, len(p) + 1) / max(len(p), 1))
+    rejected = np.zeros(len(p), dtype=bool)
+    if below.size:
+        rejected[order[: below[-1] + 1]] = True
+    return [bool(one) for one in rejected]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual.base.factor_names import together
 from storqual.inputs import load_suite
-from storqual.plan.points import cells as suite_cells
+from storqual.plan.points import points_of as suite_points
 from storqual.run import Launch, PlannedPoint, Run, read_run
 from storqual.run.measurements import PointData, PointKey, measurements_at
 
@@ -36,7 +36,7 @@ Levels = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Point:
     """One point of one subject. `levels` are its factors and varied settings; `launches` are metric -> value.
 
     `pattern` is every factor and fixed parameter of its workload; `ports` are those that its drives are on.
@@ -76,7 +76,7 @@ class Line:
     workload: str
     along: str
     rest: Levels
-    cells: tuple[Cell, ...]
+    points: tuple[Point, ...]
 
     @property
     def title(self) -> str:
@@ -85,12 +85,12 @@ class Line:
 
     def values(self, metric: str) -> dict[float, tuple[float, ...]]:
         """Level -> the values of `metric` above zero; levels without any are left out."""
-        found = {float(cell.levels[self.along]): cell.values(metric) for cell in self.cells}
+        found = {float(point.levels[self.along]): point.values(metric) for point in self.points}
         return {level: values for level, values in found.items() if values and min(values) > 0}
 
     def pairs(self, first: str, second: str) -> dict[float, list[tuple[float, float]]]:
         """Level -> two metrics of each launch; levels without any are left out."""
-        found = {float(cell.levels[self.along]): cell.pairs(first, second) for cell in self.cells}
+        found = {float(point.levels[self.along]): point.pairs(first, second) for point in self.points}
         return {level: pairs for level, pairs in found.items() if pairs and min(map(min, pairs)) > 0}
 
 
@@ -99,24 +99,24 @@ def number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def lines_of(cells: Iterable[Cell], along: str) -> list[Line]:
-    """Lines along a factor with two levels or more, in the order of the cells."""
-    groups: defaultdict[tuple[str, str, Levels], list[Cell]] = defaultdict(list)
-    for cell in cells:
-        if number(cell.levels.get(along)) and cell.launches:
-            rest = tuple(sorted((name, level) for name, level in cell.levels.items() if name != along))
-            groups[(cell.subject, cell.workload, rest)].append(cell)
+def lines_of(points: Iterable[Point], along: str) -> list[Line]:
+    """Lines along a factor with two levels or more, in the order of the points."""
+    groups: defaultdict[tuple[str, str, Levels], list[Point]] = defaultdict(list)
+    for point in points:
+        if number(point.levels.get(along)) and point.launches:
+            rest = tuple(sorted((name, level) for name, level in point.levels.items() if name != along))
+            groups[(point.subject, point.workload, rest)].append(point)
     return [
-        Line(subject, workload, along, rest, tuple(sorted(members, key=lambda cell: cell.levels[along])))
+        Line(subject, workload, along, rest, tuple(sorted(members, key=lambda point: point.levels[along])))
         for (subject, workload, rest), members in groups.items()
-        if len({cell.levels[along] for cell in members}) > 1
+        if len({point.levels[along] for point in members}) > 1
     ]
 
 
-def first_axis(cells: Sequence[Cell]) -> str | None:
+def first_axis(points: Sequence[Point]) -> str | None:
     """The factor to look along: the first of the usual ones that has several levels; None when none has."""
     for name in _AXES:
-        if len({cell.levels[name] for cell in cells if number(cell.levels.get(name))}) > 1:
+        if len({point.levels[name] for point in points if number(point.levels.get(name))}) > 1:
             return name
     return None
 
@@ -125,26 +125,26 @@ _Name = tuple[str, str, str, str]
 """Run, bench, adapter, arm."""
 
 
-def cells_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> list[Cell]:
+def points_of_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",)) -> list[Point]:
     """The measured points of runs, of the arms that are looked at.
 
     A subject is named by what tells it from the others: its adapter, with bench, drop and run where they differ.
     Raises BadInputError for what is no run, StorqualError for a damaged one.
     """
     runs = [read_run(path) for path in paths]
-    return cells_of([(run, measurements_at(run, dict.fromkeys(run.points, STUDIED)).points) for run in runs], arms)
+    return points_of([(run, measurements_at(run, dict.fromkeys(run.points, STUDIED)).points) for run in runs], arms)
 
 
-def cells_of(
+def points_of(
     runs: Sequence[tuple[Run, Mapping[PointKey, PointData]]], arms: Sequence[str] = ("candidate",)
-) -> list[Cell]:
+) -> list[Point]:
     """The same from what was read of each run's samples, the metrics `STUDIED` among it."""
-    found: dict[_Name, list[Cell]] = {}
+    found: dict[_Name, list[Point]] = {}
     drops: dict[_Name, str] = {}
     for run, points in runs:
         patterns = {
-            (cell.workload, frozenset(cell.factors)): cell.pattern.values
-            for cell in suite_cells(load_suite(run.input_file("suite")))
+            (point.workload, frozenset(point.factors)): point.pattern.values
+            for point in suite_points(load_suite(run.input_file("suite")))
         }
         ports = {(bench, drive): port for bench in run.benches for drive, port in ports_of(run, bench).items()}
         for planned in run.plan.points:
@@ -156,9 +156,9 @@ def cells_of(
                 launches = [_values(launch) for launch in data.good(arm)]
                 if launches:
                     drops[name] = run.arms[arm].drop if arm in run.arms else arm
-                    found.setdefault(name, []).append(_cell(planned, pattern, max(1, len(wired - {None})), launches))
+                    found.setdefault(name, []).append(_point(planned, pattern, max(1, len(wired - {None})), launches))
     subjects = _subjects(drops)
-    return [replace(cell, subject=subjects[name]) for name, cells in found.items() for cell in cells]
+    return [replace(point, subject=subjects[name]) for name, points in found.items() for point in points]
 
 
 def _values(launch: Launch) -> dict[str, float]:
@@ -176,10 +176,10 @@ def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
     }
 
 
-def _cell(
+def _point(
     planned: PlannedPoint, pattern: Mapping[str, Any], ports: int, launches: Sequence[Mapping[str, float]]
-) -> Cell:
-    return Cell(
+) -> Point:
+    return Point(
         subject=planned.adapter,
         bench=planned.bench,
         adapter=planned.adapter,

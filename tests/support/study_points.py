@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from storqual.study.cells import Cell
+from storqual.study.points import Point
 
 
-def cell(
+def point(
     subject: str,
     workload: str,
     rate: float,
@@ -25,7 +25,7 @@ def cell(
     drives: Sequence[str] = ("d0",),
     ports: int = 1,
     **factors: Any,
-) -> Cell:
+) -> Point:
     """A point of `subject` with `rate` IOPS and `busy` percent CPU of one processor, both with noise.
 
     `size` is the block size in bytes where it is no factor.
@@ -48,7 +48,7 @@ def cell(
                 "cpu_us_per_kib": cpu * 1e4 / (iops * size / 1024),
             }
         )
-    return Cell(
+    return Point(
         subject=subject,
         bench="b1",
         adapter=subject,

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison of two arms at one point: the decision, the estimate, what it rests on, and what it still needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from storqual.base.formulas import Better
+from storqual.statistics.levels import LARGEST_LEVEL, Rule, alpha_of, nominal_levels
+from storqual.statistics.odd import Odd
+
+Outcome = Literal["pass", "fail", "inconclusive"]
+Unit = Literal["pair", "session"]
+Looks = Literal["every", "last"]
+Floats = NDArray[np.float64]
+
+CI_SIDE = 0.025
+FAIL_SHARE = 0.8
+"""The share of alpha that the fail rule spends: a fail is measured again, so a false one costs twice its launches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Logarithms of what the gate tests: `margin` and `indifference` are <= 0, losses are negative."""
+
+    margin: float
+    indifference: float
+    alpha: float
+    better: Better
+
+    @property
+    def sign(self) -> float:
+        """What makes a log-ratio of the metric negative where it is worse."""
+        return 1.0 if self.better == "higher" else -1.0
+
+
+def limits_for(margin: float, indifference: float, alpha: float, better: Better) -> Limits:
+    """Margin and indifference (fractions) as logarithms of losses. Raises ValueError when they make no sense."""
+    if better not in ("higher", "lower"):
+        raise ValueError(f"better is {better!r}, expected 'higher' or 'lower'")
+    if not 0 <= indifference < margin < 1:
+        raise ValueError(
+            f"found indifference {indifference!r} and margin {margin!r}, expected 0 <= indifference < margin < 1"
+        )
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha is {alpha!r}, expected more than 0 and less than 0.5")
+    if better == "higher":
+        return Limits(math.log1p(-margin), math.log1p(-indifference), alpha, "higher")
+    return Limits(-math.log1p(margin), -math.log1p(indifference), alpha, "lower")
+
+
+def as_fraction(log_ratio: float, better: Better) -> float:
+    """A log-ratio as a change of the baseline; a latency that rises by 5 % is -0.05."""
+    if math.isnan(log_ratio):
+        return math.nan
+    if better == "higher":
+        return math.expm1(min(log_ratio, 700.0)) if log_ratio < np.inf else math.inf
+    return -math.expm1(min(-log_ratio, 700.0)) if log_ratio > -np.inf else -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One point's test at its last look: log-ratios, and the same as fractions of the baseline; negative = worse.
+
+    `log_low` and `log_high` hold over all looks together (95 %). `log_bound` is the one-sided lower bound at the pass
+    level, the one that a pass rests on. `log_detectable` is the loss that these launches find with power 0.8. `lost`
+    says that a loss of more than the indifference is shown, also where the outcome is a pass. `loss_p` is the
+    smallest alpha at which these data would have failed: what corrections for many points work on. `units` is how
+    many pairs (or sessions per arm) the estimate uses, `wanted` how many further ones a decision will take at this
+    noise and shift (0 when decided), `sd` the standard deviation of one unit (a pair's log-ratio, a session's mean),
+    `df` its degrees of freedom. `missing` says in words what keeps the test from deciding, `odd` which launch was
+    left out with its partner.
+    """
+
+    outcome: Outcome
+    better: Better
+    unit: Unit
+    log_shift: float
+    log_low: float
+    log_high: float
+    log_bound: float
+    log_detectable: float
+    wanted: int
+    loss_p: float
+    units: int
+    sd: float
+    df: float
+    robust: bool
+    lost: bool = False
+    missing: str = ""
+    odd: Odd | None = None
+
+    @property
+    def shift(self) -> float:
+        """The candidate's change."""
+        return as_fraction(self.log_shift, self.better)
+
+    @property
+    def ci95(self) -> tuple[float, float]:
+        """The interval of the change."""
+        return as_fraction(self.log_low, self.better), as_fraction(self.log_high, self.better)
+
+    @property
+    def bound(self) -> float:
+        """The change that a pass excludes is below this one."""
+        return as_fraction(self.log_bound, self.better)
+
+    @property
+    def detectable(self) -> float:
+        """The size of the loss that would be found: positive."""
+        return -as_fraction(self.log_detectable, self.better)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the log-ratio."""
+        return self.sd * math.sqrt((2.0 if self.unit == "session" else 1.0) / max(self.units, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One-sided levels of each look: of the pass rule, the fail rule, and one side of the interval."""
+
+    to_pass: Floats
+    to_fail: Floats
+    aside: Floats
+
+    def quantiles(self, df: Floats) -> tuple[Floats, Floats, Floats]:
+        """How many standard errors each bound lies from the estimate; infinite where nothing is known."""
+        return _quantile(self.to_pass, df), _quantile(self.to_fail, df), _quantile(self.aside, df)
+
+
+def spend(unit: Unit, looks: Looks, alpha: float, at: Floats, share: float = 1.0) -> Spent:
+    """The levels of looks made after `at` pairs or sessions; a single look at the end gets all of it.
+
+    `share` is the part of all errors that these looks may spend.
+    """
+    wanted = (alpha * share, FAIL_SHARE * alpha * share, CI_SIDE * share)
+    if looks == "last":
+        levels = [np.full(at.shape, min(level, LARGEST_LEVEL)) for level in wanted]
+        return Spent(*levels)
+    passing: Rule = "pass" if unit == "pair" else "session_pass"
+    failing: Rule = "fail" if unit == "pair" else "session_fail"
+    rules = (passing, failing, passing)
+    return Spent(*(nominal_levels(rule, level, at) for rule, level in zip(rules, wanted, strict=True)))
+
+
+def loss_probability(unit: Unit, looks: Looks, level: float, at: float) -> float:
+    """The smallest alpha at which the fail rule is crossed by a look after `at` units that reaches `level`."""
+    if looks == "last":
+        return min(1.0, level / FAIL_SHARE)
+    failing: Rule = "fail" if unit == "pair" else "session_fail"
+    return min(1.0, alpha_of(failing, level, at) / FAIL_SHARE)
+
+
+def _quantile(level: Floats, df: Floats) -> Floats:
+    level = np.broadcast_to(level, df.shape)
+    known = (df > 0) & (level > 0)
+    # stdtrit is the quantile of Student's t
+    quantile = -special.stdtrit(np.where(known, df, 1.0), np.where(known, level, 0.25))
+    found: Floats = np.where(known, quantile, np.inf)
+    return found
+
+
+def nothing(
+    unit: Unit, reason: str, better: Better, shift: float = np.nan, units: int = 0, wanted: int = 3
+) -> Comparison:
+    """A test that cannot decide because there is no measure of noise; `shift` is the estimate if there is one."""
+    return Comparison(
+        outcome="inconclusive",
+        better=better,
+        unit=unit,
+        log_shift=shift,
+        log_low=-np.inf,
+        log_high=np.inf,
+        log_bound=-np.inf,
+        log_detectable=-np.inf,
+        wanted=wanted,
+        loss_p=1.0,
+        units=units,
+        sd=np.nan,
+        df=0.0,
+        robust=False,
+        missing=reason,
+    )
+
+
+POWER = 0.8
+MOST_WANTED = 100_000
+FEWEST_WANTED = 3
+NEAREST = 0.25
+"""Standard errors that a limit is held to be away at least: a shift right on a limit would never be decided."""
+
+
+def further_units(n: int, shift: float, sd: float, df: float, limits: Limits, unit: Unit, *, growth: float) -> int:
+    """How many more pairs (sessions per arm) until `shift` is decided at noise `sd`; at least 1.
+
+    Each unit brings `growth` degrees of freedom.
+    """
+    if df <= 0:
+        return FEWEST_WANTED
+    per_unit = 1.0 if unit == "pair" else 2.0
+    error = sd * np.sqrt(per_unit / n)
+    far = np.ceil(n + 20.0 * np.geomspace(1.0, MOST_WANTED / 20, 60))
+    ahead = np.concatenate((n + np.arange(1.0, 20.0), far))
+    later_df = df + growth * (ahead - n)
+    later_error = sd * np.sqrt(per_unit / ahead)
+    rules: tuple[Rule, Rule] = ("pass", "fail") if unit == "pair" else ("session_pass", "session_fail")
+    best = MOST_WANTED
+    for rule, alpha, distance in (
+        (rules[0], limits.alpha, shift - limits.margin),
+        (rules[1], FAIL_SHARE * limits.alpha, limits.indifference - shift),
+    ):
+        reach = -special.stdtrit(later_df, nominal_levels(rule, alpha, ahead)) * later_error
+        reached = np.flatnonzero(reach < max(distance, NEAREST * error))
+        if reached.size:
+            best = min(best, int(ahead[reached[0]]) - n)
+    return max(best, 1)
