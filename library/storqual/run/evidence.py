@@ -83,8 +83,11 @@ def _chain(run: Run) -> Iterator[str]:
     if planned.get("run") != run.name:
         yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned.get('run')}"
     if run.schema != RUN_SCHEMA:
-        if "plan_sha256" in planned or any(event.kind == "closed" for event in events):
+        if "plan_sha256" in planned:
             yield f"{RUN_FILE}: says schema {run.schema}, its events are those of {RUN_SCHEMA}"
+        if any(event.kind == "closed" for event in events):
+            # it was planned by a former version and went on with this one
+            yield from _end(run, events)
         return
     if planned.get("plan_sha256") != plan_digest(run.document):
         yield f"{RUN_FILE}: the plan was changed after it was made"

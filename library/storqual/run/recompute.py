@@ -144,6 +144,8 @@ def _problems(run: Path, name: str, samples: Sequence[Mapping[str, Any]], derive
 def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, derived: bool) -> str:
     """Why the raw files of a sample are not there, or do not say what it says; empty when they do."""
     name = str(sample["id"])
+    # a run that was planned by a former version may have gone on with this one
+    derived = derived or sample.get("schema") == SAMPLE_SCHEMA
     texts: dict[str, str] = {}
     for file in sample.get("raw") or ():
         path, sha256 = str(file["path"]), str(file["sha256"])

@@ -157,3 +157,12 @@ def test_a_run_of_the_former_schema_is_held_to_what_it_has(tmp_path: Path) -> No
     verdict = verdict_of(path)
     assert verdict["outcome"] == "ERROR"
     assert "cannot be read" in verdict["reason"]
+
+
+def test_a_run_of_the_former_schema_that_went_on_is_held_to_its_end(tmp_path: Path) -> None:
+    path = make_run(tmp_path, noise=0.003)
+    close_run(path)
+    assert verdict_of(path)["outcome"] == "PASS"
+    checks = path / "checks.jsonl"
+    checks.write_text(checks.read_text() + '{"id": "x", "outcome": "PASS", "source": "pytest"}\n')
+    assert evidence_findings(read_run(path)) == ["checks.jsonl: holds 1 entries, the run was closed over 0"]
