@@ -22,6 +22,7 @@ from storqual.judge.verdict import judge_run
 from storqual.run import append_event, sha256_of
 from storqual.run.closing import close_run, plan_digest
 from storqual.run.layout import RUN_SCHEMA, dump_line, write_json
+from storqual.run.records import NAMES
 from storqual_core.host.counters import CLASSES, DiskCounters, Snapshot
 from storqual_core.measure.derive import RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from tests.support.make_run import make_run
@@ -39,10 +40,13 @@ class Cost:
     megabytes: float
 
 
-def make_large_run(folder: Path, benches: int, points: int, sessions: int, seed: int = 1) -> Path:
+def make_large_run(
+    folder: Path, benches: int, points: int, sessions: int, seed: int = 1, *, close: bool = True
+) -> Path:
     """A run of `benches` x `points` cells, one launch in each of `sessions` sessions per arm; quiet, no effect.
 
-    It is whole: each sample has what fio prints (9 KB) and its record as evidence, and the run is closed over them.
+    It is whole: each sample has what fio prints (8 KB) and its record as evidence, and the run is closed over them
+    unless it is to be published, which closes it.
     """
     path = make_run(folder, noise=0.003)
     shutil.rmtree(path / "raw")
@@ -78,7 +82,8 @@ def make_large_run(folder: Path, benches: int, points: int, sessions: int, seed:
     append_event(path, "planned", {"run": document["run"], "plan_sha256": plan_digest(document), "blocks": {}})
     for event in events:
         append_event(path, event.pop("kind"), event)
-    close_run(path)
+    if close:
+        close_run(path)
     return path
 
 
@@ -144,7 +149,11 @@ def _with_evidence(path: Path, run: str, head: Mapping[str, Any], ios: int) -> b
     record = {
         "schema": RECORD_SCHEMA,
         "run": run,
-        "launch": {"schema": SAMPLE_SCHEMA, "id": head["id"], **head, "start": "2026-11-21T10:00:00Z"},
+        "launch": {
+            "schema": SAMPLE_SCHEMA,
+            **{name: head[name] for name in (*NAMES, "n")},
+            "start": "2026-11-21T10:00:00Z",
+        },
         "runs": [{**process, "wall_ns": 6_000_000_000, "asked_s": 5.0}],
         "chosen": 0,
         "search": None,

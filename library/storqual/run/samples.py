@@ -20,7 +20,7 @@ _HEAD = re.compile(
     rb'\{"schema":"[^"\\]*",'
     + b"".join(rb'"%b":"(?P<%b>[^"\\]+)",' % (name.encode(), name.encode()) for name in NAMES)
     + rb'"n":(?P<n>[0-9]+),"start":"(?P<start>[^"\\]*)","runtime_s":(?P<runtime_s>[0-9.eE+-]+),'
-    + rb'"status":"(?P<status>[a-z_]+)","series":\{'
+    + rb'"status":"(?P<status>[a-z_]+)",(?:"reason":"(?:[^"\\]|\\.)*",)?"series":\{'
 )
 """How a line begins that storqual wrote; one of any other form is parsed as a whole."""
 _TAIL = b',"suspect":['
@@ -120,7 +120,7 @@ def _launch(where: str, line: bytes) -> Launch:
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
         names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()
-        if status not in STATUSES or tail.keys() - {"suspect", "raw"}:
+        if status not in STATUSES or tail.keys() - {"suspect", "notes", "seed", "raw"}:
             return Launch.of(_sample(where, line))
         return Launch(
             **names,
