@@ -3,10 +3,13 @@ SHELL := /bin/bash
 # Ansible refuses a locale that is not UTF-8; messages in English
 export LC_ALL := C.UTF-8
 .DELETE_ON_ERROR:
-.PHONY: help qualify methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
+.PHONY: help qualify robustness methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
 
 BASELINE ?= stable
 CANDIDATE ?= backport
+# `make robustness` compares the stable kernel with itself unless another drop is named
+ROBUST_CANDIDATE ?= stable
+ROBUST_ADAPTERS ?= fusion,mraid,vscsi
 SUITE ?= adapter
 PROFILE ?= quick
 BIN := .venv/bin
@@ -25,6 +28,9 @@ setup-pages:
 
 qualify: setup-bench ## qualify a candidate driver drop on the virtual bench; zero when the gate passes
 	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(CANDIDATE) --suite $(SUITE) --profile $(PROFILE)
+
+robustness: setup-bench ## faults, recovery and data integrity of a candidate on the virtual bench
+	@$(BIN)/storqual qualify -i inventories/virtual --baseline $(BASELINE) --candidate $(ROBUST_CANDIDATE) --suite robustness --profile $(PROFILE) --adapters $(ROBUST_ADAPTERS)
 
 methods: setup-bench ## the five published methods on the virtual bench, each with its report
 	@PROFILE=$(PROFILE) ci/methods

@@ -25,7 +25,7 @@ CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="ut
 
 MOST_MODULES_OF_A_ROOM = 22
 MOST_LINES_OF_A_MODULE = 400
-MOST = {CORE: (140, 26_800), CONTROL: (223, 33_000)}
+MOST = {CORE: (150, 27_900), CONTROL: (245, 35_800)}
 """Modules and lines of each package: a room that grows says here how far, and why is asked in review."""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the tests notice faults in the judge, the guard and provisioning.
+"""Whether the tests notice faults in the judge, the guard, provisioning and the oracle of trials.
 
 python -m tests.mutants                          # all of them, about 20 minutes on one processor
 python -m tests.mutants --only 'guard/*' '*/*lock'   # some

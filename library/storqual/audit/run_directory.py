@@ -93,7 +93,8 @@ def _code_of_criteria(verdict: Mapping[str, Any], criteria: Sequence[Mapping[str
         return 2
     if "FAIL" in outcomes:
         return 1
-    judged = any(one.get("against") != "check" for one in required)
+    # a campaign of trials is judged by the checks that it tells of itself
+    judged = any(one.get("against") != "check" or one.get("source") == "trials" for one in required)
     undecided = bool(outcomes & {"ERROR", "INCONCLUSIVE"})
     return 2 if undecided or not judged or _unexplained(verdict.get("coverage") or {}) else 0
 

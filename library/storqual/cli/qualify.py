@@ -54,6 +54,8 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Accepted failures; without it `waivers.yml` beside the inventory.",
 )
+@click.option("--trial", help="Of a suite of trials: only the trial of this id, again until it fails.")
+@click.option("--repeat", type=click.IntRange(min=1), default=20, show_default=True, help="How often at most.")
 @click.option("-v", "--verbose", count=True, help="More of Ansible's own output.")
 @as_json
 def qualify_command(
@@ -72,6 +74,8 @@ def qualify_command(
     budget: str | None,
     consent: str | None,
     waivers: Path | None,
+    trial: str | None,
+    repeat: int,
     verbose: int,
     as_json: bool,
 ) -> int:
@@ -91,6 +95,13 @@ def qualify_command(
     from storqual.inputs import load_waivers
 
     runs = runs.resolve()
+    from storqual.cli.trials import TrialOptions, of_trials, qualify_trials
+
+    resumed = None if resume is None else _find_run(resume, runs)
+    if of_trials(suite, resumed, trial):
+        listed = adapters.split(",") if adapters else None
+        asked_for = (inventories, candidate or "", baseline or "", suite or "", profile, gate, listed, seed, limit)
+        return qualify_trials(TrialOptions(*asked_for, trial, repeat), runs, resumed, waivers, as_json=as_json)
     if waivers is not None:
         # read now: a mistake in it must not wait for the end of a campaign
         load_waivers(waivers)

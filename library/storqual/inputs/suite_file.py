@@ -18,11 +18,19 @@ from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.measure.fio_job import read_ask
 
+_OF_TRIALS = "robustness"
 _SIDES = {"read": ("read",), "write": ("write",), "mixed": ("read", "write"), "trim": ()}
 
 
 def load_suite(path: Path) -> Suite:
-    """Read a suite. Raises BadInputError with every problem."""
+    """Read a suite; one of trials has neither workloads nor criteria: its campaign's checks are what is judged.
+
+    Raises BadInputError with every problem.
+    """
+    data = read_yaml(path).data
+    if isinstance(data, dict) and data.get("kind") == _OF_TRIALS:
+        name = str(data.get("name") or path.name.split(".")[0])
+        return Suite.model_construct(name=name, workloads={}, criteria=(), profiles={"": Profile()})
     suite, problems = read_suite(path)
     raise_all(problems)
     assert suite is not None  # noqa: S101 - there is one when nothing was wrong

@@ -15,6 +15,8 @@ from storqual.inputs.policy import Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
 
+TRIALS = "trials"
+"""The source of checks that a campaign of trials tells of itself."""
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
 
@@ -32,7 +34,7 @@ def run_outcome(
     if counts["ERROR"]:
         first = next(entry for entry in required if entry.outcome == "ERROR")
         return "ERROR", f"{counts['ERROR']} of {total} could not be judged: {first.reason}"
-    if not any(entry.against != "check" and entry.outcome != "SKIPPED" for entry in required):
+    if not any(_is_judged(entry) and entry.outcome != "SKIPPED" for entry in required):
         return "ERROR", "no required criterion was judged at any point"
     if counts["INCONCLUSIVE"]:
         return "INCONCLUSIVE", f"{counts['INCONCLUSIVE']} of {total} are undecided"
@@ -43,6 +45,11 @@ def run_outcome(
     if counts["MARGINAL"]:
         return "MARGINAL", f"all {total} hold, {counts['MARGINAL']} of them near their limit"
     return "PASS", f"all {total} hold"
+
+
+def _is_judged(entry: Entry) -> bool:
+    """Whether a criterion was asked of the campaign itself, at a point or of its trials, not of a written test."""
+    return entry.against != "check" or entry.source == TRIALS
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from storqual.report.parts.ledger import (
 )
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
+from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
 from storqual.run import is_signed, write_bytes
 from storqual_core.kit.errors import BadInputError
@@ -73,6 +74,7 @@ class Page:
     errors: ErrorCounters | None = None
     waivers: tuple[WaiverRow, ...] = ()
     appendix: Appendix | None = None
+    trials: Trials | None = None
 
 
 _MOST_ROWS = 200
@@ -192,6 +194,7 @@ class _Pages:
             errors=error_counters_of(material),
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
+            trials=trials_of(material.run),
         )
 
     def _rollup(self, detail: Detail) -> Rollup:

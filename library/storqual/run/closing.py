@@ -29,7 +29,15 @@ from storqual.run.layout import (
 from storqual.run.records import Event
 
 _ADDED_LATER = ("finished", "provisioned", "coverage", "preconditioned", "guard", "overhead", "versions")
-GOES_ON = ("session_started", "session_planned", "block_planned", "block_started", "block_finished")
+GOES_ON = (
+    "session_started",
+    "session_planned",
+    "block_planned",
+    "block_started",
+    "block_finished",
+    "trial_started",
+    "trial_finished",
+)
 """Events of a run that is still measured."""
 
 

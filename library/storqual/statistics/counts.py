@@ -36,8 +36,8 @@ def compare_counts(
         return CountTest("pass", np.nan, 0.0, np.inf, 1.0)
     # given the total, the candidate's part is binomial; Clopper and Pearson's interval of that part
     p = float(special.bdtrc(after - 1, total, share)) if after > 0 else 1.0
-    low, high = _part(after, total, 0.025), 1.0 - _part(before, total, 0.025)
-    upper = 1.0 - _part(before, total, alpha)
+    low, high = least_share(after, total, 0.025), 1.0 - least_share(before, total, 0.025)
+    upper = 1.0 - least_share(before, total, alpha)
     odds = exposure[0] / exposure[1]
     outcome: Literal["pass", "fail", "inconclusive"] = "inconclusive"
     if p <= alpha:
@@ -48,8 +48,11 @@ def compare_counts(
     return CountTest(outcome, float(ratio), _ratio(low) * odds, _ratio(high) * odds, p)
 
 
-def _part(count: int, total: int, level: float) -> float:
-    """The lower end of the interval of a binomial share."""
+def least_share(count: int, total: int, level: float) -> float:
+    """The smallest share of which `count` of `total`, or more, still come with a probability of `level`.
+
+    The lower end of Clopper and Pearson's interval; the upper end is 1 less that of the others.
+    """
     return 0.0 if count == 0 else float(special.betaincinv(count, total - count + 1, level))
 
 

@@ -14,7 +14,7 @@ from storqual.run import collect
 
 @click.command("collect")
 @run_argument
-@click.option("--block", required=True, help="The block whose spool is given on standard input.")
+@click.option("--batch", "--block", "batch", required=True, help="The batch whose spool is given on standard input.")
 @click.option("--lost", help="Why the spool's last line never comes, such as a reset of the bench.")
 @as_json
 def collect_command(run: Path, batch: str, lost: str | None, as_json: bool) -> None:

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that the bench brings about on itself: resets, removal and return, drivers let go, settings under load.
+
+Each way does one thing and tells what it saw: that a device went and came back, what a setting read as. Whether that
+proves the fault is judged on the control node, together with the kernel's log. Nothing here decides whether a fault
+may be: `reach.refuse_beyond` did, for the scope that `SCOPE_OF` names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Mapping
+
+from ..host.sysfs import Drive, read_drives
+from ..kit.command import Runner
+from ..kit.errors import ToolError
+from ..kit.machine import Machine, selected_word, write_attribute
+
+_LOOK_S = 0.05
+_COMMAND_S = 120.0
+
+Tell = Callable[[str, str], None]
+"""Takes what was seen (`drive_gone`, `drive_back`, `read_back` …) and a sentence."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a fault is aimed at, as it is now; `away_s` is how long a thing stays away or changed."""
+
+    machine: Machine
+    runner: Runner
+    drive: Drive
+    away_s: float
+    limit_s: float
+
+
+def _await(seen: Callable[[], bool], limit_s: float, what: str) -> None:
+    end = time.monotonic() + limit_s
+    while not seen():
+        if time.monotonic() > end:
+            raise ToolError(f"{what} within {limit_s:g} s")
+        time.sleep(_LOOK_S)
+
+
+def _is_back(aim: Aim) -> bool:
+    return any(drive.id == aim.drive.id for drive in read_drives(aim.machine))
+
+
+def _reset(option: str) -> Callable[[Aim, Tell], None]:
+    def way(aim: Aim, tell: Tell) -> None:
+        # without -N sg_reset tries wider resets by itself: then nobody could say which one was tested
+        done = aim.runner(["sg_reset", "-N", option, aim.drive.node], timeout=_COMMAND_S)
+        tell("command", f"`{done.line}` ended with status {done.rc}")
+        done.expect()
+
+    return way
+
+
+def _host_reset(aim: Aim, tell: Tell) -> None:
+    path = aim.machine.path(f"/sys/class/scsi_host/{aim.drive.host}/host_reset")
+    write_attribute(path, "adapter")
+    tell("command", f"the driver took a reset of {aim.drive.host}")
+
+
+def _delete_and_scan(aim: Aim, tell: Tell) -> None:
+    machine, drive = aim.machine, aim.drive
+    block = f"/sys/block/{drive.name}"
+    host, channel, target, lun = drive.hctl.split(":")
+    write_attribute(machine.path(f"{block}/device/delete"), 1)
+    _await(lambda: not machine.exists(f"/sys/dev/block/{drive.number}"), aim.limit_s, f"{drive.name} did not go")
+    tell("drive_gone", f"{drive.name} is no longer in sysfs")
+    time.sleep(aim.away_s)
+    write_attribute(machine.path(f"/sys/class/scsi_host/host{host}/scan"), f"{channel} {target} {lun}")
+    _await(lambda: _is_back(aim), aim.limit_s, f"drive {drive.id} did not come back after a scan")
+    tell("drive_back", f"drive {drive.id} is in sysfs again")
+
+
+def _rebind(aim: Aim, tell: Tell) -> None:
+    pci = aim.drive.adapter
+    folder = aim.machine.real(f"/sys/bus/pci/devices/{pci}/driver")
+    if not folder:
+        raise ToolError(f"no driver is bound to the adapter at {pci}")
+    write_attribute(aim.machine.path(f"{folder}/unbind"), pci)
+    if not aim.machine.exists(f"/sys/bus/pci/devices/{pci}/driver"):
+        tell("driver_gone", f"{os.path.basename(folder)} let go of {pci}")  # noqa: PTH119 - a path of the machine
+    time.sleep(aim.away_s)
+    write_attribute(aim.machine.path(f"{folder}/bind"), pci)
+    _await(lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after its driver did")
+    tell("driver_back", f"{os.path.basename(folder)} drives {pci} again")  # noqa: PTH119 - as above
+
+
+def _pci_remove(aim: Aim, tell: Tell) -> None:
+    pci = aim.drive.adapter
+    place = f"/sys/bus/pci/devices/{pci}"
+    write_attribute(aim.machine.path(f"{place}/remove"), 1)
+    _await(lambda: not aim.machine.exists(place), aim.limit_s, f"the adapter at {pci} did not go")
+    tell("adapter_gone", f"{pci} is no longer in sysfs")
+    time.sleep(aim.away_s)
+    write_attribute(aim.machine.path("/sys/bus/pci/rescan"), 1)
+    _await(lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after a rescan of PCI")
+    tell("adapter_back", f"{pci} is in sysfs again")
+
+
+def _pci_reset(aim: Aim, tell: Tell) -> None:
+    pci = aim.drive.adapter
+    write_attribute(aim.machine.path(f"/sys/bus/pci/devices/{pci}/reset"), 1)
+    tell("command", f"the kernel reset the function {pci}")
+
+
+def _changed(aim: Aim, tell: Tell, place: str, other: str, read: Callable[[str], str]) -> None:
+    """Another value for a while, read back; then the old one again, read back."""
+    path = aim.machine.path(f"/sys/block/{aim.drive.name}/{place}")
+    before = read(Path(path).read_text(encoding="ascii"))
+    try:
+        write_attribute(path, other)
+        found = read(Path(path).read_text(encoding="ascii"))
+        if found == other:
+            tell("read_back", f"{place} was {before}, is {found}")
+        time.sleep(aim.away_s)
+    finally:
+        write_attribute(path, before)
+    found = read(Path(path).read_text(encoding="ascii"))
+    if found != before:
+        raise ToolError(f"{place} was {before} and is {found} now")
+    tell("put_back", f"{place} is {before} again")
+
+
+def _switch_scheduler(aim: Aim, tell: Tell) -> None:
+    words = aim.machine.text(f"/sys/block/{aim.drive.name}/queue/scheduler")
+    now = selected_word(words)
+    others = [word.strip("[]") for word in words.split() if word.strip("[]") != now]
+    if not others:
+        raise ToolError(f"{aim.drive.name} has no other scheduler than {now}")
+    requests = aim.machine.path(f"/sys/block/{aim.drive.name}/queue/nr_requests")
+    before = Path(requests).read_text(encoding="ascii").strip()
+    _changed(aim, tell, "queue/scheduler", others[0], selected_word)
+    found = Path(requests).read_text(encoding="ascii").strip()
+    if found != before:
+        # with a scheduler the kernel replaces the number of requests, and does not bring the old one back
+        write_attribute(requests, before)
+        tell("requests_back", f"queue/nr_requests was {before}, is {found} after the change, and was put back")
+
+
+def _switch_depth(aim: Aim, tell: Tell) -> None:
+    now = aim.machine.text(f"/sys/block/{aim.drive.name}/device/queue_depth")
+    _changed(aim, tell, "device/queue_depth", "1" if now != "1" else "2", str.strip)
+
+
+@dataclass(frozen=True)
+class BenchWay:
+    """How far it reaches, what must be there (a file below the drive's places, `` for nothing), what it does."""
+
+    scope: str
+    needs: str
+    bring: Callable[[Aim, Tell], None]
+
+
+_BLOCK, _HOST, _PCI = "/sys/block/{name}/", "/sys/class/scsi_host/{host}/", "/sys/bus/pci/devices/{adapter}/"
+
+BENCH_WAYS: Mapping[str, BenchWay] = {
+    "sg_reset_device": BenchWay("drive", _BLOCK + "device/scsi_level", _reset("-d")),
+    "sg_reset_target": BenchWay("target", _BLOCK + "device/scsi_level", _reset("-t")),
+    "sg_reset_bus": BenchWay("bus", _BLOCK + "device/scsi_level", _reset("-b")),
+    "sg_reset_host": BenchWay("adapter", _BLOCK + "device/scsi_level", _reset("-H")),
+    "sysfs_host_reset": BenchWay("adapter", _HOST + "host_reset", _host_reset),
+    "sysfs_delete": BenchWay("drive", _BLOCK + "device/delete", _delete_and_scan),
+    "driver_rebind": BenchWay("adapter", _PCI + "driver", _rebind),
+    "pci_remove": BenchWay("adapter", _PCI + "remove", _pci_remove),
+    "pci_reset": BenchWay("adapter", _PCI + "reset", _pci_reset),
+    "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),
+    "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
+}
+
+
+def missing(way: BenchWay, machine: Machine, drive: Drive) -> str:
+    """Why this bench cannot bring that fault about; `` when it can."""
+    place = way.needs.format(name=drive.name, host=drive.host, adapter=drive.adapter)
+    return "" if machine.exists(place) else f"{place} is not there"

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The integrity load: workers that write tagged sectors and flush, and tell each acknowledgement as it comes.
+
+Each worker has a part of the region of its own and one write under way at most, so at any place writes follow each
+other and the last acknowledged one is what must be there. Times are nanoseconds of the bench's monotonic clock.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import random
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Protocol
+
+from ..kit.errors import BadInputError
+from .sectors import GOOD, SECTOR, make_sectors, read_sector
+
+FILL_SECTORS = 128
+_PAUSE_S = 0.02
+_RWF_DSYNC = 2
+
+WRITE, WRITE_THROUGH, FLUSH, READ = "w", "d", "f", "r"
+"""Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared."""
+
+
+@dataclass(frozen=True)
+class LoadAsk:
+    """One load: region in sectors, workers, sizes in sectors, shares of I/Os from 0 to 1, writes between flushes."""
+
+    first: int
+    sectors: int
+    workers: int
+    sizes: tuple[int, ...]
+    read_share: float
+    through_share: float
+    flush_every: int
+    seed: int
+
+
+def read_load(fields: Mapping[str, Any]) -> LoadAsk:
+    """The `load` of a trial file. Raises BadInputError with every problem."""
+    ask = LoadAsk(
+        first=int(fields["first"]),
+        sectors=int(fields["sectors"]),
+        workers=int(fields["workers"]),
+        sizes=tuple(int(size) for size in fields["sizes"]),
+        read_share=float(fields["read_share"]),
+        through_share=float(fields["through_share"]),
+        flush_every=int(fields["flush_every"]),
+        seed=int(fields["seed"]),
+    )
+    problems = []
+    if ask.workers < 1 or not ask.sizes or min(ask.sizes) < 1 or ask.flush_every < 1 or ask.first < 0:
+        problems.append("load: found a count below one, expected workers, sizes and flush_every of one or more")
+    elif ask.sectors // ask.workers < max(*ask.sizes, FILL_SECTORS):
+        problems.append(
+            f"load: found {ask.sectors} sectors for {ask.workers} workers, expected more than a write each"
+        )
+    if problems:
+        raise BadInputError(problems)
+    return ask
+
+
+class Device(Protocol):
+    """An open drive that can go away and come back."""
+
+    def use(self) -> int:
+        """A descriptor that stays open until `done`; waits while the drive is being opened again."""
+
+    def done(self, problem: int) -> None:
+        """Give the descriptor back, with the errno that the I/O ended with (0 for none)."""
+
+
+Tell = Callable[[str, int, int, int, int, int, int], None]
+"""Takes kind, sequence, sector, length, start, end and errno of a finished I/O."""
+
+
+class Worker:
+    """One worker: its part of the region, its sequences, what it last saw acknowledged where."""
+
+    def __init__(self, ask: LoadAsk, number: int, tag: bytes, device: Device, tell: Tell) -> None:
+        self._ask, self._number, self._tag, self._device, self._tell = ask, number, tag, device, tell
+        share = ask.sectors // ask.workers
+        self._first, self._share = ask.first + number * share, share
+        self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
+        self._count = 0
+        self._since_flush = 0
+        self._known: dict[int, int] = {}
+        self._buffer = mmap.mmap(-1, max(*ask.sizes, FILL_SECTORS) * SECTOR)
+
+    def fill(self) -> int:
+        """Write all of the part once, so that nothing of an earlier trial is left; the errno of the first failure."""
+        for sector in range(self._first, self._first + self._share, FILL_SECTORS):
+            length = min(FILL_SECTORS, self._first + self._share - sector)
+            problem = self._write(sector, length, through=False)
+            if problem:
+                return problem
+        return self.flush()
+
+    def step(self) -> None:
+        """One I/O of the load."""
+        length = self._random.choice(self._ask.sizes)
+        sector = self._first + self._random.randrange(0, self._share - length + 1)
+        kind = self._random.random()
+        if kind < self._ask.read_share:
+            problem = self._read(sector, length)
+        else:
+            problem = self._write(sector, length, through=kind > 1.0 - self._ask.through_share)
+            self._since_flush += 1
+            if self._since_flush >= self._ask.flush_every:
+                problem = self.flush() or problem
+        if problem:
+            time.sleep(_PAUSE_S)
+
+    def flush(self) -> int:
+        """Have the drive write its cache out."""
+        self._since_flush = 0
+        return self._timed(FLUSH, 0, 0, 0, os.fdatasync)
+
+    def _sequence(self) -> int:
+        """The next of this worker's numbers; no two workers share one, and 0 is none."""
+        self._count += 1
+        return self._count * self._ask.workers + self._number
+
+    def _write(self, sector: int, length: int, *, through: bool) -> int:
+        sequence, size = self._sequence(), length * SECTOR
+        self._buffer[:size] = make_sectors(self._tag, sector, sequence, length)
+        for at in range(sector, sector + length):
+            # what an I/O that fails leaves behind is not known until the next write
+            self._known.pop(at, None)
+        view = memoryview(self._buffer)[:size]
+
+        def write(descriptor: int) -> None:
+            flags = _RWF_DSYNC if through else 0
+            if os.pwritev(descriptor, [view], sector * SECTOR, flags) != size:
+                raise OSError(errno.EIO, "short write")
+
+        problem = self._timed(WRITE_THROUGH if through else WRITE, sequence, sector, length, write)
+        if not problem:
+            self._known.update(dict.fromkeys(range(sector, sector + length), sequence))
+        return problem
+
+    def _read(self, sector: int, length: int) -> int:
+        """Read and compare with what this worker last saw acknowledged; a difference is told as errno EBADMSG."""
+        size = length * SECTOR
+        view = memoryview(self._buffer)[:size]
+
+        def read(descriptor: int) -> None:
+            if os.preadv(descriptor, [view], sector * SECTOR) != size:
+                raise OSError(errno.EIO, "short read")
+            for at in range(length):
+                known = self._known.get(sector + at)
+                found = read_sector(bytes(view[at * SECTOR : (at + 1) * SECTOR]), self._tag, sector + at)
+                if known is not None and (found.code != GOOD or found.sequence != known):
+                    raise OSError(errno.EBADMSG, "other data than what was acknowledged")
+
+        return self._timed(READ, 0, sector, length, read)
+
+    def _timed(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[int], None]) -> int:
+        problem = 0
+        descriptor = self._device.use()
+        begin = time.monotonic_ns()
+        try:
+            work(descriptor)
+        except OSError as failure:
+            problem = failure.errno or errno.EIO
+        end = time.monotonic_ns()
+        self._device.done(problem)
+        self._tell(kind, sequence, sector, length, begin, end, problem)
+        return problem
+
+
+class Load:
+    """All workers of a load, each in a thread of its own."""
+
+    def __init__(self, ask: LoadAsk, tag: bytes, device: Device, tell: Tell) -> None:
+        self._workers = [Worker(ask, number, tag, device, tell) for number in range(ask.workers)]
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def fill(self) -> int:
+        """Fill the region; the errno of the first failure, 0 for none."""
+        return next((problem for worker in self._workers for problem in [worker.fill()] if problem), 0)
+
+    def start(self) -> None:
+        """Begin."""
+        self._threads = [
+            threading.Thread(target=self._run, args=(worker,), daemon=True, name=f"load-{number}")
+            for number, worker in enumerate(self._workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, worker: Worker) -> None:
+        while not self._stop.is_set():
+            worker.step()
+
+    def stop(self, limit_s: float) -> bool:
+        """End after the I/Os under way; False when one of them has not ended within `limit_s` seconds."""
+        self._stop.set()
+        end = time.monotonic() + limit_s
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial on the bench: `python3 -c '…program.main' TRIAL.json`, from the fill to what was read back.
+
+Everything it knows goes to the trial's stream as it happens. Exit status: 0 the trial ran to its end, 2 it could not,
+3 the trial file is wrong, 4 the guard refused.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+from ..guard.claims import Claim, read_claims
+from ..guard.hold import Hold, hold
+from ..guard.writes import end_line, read_disks
+from ..host.kernel_log import KernelLog
+from ..host.sysfs import read_drives
+from ..kit import command
+from ..kit.errors import BadInputError, StorqualError
+from ..kit.machine import Machine
+from .bench_faults import BENCH_WAYS, Aim, missing
+from .device import HeldDevice
+from .load import Load, LoadAsk, read_load
+from .reach import SCOPES, refuse_beyond
+from .sectors import TAG_BYTES
+from .state import read_state
+from .stream import Stream
+from .verify import read_region
+
+_LOG_S = 0.2
+_END_S = 60.0
+
+
+@dataclass(frozen=True)
+class TrialFile:
+    """A trial as the control node sends it. `parts` is `all`, or `verify` after the bench itself was down.
+
+    `way` is one of BENCH_WAYS, or empty when the control node brings the fault about or there is none; `scope` is how
+    far the fault reaches. `claims` are those behind the adapter, `claimed` the ids of all that the bench has.
+    Times in seconds from the start of the load.
+    """
+
+    run: str
+    state_dir: str
+    drive: str
+    adapter: str
+    claims: tuple[Claim, ...]
+    claimed: tuple[str, ...]
+    tag: bytes
+    load: LoadAsk
+    way: str
+    scope: str
+    at_s: float
+    away_s: float
+    load_s: float
+    recover_s: float
+    parts: str
+    stream: Path
+
+
+def read_trial(path: Path) -> TrialFile:
+    """Read a trial file. Raises BadInputError with every problem."""
+    try:
+        body: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        tag = bytes.fromhex(body["tag"])
+        trial = TrialFile(
+            run=str(body["run"]),
+            state_dir=str(body["state_dir"]),
+            drive=str(body["drive"]),
+            adapter=str(body["adapter"]),
+            claims=read_claims(body["claims"]),
+            claimed=tuple(map(str, body["claimed"])),
+            tag=tag,
+            load=read_load(body["load"]),
+            way=str(body["way"]),
+            scope=str(body["scope"]),
+            at_s=float(body["at_s"]),
+            away_s=float(body["away_s"]),
+            load_s=float(body["load_s"]),
+            recover_s=float(body["recover_s"]),
+            parts=str(body["parts"]),
+            stream=Path(body["stream"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadInputError([f"{path}: is no trial file: {problem!r}"]) from None
+    problems = []
+    if len(tag) != TAG_BYTES:
+        problems.append(f"{path}: tag: found {len(tag)} bytes, expected {TAG_BYTES}")
+    if trial.way and trial.way not in BENCH_WAYS:
+        problems.append(f"{path}: way: found {trial.way!r}, expected one of {', '.join(BENCH_WAYS)}")
+    elif trial.way and BENCH_WAYS[trial.way].scope != trial.scope:
+        problems.append(f"{path}: scope: found {trial.scope!r}, expected {BENCH_WAYS[trial.way].scope!r}")
+    if trial.scope not in SCOPES:
+        problems.append(f"{path}: scope: found {trial.scope!r}, expected one of {', '.join(SCOPES)}")
+    if trial.parts not in ("all", "verify"):
+        problems.append(f"{path}: parts: found {trial.parts!r}, expected all or verify")
+    if trial.drive not in {claim.id for claim in trial.claims}:
+        problems.append(f"{path}: drive: found {trial.drive!r}, expected one that is claimed")
+    if problems:
+        raise BadInputError(problems)
+    return trial
+
+
+class TrialRun:
+    """One trial under way."""
+
+    def __init__(self, trial: TrialFile, stream: Stream, machine: Machine | None = None) -> None:
+        self._trial, self._stream = trial, stream
+        self._machine = machine or Machine()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
+        trial = self._trial
+        # who may be reached is decided before anything is held or written
+        touched = refuse_beyond(
+            self._machine,
+            trial.claims,
+            drive=trial.drive,
+            adapter=trial.adapter,
+            scope=trial.scope,
+            state_dir=trial.state_dir,
+        )
+        if trial.way:
+            drive = next(one for one in read_drives(self._machine) if one.id == trial.drive)
+            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive)
+            if lacking:
+                self._stream.line("cannot", reason=f"{trial.way}: {lacking}")
+                return
+        before = read_disks(self._machine, state_dir=trial.state_dir)
+        device = HeldDevice(trial.drive, self._holder, lambda text: self._stream.line("drive", text=text))
+        self._stream.line("begin", node=device.node, touched=touched, wall=time.time())
+        try:
+            if trial.parts == "verify" or self._load(device):
+                self._verify(device)
+        finally:
+            if not device.close(_END_S):
+                self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
+        after = read_disks(self._machine, state_dir=trial.state_dir)
+        counted = end_line(before, after, trial.claimed)
+        self._stream.line("disks", disks=counted, boot_id=after.boot_id)
+
+    @contextmanager
+    def _holder(self) -> Iterator[Hold]:
+        trial = self._trial
+        claims = [claim for claim in trial.claims if claim.id == trial.drive]
+        with hold(claims, purpose="write", state_dir=trial.state_dir, run=trial.run) as held:
+            window, load = held.window(trial.drive), trial.load
+            first, last = load.first * 512, (load.first + load.sectors) * 512
+            if first < window.offset or last > window.offset + window.size:
+                raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
+            yield held
+
+    def _load(self, device: HeldDevice) -> bool:
+        """Fill, load and fault; whether there is anything to read back."""
+        trial, stream = self._trial, self._stream
+        stream.line("state", when="before", state=read_state(self._machine, trial.adapter))
+        load = Load(trial.load, trial.tag, device, stream.tell)
+        problem = load.fill()
+        stream.send()
+        if problem:
+            stream.line("cannot", reason=f"the region could not be filled: errno {problem}")
+            return False
+        log = threading.Thread(target=self._follow_log, daemon=True, name="kernel-log")
+        log.start()
+        stream.line("loading")
+        load.start()
+        began = time.monotonic()
+        if trial.way:
+            time.sleep(trial.at_s)
+            self._bring_about()
+        time.sleep(max(0.0, began + trial.load_s - time.monotonic()))
+        deadline = time.monotonic() + trial.recover_s
+        while device.lost and time.monotonic() < deadline:
+            time.sleep(_LOG_S)
+        if device.lost:
+            stream.line("lost", text=f"the drive was not usable again {trial.recover_s:g} s after the load's end")
+            device.give_up()
+        hung = not load.stop(_END_S)
+        if hung:
+            stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
+        stream.send()
+        self._ended.set()
+        log.join()
+        stream.line("state", when="after", state=read_state(self._machine, trial.adapter))
+        return not hung
+
+    def _bring_about(self) -> None:
+        trial, stream = self._trial, self._stream
+        drive = next((one for one in read_drives(self._machine) if one.id == trial.drive), None)
+        if drive is None:
+            stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
+            return
+        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s)
+        stream.line("fault", phase="begin", text=trial.way)
+        try:
+            BENCH_WAYS[trial.way].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
+        except (StorqualError, OSError) as problem:
+            stream.line("fault", phase="failed", text=str(problem))
+        else:
+            stream.line("fault", phase="end", text=trial.way)
+
+    def _follow_log(self) -> None:
+        """Tell the kernel's lines as they come."""
+        log = KernelLog()
+        if log.reason:
+            self._stream.line("note", text=log.reason)
+        ended = False
+        while not ended:
+            ended = self._ended.wait(_LOG_S)
+            lines = [record.line() for record in log.read() if record.from_kernel]
+            if lines:
+                self._stream.line("kernel", lines=lines)
+        if log.overflowed:
+            self._stream.line("note", text=f"the kernel's log overflowed {log.overflowed} times")
+        log.close()
+
+    def _verify(self, device: HeldDevice) -> None:
+        """Read all back, twice: a second reading that is right where the first was not tells a stale read."""
+        trial, stream = self._trial, self._stream
+        if device.lost:
+            return
+        descriptor = device.use()
+        try:
+            for turn in (1, 2):
+                found: list[list[Any]] = []
+                for one in read_region(descriptor, trial.tag, trial.load.first, trial.load.sectors):
+                    found.append(list(one))
+                    if len(found) >= 500:
+                        stream.line("found", turn=turn, runs=found)
+                        found = []
+                stream.line("found", turn=turn, runs=found, whole=True)
+        finally:
+            device.done(0)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the trial in the file that is named."""
+    words = sys.argv[1:] if argv is None else argv
+    if len(words) != 1:
+        sys.stderr.write("usage: trial TRIAL.json\n")
+        return 3
+    try:
+        trial = read_trial(Path(words[0]))
+    except BadInputError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return problem.exit_code
+    stream = Stream(trial.stream)
+    code, message = 0, ""
+    try:
+        TrialRun(trial, stream).run()
+    except StorqualError as problem:
+        code, message = problem.exit_code, str(problem)
+    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
+        code, message = 2, f"{type(problem).__name__}: {problem}"
+    stream.send()
+    stream.line("end", code=code, message=message)
+    stream.close()
+    return code

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a fault reaches, and whether it may: claimed drives and tested adapters only.
+
+A reset of a bus or an adapter is felt by every drive behind it, whatever drive it was aimed at. So each scope is
+first turned into the drives it touches, and all of them must be claimed, unused by others, and none of the system's.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from ..guard.claims import Claim
+from ..guard.hold import STATE_DIR, check
+from ..host.in_use import system_disks
+from ..host.sysfs import Drive, read_drives
+from ..kit.command import Runner
+from ..kit.errors import GuardRefusalError
+from ..kit.machine import Machine
+
+SCOPES = ("drive", "target", "bus", "adapter")
+
+
+def reached(drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Drive]:
+    """The drives that a fault of that scope touches when it is aimed at `aimed`."""
+    if scope == "drive":
+        return [aimed]
+    behind = [drive for drive in drives if drive.adapter == aimed.adapter]
+    if scope == "adapter" or not aimed.hctl:
+        return behind
+    parts = 3 if scope == "target" else 2
+    place = aimed.hctl.split(":")[:parts]
+    return [drive for drive in behind if drive.hctl.split(":")[:parts] == place]
+
+
+def refuse_beyond(
+    machine: Machine,
+    claims: Sequence[Claim],
+    *,
+    drive: str,
+    adapter: str,
+    scope: str,
+    state_dir: str = STATE_DIR,
+    runner: Runner | None = None,
+) -> list[str]:
+    """The ids of the drives that the fault may touch. Raises GuardRefusalError with every reason against it.
+
+    `drive` is aimed at, `adapter` is the PCI function under test, `claims` are all claims behind it.
+    """
+    drives = read_drives(machine)
+    aimed = next((one for one in drives if one.id == drive), None)
+    if aimed is None:
+        raise GuardRefusalError([f"drive {drive}: it is not on the bench; no fault is aimed at it"])
+    refusals = []
+    if aimed.adapter != adapter:
+        refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
+    touched = reached(drives, aimed, scope)
+    system = system_disks(machine, state_dir)
+    claimed = {claim.id: claim for claim in claims}
+    for one in touched:
+        if one.name in system:
+            refusals.append(f"drive {one.id}: it {system[one.name]}, and a fault of the {scope} would reach it")
+        if one.id not in claimed:
+            refusals.append(f"drive {one.id}: it is not claimed, and a fault of the {scope} would reach it")
+    wanted = [claimed[one.id] for one in touched if one.id in claimed]
+    refusals += [
+        str(one) for one in check(wanted, purpose="settings", state_dir=state_dir, machine=machine, runner=runner)
+    ]
+    if refusals:
+        raise GuardRefusalError(list(dict.fromkeys(refusals)))
+    return [one.id for one in touched]

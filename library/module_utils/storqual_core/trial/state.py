@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench is like before and after a trial: the adapter's drives, their settings, commands under way, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..host.sysfs import Drive, read_adapters, read_drives
+from ..kit.machine import Machine
+
+_SETTINGS = {
+    "queue_depth": "device/queue_depth",
+    "timeout": "device/timeout",
+    "scheduler": "queue/scheduler",
+    "nr_requests": "queue/nr_requests",
+    "write_cache": "queue/write_cache",
+}
+
+
+def read_state(machine: Machine, adapter: str) -> dict[str, Any]:
+    """The drives behind the PCI function `adapter` by identity, its driver and link, and the memory in slabs.
+
+    `in_flight` counts commands that were sent and have not come back; for NVMe it is the block layer's own count.
+    """
+    drives = {}
+    for drive in read_drives(machine):
+        if drive.adapter == adapter:
+            drives[drive.id] = {
+                "name": drive.name,
+                "hctl": drive.hctl,
+                "wwn": drive.identity.wwn,
+                "serial": drive.identity.serial,
+                "size": drive.identity.size,
+                "state": drive.state,
+                "in_flight": in_flight(machine, drive),
+                "settings": {
+                    name: machine.text(f"/sys/block/{drive.name}/{place}") for name, place in _SETTINGS.items()
+                },
+            }
+    found = [one for one in read_adapters(machine) if one.identity.pci == adapter]
+    return {
+        "drives": drives,
+        "driver": found[0].driver if found else "",
+        "link": f"{found[0].link_speed} x{found[0].link_width}" if found and found[0].link_speed else "",
+        "slab_bytes": _slab_bytes(machine),
+    }
+
+
+def in_flight(machine: Machine, drive: Drive) -> int:
+    """Commands under way on a drive."""
+    device = f"/sys/block/{drive.name}/device"
+    asked, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
+    timed_out = machine.text(f"{device}/iotmo_cnt")
+    if asked and ended:
+        # a command that timed out and was aborted never counts as done
+        return max(0, int(asked, 0) - int(ended, 0) - (int(timed_out, 0) if timed_out else 0))
+    return sum(int(word) for word in machine.text(f"/sys/block/{drive.name}/inflight").split())
+
+
+def _slab_bytes(machine: Machine) -> int:
+    """`SUnreclaim` of /proc/meminfo, in bytes; 0 where it is not told."""
+    for line in machine.lines("/proc/meminfo"):
+        name, _, rest = line.partition(":")
+        if name == "SUnreclaim":
+            return int(rest.split()[0]) * 1024
+    return 0

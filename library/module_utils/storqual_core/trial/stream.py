@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stream of a trial: lines of JSON in a file that the control node follows while they are written.
+
+The file lies in memory (`/run`): what a bench knew when its power went is known by what had been sent off it, never
+by what it finds again. I/Os are told in batches, or telling would cost more than doing them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path("/run/storqual/trials")
+BATCH_S = 0.1
+
+
+class Stream:
+    """Writes lines; each call is one whole line in the file when it returns. Safe from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = threading.Lock()
+        self._ios: list[list[Any]] = []
+        self._batch = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._batches, daemon=True, name="stream")
+        self._thread.start()
+
+    def line(self, kind: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON holds
+        """Tell something now; `at` is the monotonic clock in nanoseconds."""
+        body = {"kind": kind, "at": time.monotonic_ns(), **fields}
+        data = json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
+        with self._lock:
+            os.write(self._file, data)
+
+    def tell(self, kind: str, sequence: int, sector: int, length: int, begin: int, end: int, problem: int) -> None:
+        """Tell a finished I/O with the next batch."""
+        with self._batch:
+            self._ios.append([kind, sequence, sector, length, begin, end, problem])
+
+    def _batches(self) -> None:
+        while not self._stop.wait(BATCH_S):
+            self.send()
+
+    def send(self) -> None:
+        """Write the batch that is waiting."""
+        with self._batch:
+            batch, self._ios = self._ios, []
+        if batch:
+            self.line("io", ios=batch)
+
+    def close(self) -> None:
+        """Write what is left, end."""
+        self._stop.set()
+        self._thread.join()
+        self.send()
+        os.close(self._file)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual qualify` with a suite of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from storqual.cli.options import print_json
+from storqual_core.kit.errors import BadInputError
+
+if TYPE_CHECKING:
+    from storqual.trials.campaign import TrialRequest
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """What `qualify` was told: drops and suite by name, empty where nothing was said."""
+
+    inventories: Sequence[str]
+    candidate: str
+    baseline: str
+    suite: str
+    profile: str | None
+    gate: Path | None
+    adapters: Sequence[str] | None
+    seed: int | None
+    limit: str | None
+    trial: str | None
+    repeat: int
+
+    def request(self) -> TrialRequest:
+        """The same for the campaign. Raises BadInputError for what is missing."""
+        from storqual.trials.campaign import TrialRequest
+
+        missing = [f"--{name} is needed" for name in ("inventory", "candidate") if not getattr(self, _FIELD[name])]
+        if missing:
+            raise BadInputError(missing)
+        return TrialRequest(**self.__dict__)
+
+
+_FIELD = {"inventory": "inventories", "candidate": "candidate"}
+
+
+def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool:
+    """Whether the suite that was named, or that of the run to go on with, is one of trials.
+
+    Raises BadInputError when a single `trial` is asked of a suite that has none.
+    """
+    from storqual.inputs import find_suite
+    from storqual.robustness.store import has_trials
+    from storqual.robustness.suite import is_robustness
+    from storqual.run import read_run_json
+
+    if resume is not None:
+        return has_trials(read_run_json(resume))
+    try:
+        found = suite is not None and is_robustness(find_suite(suite))
+    except BadInputError:
+        # the plan tells it, together with whatever else is wrong
+        found = False
+    if trial is not None and not found:
+        raise BadInputError(["--trial: found no suite of trials, expected one of kind robustness"])
+    return found
+
+
+def qualify_trials(
+    options: TrialOptions, runs: Path, resume: Path | None, waivers: Path | None, *, as_json: bool
+) -> int:
+    """Plan or resume, make the trials, publish, and return the gate's exit code."""
+    from storqual.cli.playbook.publish import publish
+    from storqual.report.parts.summary import print_summary
+    from storqual.run import append_event, read_run_json
+    from storqual.trials.campaign import plan_campaign, run_campaign
+
+    if resume is None:
+        run = plan_campaign(options.request(), runs)
+        click.echo(f"storqual: run {run}", err=True)
+    else:
+        run = resume
+        append_event(run, "resumed", {})
+    run_campaign(run, say=lambda text: click.echo(text, err=True))
+    published = publish(run, waivers=waivers)
+    if as_json:
+        print_json(published.to_json())
+    else:
+        print_summary(dict(published.verdict), read_run_json(run), published.report)
+    return int(published.verdict["exit_code"])

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials: the matrix of faults, adapters and arms, and each trial that did not pass with its timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storqual.report.figures import DASH
+from storqual.report.view import ChartTable
+from storqual.robustness.matrix import matrix_of, repeat_command
+from storqual.robustness.store import has_trials, read_trials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from storqual.run import Run
+
+_HEADS = ("Fault", "Adapter", "Arm", "Trials", "Failed", "Void", "Fails below, at 95 %", "Recovery p50", "Worst")
+
+
+@dataclass(frozen=True)
+class FailedTrial:
+    """A trial that did not pass: why, what happened when (seconds of its load), and how to make it again."""
+
+    ident: str
+    outcome: str
+    reasons: tuple[str, ...]
+    timeline: ChartTable
+    command: str
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A campaign of trials: fault by adapter by arm, and each trial that failed or proved nothing."""
+
+    matrix: ChartTable
+    failed: tuple[FailedTrial, ...]
+    left_out: tuple[str, ...]
+
+
+def trials_of(run: Run) -> Trials | None:
+    """The trials of a run; None for a campaign of measurements."""
+    if not has_trials(run.document):
+        return None
+    files = read_trials(run)
+    rows = tuple(
+        (
+            cell.fault,
+            cell.adapter,
+            cell.arm,
+            str(cell.trials),
+            str(cell.failures),
+            str(cell.void),
+            f"{-(-cell.bound * 1000 // 1) / 10:.1f} %" if cell.trials else DASH,
+            _seconds(cell.recovery_p50),
+            _seconds(cell.recovery_worst),
+        )
+        for cell in matrix_of(files.records)
+    )
+    failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
+    left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
+    return Trials(ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
+
+
+def _seconds(value: float | None) -> str:
+    return DASH if value is None else f"{value:.1f} s"
+
+
+def _failed(run: Run, record: Mapping[str, Any]) -> FailedTrial:
+    rows = tuple((f"{at:.3f} s", str(what), str(text)) for at, what, text in record["timeline"])
+    return FailedTrial(
+        ident=str(record["id"]),
+        outcome=str(record["outcome"]),
+        reasons=tuple(map(str, record["reasons"])),
+        timeline=ChartTable(f"Timeline of {record['id']}", ("Time of the load", "What", "Text"), rows),
+        command=repeat_command(run.document, str(record["id"])),
+    )

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary of faults: what each is, the ways to bring it about, what proves that it was, what it may cost.
+
+It is data: a way that is not here does not exist, and one that cannot be proven is not here. `where` is `bench` for
+what the bench does to itself (`storqual_core.trial.bench_faults`), `virtual` for what QEMU does to a virtual bench.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Where = Literal["bench", "virtual"]
+Keeps = Literal["acknowledged", "flushed"]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What shows that a fault was there: `seen` by who brought it about, or a line of the kernel's log.
+
+    `seen` names what must have been told (`drive_gone`, `event:DEVICE_DELETED` …); `kernel` is a pattern of a line
+    that came while the fault was under way or within `KERNEL_GRACE_S` after. Every proof of a way must be there.
+    """
+
+    seen: str = ""
+    kernel: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """For people who read why a trial is void."""
+        return f"a kernel line like /{self.kernel}/" if self.kernel else self.seen
+
+
+KERNEL_GRACE_S = 5.0
+LOGGING_WAY = "qmp_log_writes"
+"""The way that leaves a log of the drive's writes, from which images of power cuts are built."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to bring a fault about. `scope` is how far it reaches; `drivers` is where it is known to be provable.
+
+    Without `drivers` the way is for every adapter but those of `not_by`, whose drivers have no such thing, or answer
+    without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
+    only what it left is read back.
+    """
+
+    name: str
+    where: Where
+    scope: str
+    proofs: tuple[Proof, ...]
+    drivers: tuple[str, ...] = ()
+    not_by: tuple[str, ...] = ()
+    downs_bench: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: what it acts on, whether I/Os may fail by it, what must outlast it, whether settings must.
+
+    `keeps` is `flushed` where a volatile cache may lose what was only acknowledged.
+    """
+
+    name: str
+    acts_on: str
+    sentence: str
+    ways: tuple[Way, ...]
+    io_errors: bool = False
+    keeps: Keeps = "acknowledged"
+    settings_stay: bool = True
+
+
+_RESET_LINE = r"[Pp]ower-on or device reset|\breset\b|RESET"
+_UNIT_ATTENTION = Proof(kernel=r"Power-on or device reset occurred")
+_RESET_SEEN = Proof(kernel=_RESET_LINE)
+
+
+def _seen(*names: str) -> tuple[Proof, ...]:
+    return tuple(Proof(seen=name) for name in names)
+
+
+# drivers without a handler of their own answer that such a reset is not available
+_BUS_RESETS = ("sym53c8xx", "am53c974", "mptspi")
+_HOST_RESETS = ("sym53c8xx", "am53c974", "mptspi", "mptsas", "mpt3sas", "megaraid_sas")
+
+_ALL: tuple[Fault, ...] = (
+    Fault(
+        "device_reset",
+        "drive",
+        "the drive is reset while it has commands under way",
+        (Way("sg_reset_device", "bench", "drive", (Proof(seen="command"), _RESET_SEEN), not_by=("megaraid_sas",)),),
+    ),
+    Fault(
+        "target_reset",
+        "drive",
+        "the target is reset while it has commands under way",
+        (Way("sg_reset_target", "bench", "target", (Proof(seen="command"), _RESET_SEEN)),),
+    ),
+    Fault(
+        "bus_reset",
+        "path",
+        "the bus is reset under load",
+        (Way("sg_reset_bus", "bench", "bus", (Proof(seen="command"), _RESET_SEEN), _BUS_RESETS),),
+    ),
+    Fault(
+        "host_reset",
+        "adapter",
+        "the adapter is reset under load",
+        (
+            Way("sg_reset_host", "bench", "adapter", (Proof(seen="command"), _RESET_SEEN), _HOST_RESETS),
+            Way(
+                "sysfs_host_reset", "bench", "adapter", (Proof(seen="command"), _RESET_SEEN), not_by=("virtio_scsi",)
+            ),
+        ),
+    ),
+    Fault(
+        "function_reset",
+        "adapter",
+        "the PCI function is reset under load",
+        (Way("pci_reset", "bench", "adapter", (Proof(seen="command"), _UNIT_ATTENTION)),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "drive_removal",
+        "drive",
+        "the drive goes under load and comes back",
+        (Way("sysfs_delete", "bench", "drive", _seen("drive_gone", "drive_back")),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "drive_unplug",
+        "drive",
+        "the drive is pulled under load, without a word to the kernel, and put back",
+        (Way("qmp_unplug", "virtual", "drive", _seen("event:DEVICE_DELETED", "plugged")),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "adapter_removal",
+        "adapter",
+        "the adapter goes under load and comes back",
+        (Way("pci_remove", "bench", "adapter", _seen("adapter_gone", "adapter_back")),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "driver_rebind",
+        "driver",
+        "the driver lets go of the adapter under load and takes it again",
+        (Way("driver_rebind", "bench", "adapter", _seen("driver_gone", "driver_back")),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "scheduler_change",
+        "drive",
+        "the scheduler is changed under load and changed back",
+        (Way("scheduler_switch", "bench", "drive", _seen("read_back", "put_back")),),
+    ),
+    Fault(
+        "depth_change",
+        "drive",
+        "the queue depth is changed under load and changed back",
+        (Way("depth_switch", "bench", "drive", _seen("read_back", "put_back")),),
+    ),
+    Fault(
+        "write_error",
+        "drive",
+        "the drive answers a write with an error, and takes the next",
+        (Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        io_errors=True,
+    ),
+    Fault(
+        "read_error",
+        "drive",
+        "the drive answers a read with an error, and the next as ever",
+        (Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        io_errors=True,
+    ),
+    Fault(
+        "flush_error",
+        "drive",
+        "the drive answers a flush with an error, and takes the next",
+        (
+            Way(
+                "qmp_flush_error",
+                "virtual",
+                "drive",
+                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
+                # flushes of volumes end in the driver: the cache is the firmware's to keep
+                not_by=("megaraid_sas",),
+            ),
+        ),
+        io_errors=True,
+    ),
+    Fault(
+        "slow_drive",
+        "drive",
+        "the drive answers one command a second for a while",
+        (Way("qmp_throttle", "virtual", "drive", _seen("throttled", "released")),),
+    ),
+    Fault(
+        "power_cut",
+        "bench",
+        "a power cut at every flush point is simulated from a log of all that reached the drive",
+        (
+            Way(
+                LOGGING_WAY,
+                "virtual",
+                "drive",
+                _seen("inserted", "logged", "removed"),
+                # flushes end in the driver: the firmware's cache has a battery, which no emulation has
+                not_by=("megaraid_sas",),
+            ),
+        ),
+    ),
+    Fault(
+        "bench_reset",
+        "bench",
+        "the bench's reset button is pressed under load",
+        (Way("qmp_reset", "virtual", "adapter", _seen("event:RESET", "other_boot"), downs_bench=True),),
+        io_errors=True,
+    ),
+    Fault(
+        "connection_loss",
+        "bench",
+        "the control node's connection is cut under load and made again",
+        (Way("ssh_cut", "virtual", "drive", _seen("cut", "connected")),),
+    ),
+)
+
+FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
+
+
+def way_of(name: str) -> tuple[Fault, Way]:
+    """A way and its fault by the way's name. Raises KeyError."""
+    return next((fault, way) for fault in _ALL for way in fault.ways if way.name == name)
+
+
+def unproven(way: Way, seen: frozenset[str], lines: tuple[str, ...]) -> list[str]:
+    """The proofs of a way that are missing, as sentences; none when the fault was there.
+
+    `seen` is what was told, `lines` the kernel's lines from the fault's begin to `KERNEL_GRACE_S` after its end.
+    """
+    return [
+        proof.sentence
+        for proof in way.proofs
+        if (proof.seen and proof.seen not in seen)
+        or (proof.kernel and not any(re.search(proof.kernel, line) for line in lines))
+    ]

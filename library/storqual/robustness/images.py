@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated power cut: what a drive may hold after it, built from the log of its writes, held against the oracle.
+
+The log tells what reached the drive beneath the guest. At a cut all that was before the last completed flush has
+lasted; of what came after, a volatile cache may have lost any part. So for each flush point images are built with
+none, all, each alone and random parts of the unflushed writes lost, just before the next flush is completed. What
+the guest was told is flushed must be in every one of them: a missing write means that driver or stack acknowledged
+a flush that it never sent, or sent too early.
+
+Images are maps of sectors to write sequences, not bytes: the writes are tagged, so a sector's content is its tag.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MARK, Entry, WriteLog
+from storqual.robustness.oracle import Oracle, Write
+from storqual_core.trial.sectors import GOOD, SECTOR, read_sector
+
+_EACH_AT_MOST = 8
+_RANDOM = 4
+_ENOUGH = 10_000
+"""So many missing sectors say all that more images would."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A write that was flushed as far as the guest knew and is not in an image of a cut, by its class of loss."""
+
+    cut: int
+    lost: str
+    sector: int
+    expected: int
+    found: int
+
+    @property
+    def sentence(self) -> str:
+        """For a verdict."""
+        instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
+        return (
+            f"power cut at entry {self.cut} of the log, {self.lost} lost: write {self.expected} was told to be "
+            f"flushed and is missing at sector {self.sector}, {instead}"
+        )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How many flush points and images were looked at, and what was missing in them."""
+
+    points: int
+    images: int
+    missing: tuple[Missing, ...]
+
+
+def sequences(log: WriteLog, tag: bytes) -> Mapping[int, tuple[tuple[int, int], ...]]:
+    """Of each logged write by entry number: its sectors (of 512 bytes) with the sequences of their tagged writes.
+
+    Sectors without a tag of this trial have sequence 0.
+    """
+    found = {}
+    scale = log.sector_bytes // SECTOR
+    for entry in log.entries:
+        data = log.data(entry)
+        listed = []
+        for place in range(len(data) // SECTOR):
+            sector = entry.sector * scale + place
+            one = read_sector(data[place * SECTOR : (place + 1) * SECTOR], tag, sector)
+            listed.append((sector, one.sequence if one.code == GOOD else 0))
+        found[entry.number] = tuple(listed)
+    return found
+
+
+def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, since: int = 0) -> Checked:
+    """Build the images of every flush point and hold each against the writes that were flushed by then.
+
+    `since` is when the log began (ns of the bench): what was begun before and is not in the log counts as lasting.
+
+    The log has no clock that the guest knows. What the guest knew at a cut is told by the writes that are in the log:
+    a flush counts as completed once a write is there that the guest began after it.
+    """
+    contents = sequences(log, tag)
+    promised = _Promises(oracle)
+    lasted = _before(contents, oracle, since)
+    waiting: list[Entry] = []
+    points = images = 0
+    missing: list[Missing] = []
+    draw = random.Random(seed)  # noqa: S311 - drawn subsets, no secret
+    for entry in (*log.entries, None):
+        if entry is not None and not entry.flags & FLUSH:
+            if entry.flags & (DISCARD | MARK):
+                continue
+            promised.reach(sequence for _, sequence in contents[entry.number])
+            waiting.append(entry)
+            continue
+        # a cut here: the flush, or the end of the log, has not been completed
+        points += 1
+        for lost, kept in _subsets(waiting, draw):
+            images += 1
+            missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log.entries), lost)
+            if len(missing) >= _ENOUGH:
+                return Checked(points, images, tuple(missing))
+        for one in waiting:
+            lasted.update(contents[one.number])
+        waiting = []
+        if entry is not None:
+            lasted.update(contents[entry.number])
+            promised.reach(sequence for _, sequence in contents[entry.number])
+    return Checked(points, images, tuple(missing))
+
+
+def _before(contents: Mapping[int, Sequence[tuple[int, int]]], oracle: Oracle, since: int) -> dict[int, int]:
+    """Sectors with the sequences of the last writes that were on the drive when its log began."""
+    logged = {sequence for listed in contents.values() for _, sequence in listed}
+    found: dict[int, int] = {}
+    for sequence, write in sorted(oracle.writes.items()):
+        if write.begin < since and not write.problem and sequence not in logged:
+            found.update(dict.fromkeys(range(write.sector, write.sector + write.length), sequence))
+    return found
+
+
+def _subsets(waiting: Sequence[Entry], draw: random.Random) -> Iterator[tuple[str, list[Entry]]]:
+    """Names of classes of loss with what is kept of the unflushed writes; what was written through always is."""
+    cached = [entry for entry in waiting if not entry.flags & FUA]
+    yield "none", list(waiting)
+    if not cached:
+        return
+    through = [entry for entry in waiting if entry.flags & FUA]
+    yield "all", through
+    chosen = cached if len(cached) <= _EACH_AT_MOST else draw.sample(cached, _EACH_AT_MOST)
+    for one in chosen:
+        yield f"each:{one.number}", [entry for entry in waiting if entry is not one]
+    for number in range(_RANDOM if len(cached) > 1 else 0):
+        kept = set(draw.sample(cached, draw.randrange(1, len(cached))))
+        yield f"random:{number}", [entry for entry in waiting if entry.flags & FUA or entry in kept]
+
+
+class _Promises:
+    """What the guest knew to be flushed when writes of the log had been begun."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._writes = oracle.writes
+        self._safe: list[tuple[int, Write]] = sorted(
+            ((at, write) for write in oracle.writes.values() if (at := oracle.flushed(write)) is not None),
+            key=lambda pair: pair[0],
+        )
+        self._next = 0
+        self._now = -1
+        self._must: dict[int, int] = {}
+
+    def reach(self, sequences: Iterator[int]) -> None:
+        """A write with these sequences is in the log: the guest had begun it, so all that it knew then holds."""
+        begun = [self._writes[one].begin for one in sequences if one in self._writes]
+        self._now = max(self._now, *begun, -1)
+        while self._next < len(self._safe) and self._safe[self._next][0] <= self._now:
+            write = self._safe[self._next][1]
+            for sector in range(write.sector, write.sector + write.length):
+                self._must[sector] = max(self._must.get(sector, 0), write.sequence)
+            self._next += 1
+
+    def missing(
+        self,
+        lasted: Mapping[int, int],
+        kept: Sequence[Entry],
+        contents: Mapping[int, tuple[tuple[int, int], ...]],
+        cut: int,
+        lost: str,
+    ) -> Iterator[Missing]:
+        """What must be in this image and is not. A later write over it may be there instead."""
+        fresh: dict[int, int] = {}
+        for entry in kept:
+            fresh.update(contents[entry.number])
+        for sector, sequence in self._must.items():
+            found = fresh.get(sector, lasted.get(sector, 0))
+            if found < sequence:
+                yield Missing(cut, lost, sector, sequence, found)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of trials: what is tried where, in which session, at which moment; all drawn from one recorded seed.
+
+The n-th trial of a fault on an adapter has the same load and the same moment in both arms: the arms are compared
+trial by trial. Sessions of the arms alternate (A B, B A, A B …), so that no arm is always the later one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from storqual.robustness.faults import FAULTS, Fault, Way
+from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, Trial
+from storqual_core.kit.errors import BadInputError
+
+_FIRST, _LAST = 0.2, 0.6
+"""Between which parts of the load's time a fault's moment is drawn: some load comes before it, more after."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """An adapter under test with its claimed drives by id and their sizes in bytes, and its driver."""
+
+    alias: str
+    pci: str
+    driver: str
+    drives: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared."""
+
+    id: str
+    pair: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    fault: str
+    way: str
+    load: str
+    seed: int
+    load_s: float
+    at_s: float
+    away_s: float
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.trials` in run.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> PlannedTrial:
+        """Read one entry. Raises TypeError."""
+        return cls(**line)
+
+
+def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:
+    """The ways of a fault for an adapter with that driver on a bench of that kind."""
+    return [
+        way
+        for way in fault.ways
+        if (way.where == "bench" or kind == "virtual")
+        and (not way.drivers or driver in way.drivers)
+        and driver not in way.not_by
+        and wanted in (None, way.name)
+    ]
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """All trials in the order in which they are made, the sessions as (id, arm), and what cannot be tried and why."""
+
+    trials: tuple[PlannedTrial, ...]
+    sessions: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+
+
+def plan_trials(
+    suite: RobustnessSuite,
+    profile: RobustnessProfile,
+    seats: Sequence[Seat],
+    *,
+    arms: Sequence[str],
+    kind: str,
+    seed: int,
+) -> TrialPlan:
+    """Draw the plan. Raises BadInputError when nothing can be tried."""
+    chosen = seats[: profile.adapters] if profile.adapters else seats
+    sessions = _sessions(arms, profile.sessions)
+    left_out: list[str] = []
+    trials: list[PlannedTrial] = []
+    for index, trial in enumerate(suite.trials):
+        if profile.faults and trial.fault not in profile.faults:
+            continue
+        for seat in chosen:
+            if trial.adapters and seat.alias not in trial.adapters:
+                continue
+            ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)
+            if not ways:
+                left_out.append(
+                    f"{trial.fault} on {seat.alias}: no way with {seat.driver or 'no driver'} on a {kind} bench"
+                )
+                continue
+            trials += _repeated(suite, trial, index, seat, ways[0], profile, sessions, seed)
+    if not trials:
+        raise BadInputError([f"suite {suite.name}: found no trial that can be made here", *left_out])
+    order = random.Random(f"{seed}/order")  # noqa: S311 - a drawn plan, no secret
+    listed: list[PlannedTrial] = []
+    for session, _ in sessions:
+        here = [trial for trial in trials if trial.session == session]
+        order.shuffle(here)
+        # what comes back after a removal, or after a bench went down, has lost its session's settings: those are last
+        listed += sorted(here, key=lambda trial: (_way(trial).downs_bench, not FAULTS[trial.fault].settings_stay))
+    return TrialPlan(tuple(listed), tuple(sessions), tuple(left_out))
+
+
+def _way(trial: PlannedTrial) -> Way:
+    return next(way for way in FAULTS[trial.fault].ways if way.name == trial.way)
+
+
+def _sessions(arms: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """`count` sessions of each arm, in turns: A B, B A, A B."""
+    listed = []
+    for turn in range(count):
+        listed += list(arms) if turn % 2 == 0 else list(reversed(arms))
+    return [(f"s{number + 1:02}", arm) for number, arm in enumerate(listed)]
+
+
+def _repeated(
+    suite: RobustnessSuite,
+    trial: Trial,
+    index: int,
+    seat: Seat,
+    way: Way,
+    profile: RobustnessProfile,
+    sessions: Sequence[tuple[str, str]],
+    seed: int,
+) -> list[PlannedTrial]:
+    load, found = suite.loads[trial.load], []
+    lasts = profile.time or load.time
+    for number in range(1, trial.repeats * profile.repeats + 1):
+        pair = f"{trial.fault}.{seat.alias}.{index + 1}.{number}"
+        draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above
+        moment = round(lasts * draw.uniform(_FIRST, _LAST), 3)
+        fitting = [drive for drive, size in seat.drives if size >= load.region + (4 << 20)]
+        if not fitting:
+            raise BadInputError([f"{seat.alias}: found no claimed drive with room for load {trial.load}"])
+        drive, load_seed = draw.choice(fitting), draw.randrange(1 << 31)
+        for arm in dict.fromkeys(arm for _, arm in sessions):
+            own = [session for session, of in sessions if of == arm]
+            found.append(
+                PlannedTrial(
+                    id=f"{pair}.{arm}",
+                    pair=pair,
+                    session=own[(number - 1) % len(own)],
+                    arm=arm,
+                    adapter=seat.alias,
+                    drive=drive,
+                    fault=trial.fault,
+                    way=way.name,
+                    load=trial.load,
+                    seed=load_seed,
+                    load_s=lasts,
+                    at_s=moment,
+                    away_s=trial.away,
+                    number=index,
+                )
+            )
+    return found

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign of trials: planned from files, made session by session over the project's playbooks, restored."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from storqual import __version__
+from storqual.bench.ansible_run import run_playbook
+from storqual.inputs import find_drop, find_suite, read_drop, read_inventory
+from storqual.inputs.drop import Drop
+from storqual.inputs.inventory import Bench
+from storqual.inputs.shape import did_you_mean, one_of, raise_all
+from storqual.robustness.criteria import checks_of
+from storqual.robustness.plan import Seat, TrialPlan, plan_trials
+from storqual.robustness.store import read_trials
+from storqual.robustness.suite import load_robustness
+from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
+from storqual_core.kit.errors import BadInputError, StorqualError
+
+_ATTEMPTS = 20
+_SEEDS = 1 << 31
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """What a user asks for; `trial` is the id of one trial to be made `repeat` times, until it fails."""
+
+    inventories: Sequence[str]
+    candidate: str
+    baseline: str
+    suite: str
+    profile: str | None
+    gate: Path | None
+    adapters: Sequence[str] | None
+    seed: int | None
+    limit: str | None
+    trial: str | None
+    repeat: int
+
+
+def plan_campaign(request: TrialRequest, runs: Path) -> Path:
+    """Write the run directory. Raises BadInputError with the problems of the files."""
+    sources = [Path(source) for source in request.inventories]
+    inventory, problems = read_inventory(sources, limit=request.limit)
+    arms: dict[str, tuple[Drop, Path]] = {}
+    for arm, name in (("baseline", request.baseline), ("candidate", request.candidate)):
+        if name:
+            path = find_drop(name, sources)
+            drop, wrong = read_drop(path)
+            problems += wrong
+            if drop is not None:
+                arms[arm] = (drop, path)
+    suite_path = find_suite(request.suite)
+    try:
+        suite = load_robustness(suite_path, profile=request.profile)
+    except BadInputError as problem:
+        raise BadInputError([*problems, *problem.problems]) from None
+    raise_all(problems)
+    if len(inventory.benches) != 1:
+        listed = ", ".join(inventory.benches)
+        raise BadInputError([f"--limit: found benches {listed}, expected one: trials of one bench are compared"])
+    bench = next(iter(inventory.benches.values()))
+    if bench.kind == "local":
+        raise BadInputError(
+            [f"{bench.name}: found a bench of files, expected one with adapters to bring faults about"]
+        )
+    seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
+    name, profile = suite.profile(request.profile)
+    seats = _seats(bench, request.adapters)
+    plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
+    if request.trial is not None:
+        plan = _repeated(plan, request.trial, request.repeat)
+    inputs = {
+        "suite": InputFile("suite.yml", str(suite_path), suite_path.read_bytes()),
+        **{arm: InputFile(f"{arm}.drop.yml", str(path), path.read_bytes()) for arm, (_, path) in arms.items()},
+        "inventory": InputFile(
+            "inventory.json",
+            " ".join(request.inventories),
+            (json.dumps({bench.name: bench.model_dump(mode="json", exclude_none=True)}, indent=1) + "\n").encode(),
+        ),
+    }
+    if request.gate is not None:
+        inputs["gate"] = InputFile("gate.yml", str(request.gate), request.gate.read_bytes())
+    document = {
+        "inventories": list(request.inventories),
+        "suite": {"name": suite.name, "profile": name, **_file(inputs["suite"])},
+        "arms": {
+            arm: {
+                "drop": drop.name,
+                **_file(inputs[arm]),
+                "description": drop.description,
+                "manifest": drop.to_json(),
+            }
+            for arm, (drop, _) in arms.items()
+        },
+        "configurations": {},
+        "benches": {bench.name: _bench(bench, {trial.adapter for trial in plan.trials})},
+        "plan": _plan(plan, seed, bench.name, until_failure=request.trial is not None),
+        "provisioned": [],
+        "versions": {"storqual": __version__},
+    }
+    return create_run(runs, new_run_id(str(suite.name)), document, inputs=inputs, blocks=())
+
+
+def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
+    """The adapters under test. Raises BadInputError for a name that is none of this bench's."""
+    unknown = [alias for alias in wanted or () if alias not in bench.adapters]
+    known = list(bench.adapters)
+    raise_all(
+        f"--adapters: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
+        for alias in unknown
+    )
+    named = wanted or bench.under_test or list(bench.adapters)
+    return [
+        Seat(
+            alias, adapter.pci or "", adapter.driver or "", tuple((one.id, one.size or 0) for one in adapter.claimed)
+        )
+        for alias, adapter in bench.adapters.items()
+        if alias in named and adapter.claimed and adapter.pci
+    ]
+
+
+def _repeated(plan: TrialPlan, wanted: str, times: int) -> TrialPlan:
+    """One trial, `times` times, in one session. Raises BadInputError for an id that the plan does not have."""
+    found = next((trial for trial in plan.trials if trial.id == wanted), None)
+    if found is None:
+        ids = [trial.id for trial in plan.trials]
+        raise BadInputError([f"--trial: found no trial {wanted!r} in this plan, expected {one_of(ids)}"])
+    trials = [
+        replace(found, id=f"{found.id}.r{number}", pair=f"{found.pair}.r{number}", session="s01")
+        for number in range(1, times + 1)
+    ]
+    return TrialPlan(tuple(trials), (("s01", found.arm),), ())
+
+
+def _file(entry: InputFile) -> dict[str, str]:
+    return {"file": entry.to_json()["file"], "sha256": entry.sha256}
+
+
+def _plan(plan: TrialPlan, seed: int, bench: str, *, until_failure: bool) -> dict[str, Any]:
+    sessions = [
+        {
+            "id": session,
+            "bench": bench,
+            "arm": arm,
+            "configuration": "",
+            "change": "none",
+            "boot": "if_needed",
+            "arms": [arm],
+            "blocks": [],
+        }
+        for session, arm in plan.sessions
+    ]
+    return {
+        "seed": seed,
+        "design": "sessions",
+        "points": [],
+        "sessions": sessions,
+        "launches": 0,
+        "runtime_s": 0.0,
+        "ramp_s": 0.0,
+        "expected_seconds": 0.0,
+        "trials": [trial.to_json() for trial in plan.trials],
+        "left_out": list(plan.left_out),
+        "until_failure": until_failure,
+    }
+
+
+def _bench(bench: Bench, under_test: set[str]) -> dict[str, Any]:
+    adapters = {}
+    for alias, adapter in bench.adapters.items():
+        entry = adapter.model_dump(mode="json", exclude={"drives"}, exclude_none=True)
+        drives = [
+            {"id": drive.id, **drive.model_dump(mode="json", exclude_none=True, exclude={"virtual"})}
+            for drive in adapter.drives
+        ]
+        adapters[alias] = {**entry, "under_test": alias in under_test, "drives": drives}
+    return {"kind": bench.kind, "state_dir": bench.state_dir, "adapters": adapters, "environment": {}}
+
+
+def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
+    """Make every trial that has no record yet, restore the bench, and tell the criteria.
+
+    Raises StorqualError when a play fails; what was made stays, and the campaign can be resumed.
+    """
+    run = read_run(path)
+    bench = next(iter(run.benches))
+    inventories = [str(source) for source in run.document["inventories"]]
+    if run.benches[bench]["kind"] == "virtual":
+        _play("bench_up.yml", path, inventories, bench, {})
+    files = read_trials(run)
+    try:
+        for session, arm in files.sessions:
+            for _ in range(_ATTEMPTS):
+                if not _left(path, session):
+                    break
+                say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
+                tested = sorted({trial.adapter for trial in files.planned})
+                drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
+                _play("provision.yml", path, inventories, bench, drop)
+                _play("trials.yml", path, inventories, bench, {"run": str(path), "session": session})
+    finally:
+        _play("restore.yml", path, inventories, bench, {})
+        append_event(path, "restored", {"bench": bench})
+    files = read_trials(read_run(path))
+    for check in checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure):
+        append_check(path, check)
+
+
+def _left(path: Path, session: str) -> bool:
+    """Whether a session has trials to make: those without a record, and none once one failed where that ends it."""
+    files = read_trials(read_run(path))
+    if files.until_failure and any(record["outcome"] == "failed" for record in files.records):
+        return False
+    made = {record["id"] for record in files.records}
+    return any(trial.session == session and trial.id not in made for trial in files.planned)
+
+
+def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> None:
+    log = path / f"{name.removesuffix('.yml')}.log"
+    told = name == "trials.yml"
+    status = run_playbook(
+        name,
+        inventories=inventories,
+        variables=variables,
+        options=["--limit", bench],
+        output=None if told else log,
+    )
+    if status:
+        where = "" if told else f"; {log} says why"
+        raise StorqualError(f"playbook {name} ended with {status}{where}")

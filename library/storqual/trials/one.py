@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial: send it to the bench, follow its stream into the run directory, bring the fault about, judge."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+import shlex
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.bench.program import build_program
+from storqual.robustness.faults import FAULTS, LOGGING_WAY, Fault, Way
+from storqual.robustness.images import Checked, check_power_cuts
+from storqual.robustness.log_writes import read_log
+from storqual.robustness.observed import Observed
+from storqual.robustness.plan import PlannedTrial
+from storqual.robustness.record import judge, record_of
+from storqual.robustness.suite import SECTOR, RobustnessSuite
+from storqual.run.layout import now
+from storqual.trials.control_faults import CONTROL_WAYS, Reach
+from storqual.trials.link import Link
+from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.trial.stream import FOLDER
+
+_FIRST_BYTE = 2 << 20
+_SLACK_S = 180.0
+_GRACE_S = 30.0
+_CLOCK_SLACK_S = 1.0
+"""How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
+
+
+@dataclass(frozen=True)
+class BenchHere:
+    """One bench while its trials run: how it is reached, where its program lies, its virtual state if any."""
+
+    name: str
+    link: Link
+    python: str
+    state_dir: str
+    claims: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    adapters: Mapping[str, str]
+    program: str
+    virtual: BenchPlaces | None
+
+
+def send_program(link: Link, python: str, state_dir: str) -> str:
+    """Put the bench program there once; the folder that it was unpacked into.
+
+    Unpacked, Python keeps what it compiled: each trial starts the program anew, and on an emulated processor that
+    would cost more than the shortest load. Raises LinkError.
+    """
+    program = build_program()
+    folder = f"{state_dir}/bin/{program.stem}"
+    if link.run(f"test -d {shlex.quote(folder)} && echo there || true").strip() != "there":
+        packed = f"{state_dir}/bin/{program.name}"
+        link.put(program.read_bytes(), packed)
+        unpack = " ".join(map(shlex.quote, (python, "-m", "zipfile", "-e", packed, f"{folder}.part")))
+        link.run(f"{unpack} && rm {shlex.quote(packed)} && mv {shlex.quote(folder)}.part {shlex.quote(folder)}")
+    return folder
+
+
+class LiveTrial:
+    """A trial under way; every line that the bench tells is kept before anything is made of it."""
+
+    def __init__(
+        self, bench: BenchHere, suite: RobustnessSuite, planned: PlannedTrial, folder: Path, run: str
+    ) -> None:
+        self._bench, self._suite, self._planned, self._run = bench, suite, planned, run
+        self._fault: Fault = FAULTS[planned.fault]
+        self._way: Way = next(way for way in self._fault.ways if way.name == planned.way)
+        self._seen = Observed()
+        self._lock = threading.Lock()
+        self._clock = 0
+        self._reached = threading.Event()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._kept = folder / f"{planned.id}.stream.jsonl"
+        self._log = folder / f"{planned.id}.writes"
+        self._tag = secrets.token_hex(8)
+
+    def run(self) -> dict[str, Any]:
+        """The record of the trial. Raises LinkError when the bench does not answer when asked to begin."""
+        start = now()
+        with self._kept.open("ab") as self._file:
+            self._follow("all")
+            if self._way.downs_bench:
+                self._follow("verify")
+        packed = self._kept.with_name(self._kept.name + ".gz")
+        packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
+        self._kept.unlink()
+        expect = self._suite.trials[self._planned.number].expect
+        cuts = self._power_cuts()
+        verdict = judge(self._seen, self._fault, self._way, expect, cuts)
+        record = record_of(self._seen, verdict, self._planned.to_json(), start=start, cuts=cuts)
+        return {**record, "bench": self._bench.name, "tag": self._tag, "stream": packed.name}
+
+    def _power_cuts(self) -> Checked | None:
+        """What images from the log of the drive's writes show; a log in which nothing is missing is not kept."""
+        inserted = next((at for at, name, _ in self._seen.seen if name == "inserted"), None)
+        if self._way.name != LOGGING_WAY or inserted is None or not self._log.is_file():
+            return None
+        since = inserted + int(_CLOCK_SLACK_S * 1e9)
+        tag, seed = bytes.fromhex(self._tag), self._planned.seed
+        try:
+            found = check_power_cuts(read_log(self._log), tag, self._seen.oracle, seed=seed, since=since)
+        except ToolError:
+            return None
+        if not found.missing:
+            self._log.unlink()
+        return found
+
+    def _file_of(self, parts: str, stream: str) -> bytes:
+        planned, load = self._planned, self._suite.loads[self._planned.load]
+        expect = self._suite.trials[planned.number].expect
+        on_bench = self._way.where == "bench"
+        body = {
+            "run": self._run,
+            "state_dir": self._bench.state_dir,
+            "drive": planned.drive,
+            "adapter": self._bench.adapters[planned.adapter],
+            "claims": {name: {"claim": claim} for name, claim in self._bench.claims[planned.adapter].items()},
+            "claimed": [name for claims in self._bench.claims.values() for name in claims],
+            "tag": self._tag,
+            "load": {
+                "first": _FIRST_BYTE // SECTOR,
+                "sectors": load.region // SECTOR,
+                "workers": load.workers,
+                "sizes": [size // SECTOR for size in load.sizes],
+                "read_share": load.reads,
+                "through_share": load.write_through,
+                "flush_every": load.flush_every,
+                "seed": planned.seed,
+            },
+            "way": planned.way if on_bench else "",
+            "scope": self._way.scope,
+            "at_s": planned.at_s,
+            "away_s": planned.away_s,
+            # the load goes on for its whole time after the thing is back
+            "load_s": planned.load_s + planned.away_s,
+            "recover_s": expect.recovery,
+            "parts": parts,
+            "stream": stream,
+        }
+        return json.dumps(body).encode()
+
+    def _follow(self, parts: str) -> None:
+        """Start the program for these parts and take its stream to the end."""
+        bench, planned = self._bench, self._planned
+        base = f"{FOLDER}/{planned.id}.{parts}"
+        bench.link.put(self._file_of(parts, f"{base}.jsonl"), f"{base}.json")
+        code = (
+            f"import sys; sys.path.insert(0, {bench.program!r}); "
+            "from storqual_core.trial.program import main; sys.exit(main(sys.argv[1:]))"
+        )
+        words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
+        bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
+        limit = planned.load_s + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
+        fault: threading.Thread | None = None
+        for line in self._lines(f"{base}.jsonl", limit):
+            if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
+                fault = threading.Thread(target=self._bring_about, daemon=True)
+                fault.start()
+            if self._reached.is_set() and self._way.downs_bench and parts == "all":
+                break
+        else:
+            if self._seen.end is None:
+                self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
+        if fault is not None:
+            fault.join(_SLACK_S + _GRACE_S)
+
+    def _lines(self, path: str, limit: float) -> Iterator[Mapping[str, Any] | None]:
+        for line in self._bench.link.lines(path, limit_s=limit):
+            if line is not None:
+                self._clock = int(line["at"]) - time.monotonic_ns()
+                self._take(line)
+            yield line
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""
+        with self._lock:
+            body = {"at": time.monotonic_ns() + self._clock, **line}
+            self._file.write(json.dumps(body, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+            self._seen.take(body)
+
+    def _bring_about(self) -> None:
+        """The fault of a control node, at its moment."""
+        planned = self._planned
+        assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
+        time.sleep(planned.at_s)
+        try:
+            self._take({"kind": "fault", "phase": "begin", "text": planned.way})
+            CONTROL_WAYS[planned.way](
+                Reach(
+                    self._bench.virtual,
+                    self._bench.link,
+                    planned.drive,
+                    self._bench.adapters[planned.adapter],
+                    planned.away_s,
+                    self._log,
+                    lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
+                )
+            )
+        except (StorqualError, OSError) as problem:
+            self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
+        else:
+            self._take({"kind": "fault", "phase": "end", "text": planned.way})
+        self._reached.set()

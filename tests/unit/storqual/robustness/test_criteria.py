@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+from storqual.robustness.criteria import checks_of
+from storqual.robustness.matrix import matrix_of, repeat_command
+from storqual.robustness.plan import PlannedTrial
+
+ARMS = ("baseline", "candidate")
+
+
+def planned(count: int, arms: tuple[str, ...] = ARMS) -> list[PlannedTrial]:
+    return [
+        PlannedTrial(
+            id=f"bus_reset.sym.1.{number}.{arm}",
+            pair=f"bus_reset.sym.1.{number}",
+            session="s01",
+            arm=arm,
+            adapter="sym",
+            drive="0x5",
+            fault="bus_reset",
+            way="sg_reset_bus",
+            load="integrity",
+            seed=1,
+            load_s=2.0,
+            at_s=1.0,
+            away_s=1.0,
+            number=0,
+        )
+        for number in range(count)
+        for arm in arms
+    ]
+
+
+def made(trials: list[PlannedTrial], **outcomes: list[str]) -> list[dict[str, Any]]:
+    """Records with the outcomes of each arm; what is left unsaid passed."""
+    left = {arm: iter(listed) for arm, listed in outcomes.items()}
+    found = []
+    for trial in trials:
+        outcome = next(left.get(trial.arm, iter(())), "passed")
+        reasons = [] if outcome == "passed" else [f"because of {trial.id}"]
+        record = {**trial.to_json(), "outcome": outcome, "reasons": reasons, "violations": [], "recovery_s": 2.0}
+        found.append(record)
+    return found
+
+
+def only(
+    trials: list[PlannedTrial], records: list[dict[str, Any]], *, until_failure: bool = False
+) -> tuple[str, str]:
+    (check,) = checks_of(trials, records, bench="b", until_failure=until_failure)
+    assert (check["id"], check["adapter"], check["source"]) == ("trials.bus_reset", "sym", "trials")
+    return check["outcome"], check["reason"]
+
+
+def test_no_failure_passes_with_its_count_and_its_bound() -> None:
+    trials = planned(60)
+    assert only(trials, made(trials)) == ("PASS", "0 of 60 failed: less than 4.9 % at 95 %")
+
+
+def test_a_candidate_that_alone_fails_is_a_regression_once_it_is_shown() -> None:
+    trials = planned(10)
+    outcome, reason = only(trials, made(trials, candidate=["failed"] * 8))
+    assert outcome == "FAIL"
+    assert reason.startswith("regression: 8 of 10 failed")
+    assert "because of bus_reset.sym.1.0.candidate" in reason
+    assert only(trials, made(trials, candidate=["failed"]))[0] == "INCONCLUSIVE"
+
+
+def test_a_failure_that_the_baseline_shows_as_often_is_known() -> None:
+    trials = planned(10)
+    outcome, reason = only(trials, made(trials, candidate=["failed"] * 8, baseline=["failed"] * 7))
+    assert outcome == "PASS"
+    assert reason.startswith("known, the baseline fails too")
+
+
+def test_failures_of_the_baseline_alone_are_no_failure_of_the_candidate() -> None:
+    trials = planned(10)
+    assert only(trials, made(trials, baseline=["failed"] * 9))[0] == "PASS"
+
+
+def test_damaged_data_fails_at_the_first_occurrence_even_when_the_baseline_damages_too() -> None:
+    trials = planned(10)
+    records = made(trials, candidate=["failed"], baseline=["failed"])
+    for record in records[:2]:
+        record["violations"] = [{"kind": "lost"}]
+    outcome, reason = only(trials, records)
+    assert (outcome, reason.split(":")[0]) == ("FAIL", "data")
+
+
+def test_without_a_baseline_any_failure_fails() -> None:
+    trials = planned(10, ("candidate",))
+    assert only(trials, made(trials, candidate=["failed"]))[0] == "FAIL"
+
+
+def test_void_trials_prove_nothing_and_are_counted() -> None:
+    trials = planned(2)
+    outcome, reason = only(trials, made(trials, candidate=["void", "void"]))
+    assert outcome == "ERROR"
+    assert reason.startswith("no trial proved its fault; 2 void: because of")
+    outcome, reason = only(trials, made(trials, candidate=["void"]))
+    assert outcome == "PASS"
+    assert "0 of 1 failed" in reason
+    assert "1 void" in reason
+
+
+def test_trials_that_were_not_made_leave_it_undecided_but_where_a_failure_ends_them() -> None:
+    trials = planned(3, ("candidate",))
+    records = made(trials, candidate=["passed", "failed"])[:2]
+    assert only(trials, records)[0] == "INCONCLUSIVE"
+    assert only(trials, records, until_failure=True)[0] == "FAIL"
+
+
+def test_the_matrix_counts_valid_trials_and_has_their_recovery() -> None:
+    trials = planned(4)
+    records = made(trials, candidate=["failed", "void"])
+    for number, record in enumerate(records):
+        record["recovery_s"] = None if record["outcome"] == "failed" else float(number)
+    baseline, candidate = matrix_of(records)
+    assert (baseline.trials, baseline.failures, baseline.recovery_p50, baseline.recovery_worst) == (4, 0, 3.0, 6.0)
+    assert (candidate.trials, candidate.failures, candidate.void) == (3, 1, 1)
+    assert (candidate.recovery_p50, candidate.recovery_worst) == (6.0, 7.0)
+    assert 0.8 < candidate.bound < 0.9
+
+
+def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
+    run = {
+        "inventories": ["my lab"],
+        "arms": {"baseline": {"drop": "old"}, "candidate": {"drop": "new"}},
+        "suite": {"name": "robustness", "profile": "quick"},
+        "inputs": {"suite": {"source": "suites/robustness.suite.yml"}},
+        "plan": {"seed": 7, "trials": [trial.to_json() for trial in planned(1)]},
+    }
+    told = repeat_command(run, "bus_reset.sym.1.1.candidate.r3")
+    assert told == (
+        "storqual qualify -i 'my lab' --baseline old --candidate new --suite suites/robustness.suite.yml "
+        "--profile quick --adapters sym --seed 7 --trial bus_reset.sym.1.1.candidate --repeat 20"
+    )

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial passes only with its fault proven, all read back and nothing against it; each rule alone turns it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from storqual.robustness.faults import FAULTS, unproven, way_of
+from storqual.robustness.images import Checked, Missing
+from storqual.robustness.observed import Observed
+from storqual.robustness.record import Verdict, judge, record_of
+from storqual.robustness.suite import Expectation
+
+S = 1_000_000_000
+LOGGED = ("inserted", "logged", "removed")
+DRIVE = {
+    "name": "sda",
+    "hctl": "2:0:0:0",
+    "wwn": "0x5",
+    "serial": "S1",
+    "size": 1 << 30,
+    "state": "running",
+    "in_flight": 0,
+    "settings": {"queue_depth": "64"},
+}
+STATE = {"drives": {"0x5": DRIVE}, "driver": "mptsas", "link": "", "slab_bytes": 1000}
+
+
+def lines() -> list[dict[str, Any]]:
+    """A device reset that the kernel tells of, and a load that nothing happened to."""
+    return [
+        {"kind": "begin", "at": 0, "node": "/dev/sda", "touched": ["0x5"], "wall": 0},
+        {"kind": "state", "at": 1, "when": "before", "state": STATE},
+        {"kind": "loading", "at": 1 * S},
+        {"kind": "io", "at": 2 * S, "ios": [["w", 1, 10, 2, 1 * S, 1 * S + 5, 0]]},
+        {"kind": "fault", "at": 3 * S, "phase": "begin", "text": "sg_reset_device"},
+        {"kind": "seen", "at": 3 * S + 1, "seen": "command", "text": "ended with status 0"},
+        {"kind": "kernel", "at": 3 * S + 2, "lines": ["[   12.1] sd 2:0:0:0: Power-on or device reset occurred"]},
+        {"kind": "fault", "at": 3 * S + 3, "phase": "end", "text": "sg_reset_device"},
+        {"kind": "io", "at": 5 * S, "ios": [["w", 2, 10, 2, 3 * S, 5 * S, 0], ["f", 0, 0, 0, 5 * S, 5 * S + 1, 0]]},
+        {"kind": "state", "at": 6 * S, "when": "after", "state": STATE},
+        {"kind": "found", "at": 7 * S, "turn": 1, "runs": [[10, 2, "good", 2]], "whole": True},
+        {"kind": "found", "at": 8 * S, "turn": 2, "runs": [[10, 2, "good", 2]], "whole": True},
+        {"kind": "end", "at": 9 * S, "code": 0, "message": ""},
+    ]
+
+
+def seen(listed: list[dict[str, Any]]) -> Observed:
+    observed = Observed()
+    for line in listed:
+        observed.take(line)
+    return observed
+
+
+def verdict(listed: list[dict[str, Any]], fault: str = "device_reset", **expect: Any) -> Verdict:
+    return judge(seen(listed), FAULTS[fault], FAULTS[fault].ways[0], Expectation(**expect))
+
+
+def without(kind: str, **match: Any) -> list[dict[str, Any]]:
+    return [
+        line
+        for line in lines()
+        if line["kind"] != kind or any(line.get(name) != value for name, value in match.items())
+    ]
+
+
+def changed(kind: str, fields: dict[str, Any], **match: Any) -> list[dict[str, Any]]:
+    return [
+        {**line, **fields}
+        if line["kind"] == kind and all(line.get(name) == value for name, value in match.items())
+        else line
+        for line in lines()
+    ]
+
+
+def after(**fields: Any) -> list[dict[str, Any]]:
+    state = copy.deepcopy(STATE)
+    state["drives"]["0x5"].update(fields)
+    return changed("state", {"state": state}, when="after")
+
+
+def test_a_trial_with_its_fault_proven_and_nothing_against_it_passes() -> None:
+    assert verdict(lines()) == Verdict("passed", (), ())
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        (without("kernel"), "not proven: no a kernel line"),
+        (without("seen"), "not proven: no command"),
+        (changed("kernel", {"lines": ["[ 12.1] sd 2:0:0:0: Attached"]}), "not proven: no a kernel line"),
+        (changed("kernel", {"at": 2 * S}), "not proven: no a kernel line"),
+        (changed("kernel", {"at": 9 * S}), "not proven: no a kernel line"),
+        (without("fault", phase="begin"), "never begun"),
+        (without("loading"), "never began"),
+        (changed("end", {"code": 4, "message": "refused"}), "ended with 4: refused"),
+        ([*lines()[:2], {"kind": "cannot", "at": 3, "reason": "no such file"}], "no such file"),
+    ],
+)
+def test_a_fault_that_is_not_proven_makes_the_trial_void(listed: list[dict[str, Any]], reason: str) -> None:
+    found = verdict(listed)
+    assert found.outcome == "void"
+    assert reason in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ([*lines(), {"kind": "hung", "at": 9 * S, "text": "an I/O did not end"}], "hung: an I/O"),
+        ([*lines(), {"kind": "lost", "at": 9 * S, "text": "not usable"}], "not recovered: not usable"),
+        (without("found", turn=1), "could not be read back"),
+        (changed("found", {"runs": [[10, 1, "good", 2]]}, turn=1), "1 written sectors were never read back"),
+        (after(in_flight=1), "1 commands are still under way"),
+        (after(state="offline"), "state was running, is offline"),
+        (after(wwn="0x6"), "wwn was 0x5, is 0x6"),
+        (after(size=1), "size was"),
+        (after(settings={"queue_depth": "1"}), "queue_depth was 64, is 1"),
+        (changed("state", {"state": {**STATE, "drives": {}}}, when="after"), "drive 0x5 is gone"),
+        (changed("state", {"state": {**STATE, "driver": ""}}, when="after"), "driver was mptsas, is none"),
+        (without("state", when="after"), "state afterwards was never told"),
+        ([*lines(), {"kind": "io", "at": 9 * S, "ios": [["w", 3, 10, 1, 4 * S, 5 * S, 5]]}], "1 I/Os failed"),
+        ([*lines(), {"kind": "kernel", "at": 9 * S, "lines": ["[ 1.0] BUG: unable"]}], "fault in itself"),
+        ([*lines(), {"kind": "fault", "at": 9 * S, "phase": "failed", "text": "no"}], "did not end well: no"),
+    ],
+)
+def test_each_of_these_alone_fails_a_trial_whose_fault_is_proven(listed: list[dict[str, Any]], reason: str) -> None:
+    found = verdict(listed)
+    assert found.outcome == "failed"
+    assert reason in " ".join(found.reasons)
+
+
+def test_limits_of_stall_and_recovery_are_kept() -> None:
+    assert verdict(lines(), stall=1.9).reasons == ("an I/O took 2.0 s, 1.9 s are allowed",)
+    assert verdict(lines(), recovery=1.9).reasons == ("recovery took 2.0 s, 1.9 s are allowed",)
+
+
+def test_lost_data_fails_a_trial_even_when_its_fault_is_not_proven() -> None:
+    listed = [
+        {**line, "runs": [[10, 2, "good", 1]]} if line["kind"] == "found" else line for line in without("kernel")
+    ]
+    found = verdict(listed)
+    assert found.outcome == "failed"
+    assert found.reasons[0].startswith("lost: 2 sectors at 10 of write 2, acknowledged at 5.000 s")
+
+
+def test_data_that_was_read_stale_fails_a_trial() -> None:
+    found = verdict(changed("found", {"runs": [[10, 2, "good", 1]]}, turn=1))
+    assert found.reasons[0].startswith("stale: ")
+    listed = [*lines(), {"kind": "io", "at": 9 * S, "ios": [["r", 0, 10, 2, 4 * S, 4 * S, 74]]}]
+    assert verdict(listed).reasons[0].startswith("stale: a read")
+
+
+def cut(points: int, missing: int) -> Checked:
+    one = Missing(cut=7, lost="all", sector=10, expected=2, found=1)
+    return Checked(points, 10 * points, (one,) * missing)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "outcome", "reason"),
+    [
+        (cut(3, 0), "passed", ""),
+        (cut(3, 1), "failed", "write 2 was told to be flushed and is missing at sector 10, write 1 is there"),
+        (cut(3, 25), "failed", "and 5 more sectors"),
+        (cut(0, 0), "void", "no image of a power cut"),
+        (None, "void", "no image of a power cut"),
+    ],
+)
+def test_a_power_cut_is_judged_by_its_images(cuts: Checked | None, outcome: str, reason: str) -> None:
+    listed = [*lines(), *({"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in LOGGED)]
+    fault = FAULTS["power_cut"]
+    found = judge(seen(listed), fault, fault.ways[0], Expectation(), cuts)
+    assert found.outcome == outcome
+    assert reason in " ".join(found.reasons)
+    record = record_of(seen(listed), found, {"id": "x"}, start="now", cuts=cuts)
+    assert record["power_cuts"] == (
+        cuts and {"points": cuts.points, "images": 10 * cuts.points, "missing": len(cuts.missing)}
+    )
+
+
+def test_a_fault_that_takes_the_drive_away_may_cost_errors_and_settings() -> None:
+    listed = [*after(settings={"queue_depth": "1"})]
+    listed += [{"kind": "io", "at": 9 * S, "ios": [["w", 3, 10, 1, 4 * S, 5 * S, 5]]}]
+    listed += [{"kind": "seen", "at": 4 * S, "seen": name, "text": ""} for name in ("drive_gone", "drive_back")]
+    assert verdict(listed, "drive_removal").outcome == "passed"
+    assert verdict(listed, "drive_removal", errors="none").outcome == "failed"
+
+
+def test_the_record_has_the_timeline_in_seconds_of_the_load() -> None:
+    observed = seen(lines())
+    record = record_of(observed, verdict(lines()), {"id": "x"}, start="now")
+    assert (record["id"], record["outcome"], record["writes"], record["recovery_s"]) == ("x", "passed", 2, 2.0)
+    assert [entry[:2] for entry in record["timeline"]] == [
+        [2.0, "fault"],
+        [2.0, "proof"],
+        [2.0, "kernel"],
+        [2.0, "fault"],
+    ]
+
+
+@pytest.mark.parametrize("way", [way for fault in FAULTS.values() for way in fault.ways], ids=lambda way: way.name)
+def test_no_proof_of_any_way_can_be_left_out(way: Any) -> None:
+    told = frozenset(proof.seen for proof in way.proofs if proof.seen)
+    kernel = tuple("sd 2:0:0:0: Power-on or device reset occurred" for proof in way.proofs if proof.kernel)
+    assert way.proofs
+    assert unproven(way, told, kernel) == []
+    for proof in way.proofs:
+        less = told - {proof.seen} if proof.seen else told
+        assert len(unproven(way, less, () if proof.kernel else kernel)) == 1
+    assert way_of(way.name)[1] is way
+
+
+def test_a_line_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="kind 'other'"):
+        Observed().take({"kind": "other", "at": 0})
+    with pytest.raises(ValueError, match="phase"):
+        Observed().take({"kind": "fault", "at": 0, "phase": "x", "text": ""})

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.base.resources import suites_folder
+from storqual.robustness.faults import FAULTS
+from storqual.robustness.plan import Seat, TrialPlan, plan_trials, usable_ways
+from storqual.robustness.suite import is_robustness, load_robustness
+from storqual_core.kit.errors import BadInputError
+from storqual_core.trial.bench_faults import BENCH_WAYS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHIPPED = suites_folder() / "robustness.suite.yml"
+SEATS = [
+    Seat("fusion", "0000:00:06.0", "mptsas", (("0x1", 1 << 30), ("0x2", 1 << 30))),
+    Seat("vscsi", "0000:00:09.0", "virtio_scsi", (("0x3", 1 << 30),)),
+]
+OWN = """\
+kind: robustness
+loads: {mine: {region: 2MiB}}
+trials:
+  - {fault: device_reset, load: mine, expect: {recovery: 5s}}
+"""
+
+
+def plan(arms: tuple[str, ...] = ("baseline", "candidate"), seed: int = 1, kind: str = "virtual") -> TrialPlan:
+    suite = load_robustness(SHIPPED)
+    profile = suite.profile("quick")[1].model_copy(update={"repeats": 3, "sessions": 2})
+    return plan_trials(suite, profile, SEATS, arms=arms, kind=kind, seed=seed)
+
+
+def refusals(tmp_path: Path, text: str, profile: str | None = None) -> list[str]:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInputError) as refused:
+        load_robustness(file, profile=profile)
+    return [problem.replace(str(file), "own") for problem in refused.value.problems]
+
+
+def test_a_suite_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(OWN, encoding="utf-8")
+    suite = load_robustness(file)
+    assert (suite.name, suite.trials[0].expect.recovery, suite.loads["mine"].workers) == ("own", 5.0, 4)
+    assert is_robustness(file)
+
+
+def test_all_that_is_wrong_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    text = """\
+kind: robustness
+default_profile: fast
+loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}}
+trials:
+  - {fault: device_rest, load: mine}
+  - {fault: bus_reset, load: other, way: sg_reset_bus_now}
+profiles:
+  quick: {faults: [host_reset]}
+"""
+    told = refusals(tmp_path, text)
+    assert [problem.split(": found")[0] for problem in told] == [
+        *("own:2", "own:3", "own:3", "own:5", "own:6", "own:6", "own:8"),
+    ]
+    assert "no profile 'fast', expected one of quick" in told[0]
+    assert "(did you mean 'device_reset'?)" in told[3]
+    assert "no way of bus_reset 'sg_reset_bus_now'" in " ".join(told)
+
+
+def test_a_profile_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    assert "no profile 'slow'" in refusals(tmp_path, OWN, "slow")[0]
+
+
+def test_the_shipped_suite_tests_a_dozen_faults_that_are_in_the_vocabulary() -> None:
+    suite = load_robustness(SHIPPED)
+    assert len({trial.fault for trial in suite.trials}) >= 12
+
+
+def test_every_way_of_the_bench_in_the_vocabulary_is_one_that_benches_know_and_reaches_as_far() -> None:
+    ways = {way.name: way.scope for fault in FAULTS.values() for way in fault.ways if way.where == "bench"}
+    assert ways == {name: way.scope for name, way in BENCH_WAYS.items()}
+
+
+def test_the_same_seed_draws_the_same_plan_and_another_seed_another() -> None:
+    assert plan() == plan()
+    assert plan(seed=2) != plan()
+
+
+def test_both_arms_have_the_same_moments_and_loads_and_alternate() -> None:
+    made = plan()
+    by_pair: dict[str, list[tuple[object, ...]]] = {}
+    for trial in made.trials:
+        by_pair.setdefault(trial.pair, []).append((trial.drive, trial.seed, trial.at_s, trial.fault))
+    assert all(len(pair) == 2 and pair[0] == pair[1] for pair in by_pair.values())
+    assert [arm for _, arm in made.sessions] == ["baseline", "candidate", "candidate", "baseline"]
+    assert len({trial.id for trial in made.trials}) == len(made.trials)
+    assert {trial.at_s for trial in made.trials} > {made.trials[0].at_s}
+
+
+def test_a_profile_may_have_loads_last_longer_and_faults_come_later() -> None:
+    suite = load_robustness(SHIPPED)
+    quick, full = (suite.profile(name)[1] for name in ("quick", "full"))
+    short, long = (
+        plan_trials(suite, one, SEATS, arms=["candidate"], kind="virtual", seed=1).trials for one in (quick, full)
+    )
+    assert {trial.load_s for trial in short} == {2.0}
+    assert {trial.load_s for trial in long} == {10.0}
+    assert max(trial.at_s for trial in long) > 5
+    assert max(trial.at_s for trial in short) < 2
+
+
+def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
+    made = plan()
+    sessions = [trial.session for trial in made.trials]
+    assert sessions == sorted(sessions)
+    first = [trial.fault for trial in made.trials if trial.session == "s01"]
+    assert first != [trial.fault for trial in made.trials if trial.session == "s02"]
+
+
+def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
+    made = plan(kind="hardware")
+    assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made.trials}
+    assert "drive_unplug on fusion: no way with mptsas on a hardware bench" in made.left_out
+
+
+def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
+    made = plan()
+    assert {trial.adapter for trial in made.trials if trial.fault == "host_reset"} == {"fusion"}
+    assert "host_reset on vscsi: no way with virtio_scsi on a virtual bench" in made.left_out
+    assert not usable_ways(FAULTS["flush_error"], "megaraid_sas", "virtual", None)
+    assert usable_ways(FAULTS["flush_error"], "virtio_scsi", "virtual", None)
+
+
+def test_a_drive_without_room_for_the_load_is_refused() -> None:
+    suite = load_robustness(SHIPPED)
+    seats = [Seat("tiny", "0000:00:06.0", "mptsas", (("0x1", 1 << 20),))]
+    with pytest.raises(BadInputError, match="room for load"):
+        plan_trials(suite, suite.profile("quick")[1], seats, arms=("candidate",), kind="virtual", seed=1)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session makes what has no record yet, once, and says when the bench must be provisioned before the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from storqual.robustness.store import read_trials
+from storqual.run import iter_events, read_run
+from storqual.trials import session
+from storqual.trials.campaign import plan_campaign
+from tests.unit.storqual.trials.test_campaign import REQUEST, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FakeLink:
+    """A bench that says its boot and its kernel."""
+
+    cuts = 0
+
+    def run(self, _command: str) -> str:
+        return "boot-1\n6.1.0-56\n"
+
+    def cut(self) -> None:
+        self.cuts += 1
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return plan_campaign(REQUEST, tmp_path)
+
+
+def make(
+    run: Path, monkeypatch: pytest.MonkeyPatch, reasons: dict[int, list[str]], virtual: str = ""
+) -> tuple[bool, list[str], list[Any]]:
+    """Run session s01 with trials that end as told by their number; whether it is done, what was made, resets."""
+    made: list[str] = []
+    resets: list[Any] = []
+
+    class FakeTrial:
+        def __init__(self, _bench: Any, _suite: Any, planned: Any, _folder: Path, _run: str) -> None:
+            self.planned = planned
+
+        def run(self) -> dict[str, Any]:
+            made.append(self.planned.id)
+            listed = reasons.get(len(made), [])
+            number = [one.id for one in read_trials(read_run(run)).planned].index(self.planned.id)
+            return record(read_run(run), number, outcome="failed" if listed else "passed", reasons=listed)
+
+    monkeypatch.setattr(session, "LiveTrial", FakeTrial)
+    monkeypatch.setattr(session, "send_program", lambda *_: "/var/lib/storqual/bin/core")
+    monkeypatch.setattr(session, "reset", resets.append)
+    done = session.run_session(
+        run, "vbench", "s01", cast("Any", FakeLink()), python="python3", virtual=virtual, say=lambda _text: None
+    )
+    return done, made, resets
+
+
+def test_a_session_that_was_made_is_not_made_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = [one.id for one in read_trials(read_run(run)).planned if one.session == "s01"]
+    assert make(run, monkeypatch, {}) == (True, planned, [])
+    assert make(run, monkeypatch, {}) == (True, [], [])
+    finished = [event.text("trial") for event in iter_events(run) if event.kind == "trial_finished"]
+    assert finished == planned
+
+
+def test_a_bench_that_hung_is_reset_and_the_rest_waits_for_it_to_be_provisioned(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    planned = [one.id for one in read_trials(read_run(run)).planned if one.session == "s01"]
+    done, made, resets = make(run, monkeypatch, {2: ["hung: an I/O did not end"]}, str(tmp_path))
+    assert (done, made, len(resets)) == (False, planned[:2], 1)
+    assert make(run, monkeypatch, {}) == (True, planned[2:], [])

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a way tells rests on what is read back: a kernel that does nothing leaves it without its proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual_core.host.sysfs import read_drives
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import ToolError
+from storqual_core.trial import bench_faults
+from storqual_core.trial.bench_faults import BENCH_WAYS, Aim
+from tests.support.bench_tree import BenchTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+A = "0x5000c50000000001"
+
+
+@pytest.fixture
+def aim(tmp_path: Path) -> Aim:
+    """A drive with a scheduler, a number of requests and a queue depth."""
+    machine = BenchTree(tmp_path).adapter("0000:00:05.0").scsi("sda", hctl="2:0:0:0", wwn=A, serial="S1").machine
+    queue = Path(machine.path("/sys/block/sda/queue"))
+    queue.mkdir(parents=True, exist_ok=True)
+    (queue / "scheduler").write_text("[none] mq-deadline\n")
+    (queue / "nr_requests").write_text("975\n")
+    Path(machine.path("/sys/block/sda/device/queue_depth")).write_text("64\n")
+    drive = next(one for one in read_drives(machine) if one.id == A)
+    return Aim(machine, completed(0), drive, away_s=0.0, limit_s=0.2)
+
+
+def completed(code: int) -> Callable[..., Completed]:
+    def run(argv: Sequence[str], **_: object) -> Completed:
+        return Completed(tuple(argv), code, "", "may not be available", 0.0)
+
+    return run
+
+
+def brought(aim: Aim, way: str) -> list[str]:
+    told: list[str] = []
+    BENCH_WAYS[way].bring(aim, lambda seen, _text: told.append(seen))
+    return told
+
+
+def writing(monkeypatch: pytest.MonkeyPatch, effect: Callable[[Path, str], None]) -> None:
+    """A kernel that takes every value, and does `effect` with it."""
+    monkeypatch.setattr(bench_faults, "write_attribute", lambda path, value: effect(Path(path), str(value)))
+
+
+def test_a_setting_is_changed_read_back_and_put_back(aim: Aim) -> None:
+    assert brought(aim, "depth_switch") == ["read_back", "put_back"]
+    assert aim.machine.text("/sys/block/sda/device/queue_depth") == "64"
+
+
+def test_a_setting_that_the_kernel_did_not_take_is_not_proven(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing(monkeypatch, lambda _path, _value: None)
+    assert brought(aim, "depth_switch") == ["put_back"]
+
+
+def test_a_setting_that_does_not_go_back_is_told(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing(monkeypatch, lambda path, value: path.write_text(value) if value == "1" else None)
+    with pytest.raises(ToolError, match="was 64 and is 1 now"):
+        brought(aim, "depth_switch")
+
+
+def test_what_the_kernel_replaces_with_the_scheduler_is_put_back_too(
+    aim: Aim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kernel(path: Path, value: str) -> None:
+        path.write_text(value)
+        if path.name == "scheduler":
+            (path.parent / "nr_requests").write_text("256")
+
+    writing(monkeypatch, kernel)
+    assert brought(aim, "scheduler_switch") == ["read_back", "put_back", "requests_back"]
+    assert aim.machine.text("/sys/block/sda/queue/nr_requests") == "975"
+
+
+def test_a_drive_that_does_not_go_is_no_removal(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Path(aim.machine.path(f"/sys/dev/block/{aim.drive.number}"))
+    device.parent.mkdir(parents=True, exist_ok=True)
+    device.touch()
+    writing(monkeypatch, lambda _path, _value: None)
+    with pytest.raises(ToolError, match="sda did not go within"):
+        brought(aim, "sysfs_delete")
+
+
+def test_an_adapter_that_does_not_go_is_no_removal(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing(monkeypatch, lambda _path, _value: None)
+    with pytest.raises(ToolError, match="did not go within"):
+        brought(aim, "pci_remove")
+
+
+def test_a_driver_that_does_not_let_go_is_not_proven(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing(monkeypatch, lambda _path, _value: None)
+    assert "driver_gone" not in brought(aim, "driver_rebind")
+
+
+def test_a_reset_that_is_not_available_fails(aim: Aim) -> None:
+    refused = Aim(aim.machine, completed(1), aim.drive, 0.0, 0.2)
+    told: list[str] = []
+    with pytest.raises(ToolError, match="may not be available"):
+        BENCH_WAYS["sg_reset_device"].bring(refused, lambda seen, _text: told.append(seen))
+    assert told == ["command"]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.kit.errors import BadInputError
+from storqual_core.trial.program import main, read_trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLAIM = {"claim": {"wwn": "0x5000c50000000001", "serial": "S1", "model": "M", "size": 1 << 30}}
+
+
+def trial_file(tmp_path: Path, **changes: Any) -> Path:
+    body = {
+        "run": "r",
+        "state_dir": str(tmp_path),
+        "drive": "0x5000c50000000001",
+        "adapter": "0000:00:05.0",
+        "claims": {"0x5000c50000000001": CLAIM},
+        "claimed": ["0x5000c50000000001", "0x5000c50000000002"],
+        "tag": "00" * 8,
+        "load": {
+            "first": 4096,
+            "sectors": 8192,
+            "workers": 4,
+            "sizes": [1, 8],
+            "read_share": 0.2,
+            "through_share": 0.1,
+            "flush_every": 16,
+            "seed": 1,
+        },
+        "way": "sg_reset_bus",
+        "scope": "bus",
+        "at_s": 1.0,
+        "away_s": 1.0,
+        "load_s": 6.0,
+        "recover_s": 30.0,
+        "parts": "all",
+        "stream": str(tmp_path / "stream.jsonl"),
+        **changes,
+    }
+    path = tmp_path / "trial.json"
+    path.write_text(json.dumps(body), encoding="utf-8")
+    return path
+
+
+def test_a_trial_file_is_read(tmp_path: Path) -> None:
+    trial = read_trial(trial_file(tmp_path))
+    assert (trial.way, trial.scope, trial.load.sectors, trial.claims[0].serial) == ("sg_reset_bus", "bus", 8192, "S1")
+    assert trial.claimed == ("0x5000c50000000001", "0x5000c50000000002")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"way": "pull_the_plug"}, "way: found 'pull_the_plug'"),
+        ({"scope": "drive"}, "scope: found 'drive', expected 'bus'"),
+        ({"way": "", "scope": "rack"}, "scope: found 'rack'"),
+        ({"tag": "00"}, "tag: found 1 bytes"),
+        ({"parts": "some"}, "parts: found 'some'"),
+        ({"drive": "0x5000c50000000009"}, "expected one that is claimed"),
+        ({"load": {}}, "is no trial file"),
+    ],
+    ids=["way", "narrower", "scope", "tag", "parts", "drive", "load"],
+)
+def test_a_wrong_trial_file_is_refused_before_anything_is_touched(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    path = trial_file(tmp_path, **changes)
+    with pytest.raises(BadInputError) as refused:
+        read_trial(path)
+    assert told in " ".join(refused.value.problems)
+    assert main([str(path)]) == 3
+    assert not (tmp_path / "stream.jsonl").exists()
+
+
+def test_a_drive_that_is_not_there_is_refused_by_the_guard_and_told_in_the_stream(tmp_path: Path) -> None:
+    assert main([str(trial_file(tmp_path))]) == 4
+    lines = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text(encoding="ascii").splitlines()]
+    assert [(line["kind"], line["code"]) for line in lines] == [("end", 4)]
+    assert "not on the bench" in lines[0]["message"]

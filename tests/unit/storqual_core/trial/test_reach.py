@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual_core.kit.command import Completed
+from storqual_core.kit.errors import GuardRefusalError
+from storqual_core.trial.reach import refuse_beyond
+from tests.support.bench_tree import BenchTree, claim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from storqual_core.guard.claims import Claim
+
+PCI, OTHER = "0000:00:05.0", "0000:00:06.0"
+A, B, C = (f"0x5000c5000000000{number}" for number in (1, 2, 3))
+
+
+def blkid(argv: Sequence[str], **_: object) -> Completed:
+    return Completed(tuple(argv), 2, "", "", 0.0)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> BenchTree:
+    """Two drives on one bus and a third on a second bus of the adapter."""
+    tree = BenchTree(tmp_path).adapter(PCI).adapter(OTHER, driver="mptsas")
+    tree.scsi("sda", hctl="2:0:0:0", wwn=A, serial="S1").scsi("sdb", hctl="2:0:1:0", wwn=B, serial="S2")
+    return tree.scsi("sdc", hctl="2:1:0:0", wwn=C, serial="S3")
+
+
+def claims(*wwns: str) -> list[Claim]:
+    return [claim(wwn=wwn, serial=f"S{wwn[-1]}") for wwn in wwns]
+
+
+def ask(tree: BenchTree, claimed: Sequence[Claim], scope: str, adapter: str = PCI) -> list[str]:
+    return refuse_beyond(tree.machine, claimed, drive=A, adapter=adapter, scope=scope, runner=blkid)
+
+
+@pytest.mark.parametrize(
+    ("scope", "touched"), [("drive", [A]), ("target", [A]), ("bus", [A, B]), ("adapter", [A, B, C])]
+)
+def test_each_scope_reaches_its_drives(tree: BenchTree, scope: str, touched: list[str]) -> None:
+    assert ask(tree, claims(A, B, C), scope) == touched
+
+
+def test_an_unclaimed_drive_on_the_bus_refuses_a_reset_of_the_bus_but_none_of_the_drive(tree: BenchTree) -> None:
+    assert ask(tree, claims(A, C), "drive") == [A]
+    with pytest.raises(GuardRefusalError, match=f"{B}: it is not claimed, and a fault of the bus"):
+        ask(tree, claims(A, C), "bus")
+
+
+def test_a_fault_on_the_path_of_the_benchs_own_disk_is_refused_even_when_the_disk_is_claimed(tree: BenchTree) -> None:
+    tree.mount(tree.machine.text("/sys/block/sdb/dev"), "/boot")
+    with pytest.raises(GuardRefusalError, match=f"{B}: it carries /boot, and a fault of the adapter"):
+        ask(tree, claims(A, B, C), "adapter")
+    assert ask(tree, claims(A, B, C), "drive") == [A]
+
+
+def test_a_mounted_drive_behind_the_adapter_refuses_a_reset_of_the_adapter(tree: BenchTree) -> None:
+    tree.mount(tree.machine.text("/sys/block/sdc/dev"), "/data")
+    with pytest.raises(GuardRefusalError, match="mounted on /data"):
+        ask(tree, claims(A, B, C), "adapter")
+
+
+def test_a_drive_behind_another_adapter_is_no_aim(tree: BenchTree) -> None:
+    with pytest.raises(GuardRefusalError, match=f"it is behind {PCI}, {OTHER} is under test"):
+        ask(tree, claims(A, B, C), "drive", adapter=OTHER)
+
+
+def test_a_drive_that_is_not_there_is_no_aim(tree: BenchTree) -> None:
+    with pytest.raises(GuardRefusalError, match="not on the bench"):
+        refuse_beyond(tree.machine, [], drive="0x5000c500000000ff", adapter=PCI, scope="drive", runner=blkid)
+
+
+def test_a_claim_that_does_not_fit_the_drive_is_refused(tree: BenchTree) -> None:
+    with pytest.raises(GuardRefusalError, match="serial"):
+        ask(tree, [claim(wwn=A, serial="OTHER")], "drive")

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storqual_core.trial.sectors import SECTOR, Found, make_sectors, read_sector
+
+TAG, OTHER = b"trial--1", b"trial--2"
+
+
+def test_each_sector_of_a_write_tells_its_write_at_its_place() -> None:
+    data = make_sectors(TAG, 100, 7, 3)
+    found = [read_sector(data[at * SECTOR : (at + 1) * SECTOR], TAG, 100 + at) for at in range(3)]
+    assert found == [Found("good", 7)] * 3
+
+
+def test_a_sector_in_another_place_of_the_same_write_is_misdirected() -> None:
+    data = make_sectors(TAG, 100, 7, 3)
+    assert read_sector(data[SECTOR : 2 * SECTOR], TAG, 100) == Found("misdirected", 7)
+
+
+def test_a_place_beyond_the_length_of_its_write_is_no_place_of_it() -> None:
+    data = make_sectors(TAG, 100, 7, 3)
+    assert read_sector(data[2 * SECTOR :], TAG, 103).code == "misdirected"
+
+
+def test_a_sector_of_another_trial_is_foreign_and_zeros_are_zeros() -> None:
+    assert read_sector(make_sectors(OTHER, 5, 1, 1), TAG, 5) == Found("foreign", 0)
+    assert read_sector(bytes(SECTOR), TAG, 5) == Found("zero", 0)
+
+
+@pytest.mark.parametrize("seam", [40, 100, 300, 499])
+def test_a_sector_of_two_writes_is_torn_wherever_its_seam_is(seam: int) -> None:
+    first, second = make_sectors(TAG, 5, 1, 1), make_sectors(TAG, 5, 2, 1)
+    assert read_sector(second[:seam] + first[seam:], TAG, 5) == Found("torn", 2)
+
+
+def test_a_sector_with_noise_between_two_writes_is_corrupted_not_torn() -> None:
+    first, second = make_sectors(TAG, 5, 1, 1), make_sectors(TAG, 5, 2, 1)
+    assert read_sector(second[:100] + b"noise" + first[105:], TAG, 5).code == "corrupted"
+
+
+@given(st.integers(0, SECTOR - 1), st.integers(1, 255), st.integers(1, 2**40), st.integers(0, 2**40))
+def test_no_changed_byte_goes_unseen(at: int, flip: int, sequence: int, sector: int) -> None:
+    data = bytearray(make_sectors(TAG, sector, sequence, 1))
+    data[at] ^= flip
+    assert read_sector(bytes(data), TAG, sector).code != "good"
+
+
+def test_a_tag_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="8 bytes"):
+        make_sectors(b"short", 0, 1, 1)
