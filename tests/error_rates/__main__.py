@@ -16,6 +16,7 @@ from storqual.plan.budget import FIRST_PAIRS
 from tests.error_rates.large_run import judging_cost
 from tests.error_rates.other_noise import OTHERS, OtherBench
 from tests.error_rates.simulator import NOISES, Bench, QuietBench
+from tests.error_rates.suspects import KINDS, run_suspects
 from tests.error_rates.trials import EARLIER, POINTS, Cell, gate, gate_before, run_pairs, run_sessions
 
 SEED = 4
@@ -110,6 +111,28 @@ def _others(trials: int, seed: int) -> None:
             _row(name, effect, run_pairs(OtherBench(effect=effect, other=name), trials, seed))
 
 
+def _suspects(trials: int, seed: int) -> None:
+    print(
+        "\nsuspect launches: taken for evidence, and (now) no evidence and measured again; pairs of 5 s, at most 48"
+    )
+    heads = ("taken for evidence", "no evidence")
+    print(
+        " " * 65 + "".join(f"| {head:<40}" for head in heads) + f"|\n{'noise':<11}{'suspect':<47}{'effect':>7} |",
+        end="",
+    )
+    print(2 * f"{'pass %':>8}{'FAIL %':>8}{'open %':>8}{'marg. %':>8}{'bench s':>8} |")
+    benches = {"0.3 %": QuietBench(level=0.003), "calm": Bench(NOISES["calm"]), "mixed": Bench(NOISES["mixed"])}
+    for name, unchanged in benches.items():
+        for kind in KINDS:
+            for effect in (0.0, -0.03, -0.05):
+                cells = run_suspects(replace(unchanged, effect=effect), kind, trials, seed)
+                told = "".join(
+                    f"{c.passed:>8.1f}{c.fail:>8.1f}{c.undecided:>8.1f}{c.marginal:>8.1f}{c.seconds:>8.0f} |"
+                    for c in cells
+                )
+                print(f"{name:<11}{kind.name:<47}{100 * effect:>6.0f}% |{told}", flush=True)
+
+
 def _sessions(trials: int, seed: int) -> None:
     _head("each arm in boot sessions of its own, session effect 1 %, middle noise; boots not counted in seconds")
     for sessions, launches in DESIGNS:
@@ -157,6 +180,7 @@ PARTS = {
     "short": _short,
     "dips": _dips,
     "others": _others,
+    "suspects": _suspects,
     "sessions": _sessions,
     "matrix": _matrix,
     "cost": _cost,

@@ -21,7 +21,18 @@ from storqual.statistics.pairs import Estimates, PairLevels, crossings, estimate
 from tests.error_rates.before import first_look
 from tests.error_rates.simulator import LAUNCH_COST, Bench
 
-__all__ = ["EARLIER", "POINTS", "Cell", "Outcomes", "Rule", "gate", "gate_before", "run_pairs", "run_sessions"]
+__all__ = [
+    "EARLIER",
+    "POINTS",
+    "Cell",
+    "Outcomes",
+    "Rule",
+    "cell_of",
+    "gate",
+    "gate_before",
+    "run_pairs",
+    "run_sessions",
+]
 
 POINTS = 48
 """Points of a campaign: those that the suite `adapter` has for one adapter where it measures until decided."""
@@ -99,7 +110,7 @@ def run_pairs(
     again = Outcomes.none(0, 0)
     if failed.size:
         again = decided_by(*bench.simulate(len(failed), rng), lent, 1, first)
-    return _cell(once, again, 2 * (bench.seconds + LAUNCH_COST))
+    return cell_of(once, again, 2 * (bench.seconds + LAUNCH_COST))
 
 
 def _history(baseline: np.ndarray, candidate: np.ndarray) -> Prior | None:
@@ -108,7 +119,7 @@ def _history(baseline: np.ndarray, candidate: np.ndarray) -> Prior | None:
     return History(sd_pair=float(found.sd[0]), df_pair=float(found.df[0])).pair()
 
 
-def _cell(once: Outcomes, again: Outcomes, unit_s: float) -> Cell:
+def cell_of(once: Outcomes, again: Outcomes, unit_s: float) -> Cell:
     """Two fails make a fail; anything else after a fail is not decided."""
     failed = np.flatnonzero(once.outcome == "fail")
     outcome = once.outcome.copy()
@@ -224,7 +235,7 @@ def run_sessions(bench: Bench, trials: int, seed: int) -> Cell:
     rng = np.random.default_rng(seed)
     once = _decide_sessions(bench, trials, rng)
     failed = int(np.sum(once.outcome == "fail"))
-    return _cell(once, _decide_sessions(bench, failed, rng), 2 * bench.pairs * (bench.seconds + LAUNCH_COST))
+    return cell_of(once, _decide_sessions(bench, failed, rng), 2 * bench.pairs * (bench.seconds + LAUNCH_COST))
 
 
 def _decide_sessions(bench: Bench, trials: int, rng: np.random.Generator) -> Outcomes:

@@ -17,7 +17,7 @@ from storqual.inputs.printed import Printed
 from storqual.inputs.published import Assertion, Figure
 from storqual.judge.answers import confirming_sessions
 from storqual.metrics import METRICS, Value
-from storqual.run import Sample, read_run, read_samples
+from storqual.run import Sample, read_launches, read_run, read_samples
 
 
 class Notebook:
@@ -218,8 +218,8 @@ _ARMS = (("candidate", "candidate"), ("baseline", "reference"))
 _FLOAT = Fraction(1, 10**9)
 """Sums of floats differ in their last bits with the order of adding; nothing in a verdict is finer than this."""
 
-ArmAtPoint = tuple[str, str, str, str]
-"""Bench, adapter, point, arm."""
+ArmAtPoint = tuple[str, str, str, str, str]
+"""Bench, adapter, point, arm, and which launches there: `all`, `clean` ones, or clean `pairs`."""
 
 
 @dataclass
@@ -247,35 +247,61 @@ def sample_claims(book: Notebook, folder: Path, criteria: Sequence[Mapping[str, 
     The audit is the second opinion: it reads the samples again and keeps sums of its own, exact fractions, instead of
     those that the judge and the report were made from.
     """
-    places = _by_place(folder, criteria)
+    alone = _unpaired(folder)
+    places = _by_place(folder, criteria, alone)
     for number, criterion in enumerate(criteria):
         if criterion.get("against") == "check":
             continue
         for arm, shown in _ARMS:
-            counted = places.get(_place(criterion, arm)) or _Counted()
+            counted = places.get(_place(criterion, arm, alone)) or _Counted()
             _counts(book, number, criterion, arm, counted)
             if shown == "candidate" or criterion.get("against") == "baseline":
                 _mean(book, number, criterion, shown, counted)
 
 
-def _by_place(folder: Path, criteria: Sequence[Mapping[str, Any]]) -> Mapping[ArmAtPoint, _Counted]:
+def _unpaired(folder: Path) -> frozenset[str]:
+    """Benches whose arms have sessions of their own: their launches have no partners."""
+    run = read_run(folder)
+    designs = run.document["plan"].get("designs") or {}
+    kinds = {bench: (designs.get(bench) or {}).get("kind", run.plan.design) for bench in run.benches}
+    return frozenset(bench for bench, kind in kinds.items() if kind == "sessions")
+
+
+def _by_place(
+    folder: Path, criteria: Sequence[Mapping[str, Any]], alone: Collection[str]
+) -> Mapping[ArmAtPoint, _Counted]:
     """Samples are read one by one and let go; those that confirm a fail are no part of what it is judged by."""
     wanted: defaultdict[ArmAtPoint, set[str]] = defaultdict(set)
     for criterion in criteria:
         if criterion.get("metric") in METRICS:
             for arm, _ in _ARMS:
-                wanted[_place(criterion, arm)].add(str(criterion["metric"]))
+                wanted[_place(criterion, arm, alone)].add(str(criterion["metric"]))
     fresh = confirming_sessions(read_run(folder))
+    doubtful = {
+        (*one.key, one.n)
+        for one in read_launches(folder)
+        if one.suspect and one.status == "ok" and (one.bench, one.session) not in fresh
+    }
     places: defaultdict[ArmAtPoint, _Counted] = defaultdict(_Counted)
     for sample in read_samples(folder):
-        place = (sample.bench, sample.adapter, sample.point, sample.arm)
-        if place in wanted and (sample.bench, sample.session) not in fresh:
-            places[place].add(sample, wanted[place])
+        if (sample.bench, sample.session) in fresh:
+            continue
+        suspect = bool(sample.suspect) and sample.status == "ok"
+        partner = (*sample.key, sample.n) in doubtful and sample.status == "ok"
+        for which, left_out in (("all", False), ("clean", suspect), ("pairs", suspect or partner)):
+            place = (sample.bench, sample.adapter, sample.point, sample.arm, which)
+            if place in wanted and not left_out:
+                places[place].add(sample, wanted[place])
     return places
 
 
-def _place(criterion: Mapping[str, Any], arm: str) -> ArmAtPoint:
-    return (str(criterion.get("bench")), str(criterion.get("adapter")), str(criterion.get("point")), arm)
+def _place(criterion: Mapping[str, Any], arm: str, alone: Collection[str]) -> ArmAtPoint:
+    """Where the launches of an arm are. Verdicts that say nothing of suspect launches took them for evidence."""
+    bench = str(criterion.get("bench"))
+    which = "pairs" if criterion.get("against") == "baseline" and bench not in alone else "clean"
+    if "suspect" not in criterion:
+        which = "all"
+    return (bench, str(criterion.get("adapter")), str(criterion.get("point")), arm, which)
 
 
 def _counts(book: Notebook, number: int, criterion: Mapping[str, Any], arm: str, counted: _Counted) -> None:

@@ -129,13 +129,13 @@ class _Campaign:
 
     def further(self, wanted: Sequence[Need]) -> Further | None:
         """What is worth most; None when nothing may be measured any more."""
-        more, fresh = (_lane(wanted, what, self._effort.most) for what in ("more", PURPOSE))
+        more, fresh = (_lane(wanted, what, self._effort) for what in ("more", PURPOSE))
         lanes = [more, fresh]
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
             # a fail that is confirmed decides the whole run
             lanes.reverse()
         if self._effort.budget_s is not None:
-            lanes.append(_lane(wanted, "marginal", self._effort.most))
+            lanes.append(_lane(wanted, "marginal", self._effort))
         pattern = planned_pattern(self._run, self._bench)
         for lane in lanes:
             found = self._sessions(lane, pattern) if self._effort.by_session else self._batch(lane, pattern)
@@ -151,8 +151,8 @@ class _Campaign:
         seconds = format_duration(nearest.units * self._effort.unit_seconds())
         count = f"{len(wanted)} required {'criterion is' if len(wanted) == 1 else 'criteria are'} undecided"
         limit = f"the most of the profile is measured ({self._effort.most})"
-        if any(need.used < self._effort.most for need in wanted):
-            limit = f"the budget of {format_duration(self._effort.budget_s or 0.0)} is used up"
+        if self._effort.budget_s is not None and any(need.used < self._effort.most for need in wanted):
+            limit = f"the budget of {format_duration(self._effort.budget_s)} is used up"
         return f"{limit}; {count}, the nearest needs about {more} more ({seconds})"
 
     def _batch(self, lane: _Lane, pattern: Pattern) -> Further | None:
@@ -255,15 +255,21 @@ class _Campaign:
         return counts
 
 
-def _lane(wanted: Sequence[Need], what: str, most: int) -> _Lane:
-    """The points that need more launches, or fresh ones: a point's costliest criterion says how many."""
+def _lane(wanted: Sequence[Need], what: str, effort: Effort) -> _Lane:
+    """The points that need more launches, or fresh ones: a point's costliest criterion says how many.
+
+    Suspect launches are measured again while the budget lasts, at most as many as a point may have.
+    """
     points: dict[PointKey, tuple[int, int]] = {}
     for need in wanted:
         if need.what == what:
             key = (need.point.adapter, need.point.point)
-            units, used = points.get(key, (0, 0))
-            points[key] = (max(units, need.units), max(used, need.used))
-    wants = [Want(key, units, most - used) for key, (units, used) in points.items()]
+            units, left = points.get(key, (0, effort.most))
+            own = effort.most - need.launched
+            if effort.budget_s is not None:
+                own = min(effort.most - need.used, own + effort.most)
+            points[key] = (max(units, need.units), min(left, own))
+    wants = [Want(key, units, left) for key, (units, left) in points.items()]
     return _Lane(PURPOSE if what == PURPOSE else "", wants)
 
 

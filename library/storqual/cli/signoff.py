@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,8 @@ from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError
 
-_NOT_VALID = 1
+if TYPE_CHECKING:
+    from storqual.signoff.verify import Verification
 
 trusted_keys = click.option(
     "--keys",
@@ -94,22 +96,42 @@ def _passphrase(key: Path) -> str:
 @run_argument
 @trusted_keys
 @click.option("--as-of", type=click.DateTime(), help="Verify as if it were this time (UTC): keys and waivers expire.")
+@click.option(
+    "--require-role", "roles", multiple=True, help="Somebody must have signed as this, whatever the run says; repeat."
+)
+@click.option(
+    "--witness",
+    help="What the witness kept: a file of log lines, ssh://HOST/PATH, or certificates of a time authority.",
+)
+@click.option("--allow-virtual", is_flag=True, help="Take a run on emulated hardware or on files for a release too.")
 @as_json
-def verify_command(run: Path, trusted: Path, as_of: datetime | None, as_json: bool) -> int:
-    """Verify a sign-off, offline: every file as signed, every signature that the gate asks for; 1 when not valid.
+def verify_command(
+    run: Path,
+    trusted: Path,
+    as_of: datetime | None,
+    roles: tuple[str, ...],
+    witness: str | None,
+    allow_virtual: bool,
+    as_json: bool,
+) -> int:
+    """Verify a sign-off, offline: every file as signed, every signature that the verifier asks for.
+
+    Who must sign is said by `require` in the trusted keys or by --require-role; what the run's own gate asks for
+    counts besides. Exit codes: 0 it is a release, 1 it is not valid, 2 its signatures hold and it is no release
+    (measured on emulated hardware or files; or nobody but the run says who must sign).
 
     \b
     Examples:
       storqual verify runs/20261121T101500Z-adapter-4f2a --keys keys.yml
-      storqual verify runs/20261121T101500Z-adapter-4f2a --keys keys.yml --json
+      storqual verify runs/20261121T101500Z-adapter-4f2a --keys keys.yml --require-role release-manager --json
     """
     from storqual.signoff.verify import verify_run
 
     moment = None if as_of is None else as_of.replace(tzinfo=UTC)
-    found = verify_run(run, trusted, as_of=moment)
+    found = verify_run(run, trusted, as_of=moment, require_roles=roles, allow_virtual=allow_virtual, witness=witness)
     if as_json:
         print_json(found.to_json())
-        return _NOT_VALID if found.problems else 0
+        return found.exit_code
     print_rows(
         ("Signed", "As", "By", "Key", "At"),
         [
@@ -117,9 +139,29 @@ def verify_command(run: Path, trusted: Path, as_of: datetime | None, as_json: bo
             for one in found.signatures
         ],
     )
+    print_pairs(_findings(found))
+    return found.exit_code
+
+
+def _findings(found: Verification) -> list[tuple[str, object]]:
+    """What a person reads below the signatures; the last line is what came of it."""
+    from storqual.judge.numbers import plural
+
+    pairs: list[tuple[str, object]] = [
+        ("candidate", found.candidate),
+        ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
+        ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
+        ("checked by", found.rules),
+        ("witness", found.witness or "none was asked: the run vouches for itself"),
+        *(("waived", told) for told in found.waivers),
+        *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),
+        *(("problem", problem) for problem in found.problems),
+    ]
+    if not found.problems:
+        pairs += [("withheld", why) for why in found.withheld]
+    pairs = [pair for pair in pairs if pair[1]]
     if found.problems:
-        print_pairs([("problem", problem) for problem in found.problems])
-        print_pairs([("NOT VALID", f"{found.run}: {len(found.problems)} problems")])
-        return _NOT_VALID
-    print_pairs([("VALID", f"{found.run}: {found.outcome}, {found.files} files as signed")])
-    return 0
+        return [*pairs, ("NOT VALID", f"{found.run}: {len(found.problems)} problems")]
+    waived = f", {plural(len(found.waivers), 'waived failure')}" if found.waivers else ""
+    told = f"{found.run}: {found.outcome}{waived}, {found.files} files as signed"
+    return [*pairs, ("VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED", told)]

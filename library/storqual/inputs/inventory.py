@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
+from storqual.inputs.witness import witness_problem
 from storqual.inputs.yaml_file import Document, Keys, as_written
 from storqual_core.host.log_rule import read_rules
 from storqual_core.kit.quantities import parse_size
@@ -173,6 +174,13 @@ class KernelRule(Shape):
         return self
 
 
+def _witness(place: str) -> str:
+    problem = witness_problem(place)
+    if problem:
+        raise ValueError(problem.removeprefix("expected "))
+    return place
+
+
 class Bench(Shape):
     """One test server. Each field is a host variable: `kind` is `storqual_kind`."""
 
@@ -186,6 +194,9 @@ class Bench(Shape):
     virtual: VirtualBench | None = None
     reference: Text | None = Field(default=None, description="the golden reference drive")
     kernel_rules: tuple[KernelRule, ...] = Field(default=(), strict=False)
+    witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
+        default=None, description="a second place that is told the digest of each batch"
+    )
 
     def drive(self, drive_id: str) -> Drive | None:
         """The drive of that id on any adapter of this bench."""

@@ -7,13 +7,14 @@ import base64
 import binascii
 import hashlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from storqual.inputs.fields import Day, ManyOf, Name, Percent, Role, Text
 from storqual.inputs.shape import Shape, raise_all, shaped
 from storqual.inputs.yaml_file import Document, read_yaml
+from storqual_core.kit.errors import BadInputError
 
 
 def _days(value: object) -> object:
@@ -43,6 +44,7 @@ class Gate(Shape):
     marginal_passes: bool = True
     baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
     signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()
+    hardware: Literal["required"] | None = Field(default=None, description="no release of what software measured")
     suites: ManyOf[Name] = ()
 
 
@@ -164,19 +166,30 @@ class TrustedKey(Shape):
         return fingerprint(self.public)
 
 
-class _Keys(Shape):
-    """The file: a list under `keys`."""
+class Requirement(Shape):
+    """Who must sign runs that fit. Scope fields are patterns; one left out means any. All that fit count together."""
+
+    drop: Text = Field(default="*", description="the candidate's drop")
+    suite: Text = "*"
+    bench: Text = Field(default="*", description="a bench that the run was measured on: a lab's benches share a name")
+    roles: Annotated[ManyOf[Role], AfterValidator(_each_once)] = Field(min_length=1)
+    hardware: Literal["required"] | None = Field(default=None, description="no release of what software measured")
+
+
+class Trust(Shape):
+    """The verifier's file: `keys` that count, and under `require` who must sign which runs."""
 
     keys: tuple[TrustedKey, ...] = Field(strict=False, min_length=1)
+    require: tuple[Requirement, ...] = Field(default=(), strict=False)
 
 
-def load_trusted_keys(path: Path) -> tuple[TrustedKey, ...]:
-    """Read trusted keys; an expired one is no error here, whoever checks a signature says so.
+def load_trust(path: Path) -> Trust:
+    """Read whose signature counts and who must sign; an expired key is no error here, whoever checks says so.
 
     Raises BadInputError with every problem; one key must not stand there twice, or two people could be one.
     """
     document = read_yaml(path)
-    file, problems = shaped(_Keys, document)
+    file, problems = shaped(Trust, document)
     seen: dict[str, str] = {}
     for number, key in enumerate(file.keys if file is not None else ()):
         if key.id in seen:
@@ -184,4 +197,6 @@ def load_trusted_keys(path: Path) -> tuple[TrustedKey, ...]:
             problems.append(document.problem(keys, f"the key of {seen[key.id]} a second time", "each key once"))
         seen.setdefault(key.id, key.name)
     raise_all(problems)
-    return file.keys if file is not None else ()
+    if file is None:
+        raise BadInputError([f"{path}: found no trusted keys, expected a list under `keys`"])
+    return file

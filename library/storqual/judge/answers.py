@@ -6,7 +6,7 @@ A fail is measured afresh before it counts: two fails are a FAIL, a fail and a p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from storqual.judge.against_baseline import Histories, judge_against_baseline
@@ -18,14 +18,53 @@ from storqual.judge.against_others import (
 )
 from storqual.judge.decision import History
 from storqual.judge.numbers import percent
-from storqual.judge.question import Judged, Question
+from storqual.judge.question import Judged, Question, is_suspect
 from storqual.run import Run
-from storqual.run.records import Launch
 from storqual.statistics.comparison import Looks
 
 
 def answer(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
-    """One answer for each question; what is missing or unusable is an ERROR, never a PASS."""
+    """One answer for each question; what is missing or unusable is an ERROR, never a PASS.
+
+    Suspect launches are no evidence. Where they would turn a pass into a fail, nothing is decided: what made them
+    suspect may be the candidate's doing.
+    """
+    found = _answers(questions, looks, histories)
+    doubtful = [
+        index
+        for index, question in enumerate(questions)
+        if question.launches.whole is not None and found[index].outcome in ("PASS", "MARGINAL")
+    ]
+    if doubtful:
+        # all of them, so that the points lend each other as much noise as before
+        with_all = _answers([_whole(question) for question in questions], looks, histories)
+        for index in doubtful:
+            if with_all[index].outcome == "FAIL":
+                passed, failed = found[index].reason, with_all[index].reason
+                reason = f"{passed}; with the suspect launches it fails ({failed}): not decided"
+                found[index] = replace(found[index], outcome="INCONCLUSIVE", reason=reason)
+    for index, question in enumerate(questions):
+        told = suspects_told(question)
+        if told and found[index].outcome == "INCONCLUSIVE":
+            found[index] = replace(found[index], reason=f"{found[index].reason}; {told}")
+    return found
+
+
+def _whole(question: Question) -> Question:
+    """The same question with its suspect launches as evidence."""
+    return question if question.launches.whole is None else replace(question, launches=question.launches.whole)
+
+
+def suspects_told(question: Question) -> str:
+    """How many launches of a point are suspect, and why the first of them is; empty when none is."""
+    every = [launch for arm in ("baseline", "candidate") for launch in question.launches.every(arm)]
+    suspect = [launch for launch in every if is_suspect(launch)]
+    if not suspect:
+        return ""
+    return f"{len(suspect)} of {len(every)} launches are suspect and no evidence ({suspect[0].suspect[0]})"
+
+
+def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
     answers: dict[int, Judged] = {}
     compared: list[int] = []
     for index, question in enumerate(questions):
@@ -33,11 +72,13 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
         if metric is None:
             answers[index] = Judged("ERROR", f"there is no metric called {question.criterion.metric!r}")
             continue
-        unusable = _unusable(question)
+        unusable, unclean = _unusable(question), _all_suspect(question)
         if question.excused:
             answers[index] = Judged("SKIPPED", question.excused)
         elif unusable:
             answers[index] = Judged("ERROR", unusable)
+        elif unclean:
+            answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left that is evidence")
         elif question.criterion.against in ("absolute", "published"):
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
@@ -55,19 +96,26 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
     return [answers[index] for index in range(len(questions))]
 
 
+def _arms(question: Question) -> tuple[str, ...]:
+    """The arms that a question needs."""
+    return ("candidate", "baseline") if question.criterion.against == "baseline" else ("candidate",)
+
+
 def _unusable(question: Question) -> str:
     """Why the launches of a point cannot be judged; empty when they can."""
-    needed: Mapping[str, Sequence[Launch]] = {"candidate": question.launches.of("candidate")}
-    if question.criterion.against == "baseline":
-        needed = {**needed, "baseline": question.launches.of("baseline")}
-    for arm, launches in needed.items():
-        if not launches:
+    for arm in _arms(question):
+        if not question.launches.every(arm):
             return f"the {arm} has no sample at this point"
-        for launch in launches:
+        for launch in question.launches.of(arm):
             if launch.status != "ok":
                 why = launch.suspect[0] if launch.suspect else "no reason was recorded"
                 return f"{arm} launch {launch.id} was {launch.status.replace('_', ' ')}: {why}"
     return ""
+
+
+def _all_suspect(question: Question) -> str:
+    """The arm whose launches are all suspect, or partners of suspect ones; empty when there is none."""
+    return next((arm for arm in _arms(question) if not question.launches.of(arm)), "")
 
 
 PURPOSE = "confirm"

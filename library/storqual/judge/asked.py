@@ -63,9 +63,11 @@ def launches_of(
 
 
 def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, PointData]) -> list[Question]:
-    """Every criterion at every point, with the launches that can answer it."""
+    """Every criterion at every point, with the launches that can answer it: suspect ones are no evidence."""
     designs = run.document["plan"].get("designs") or {}
-    launches_at = launches_of(points, confirming_sessions(run))
+    kinds = {bench: (designs.get(bench) or {}).get("kind", run.plan.design) for bench in run.benches}
+    measured = launches_of(points, confirming_sessions(run))
+    launches_at = {key: launches.clean(paired=False) for key, launches in measured.items()}
     peers: defaultdict[tuple[str, str], list[tuple[str, ArmLaunches]]] = defaultdict(list)
     if any(rule.against == "peers" for one in asked for rule in one.criteria):
         for (bench, adapter, name), launches in launches_at.items():
@@ -76,14 +78,16 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
     found = []
     for one in asked:
         point = one.point
-        kind = (designs.get(point.bench) or {}).get("kind", run.plan.design)
+        kind = kinds[point.bench]
         launches = launches_at.get(point.key) or ArmLaunches()
+        paired = launches if launches.whole is None or kind == "sessions" else launches.whole.clean(paired=True)
         for rule in one.criteria:
             others = peers[point.bench, point.point] if rule.against == "peers" else []
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
             emulated = run.benches[point.bench].get("kind") != "hardware"
             excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else ""
-            question = Question(point, rule, launches, kind == "sessions", beside, excused)
+            own = paired if rule.against == "baseline" else launches
+            question = Question(point, rule, own, kind == "sessions", beside, excused)
             if rule.against == "scaling":
                 if point.factors.get(rule.over) != rule.linear_to:
                     # it is asked once for a curve: at the level that it names

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from storqual.base.formulas import Better
-from storqual.judge.question import Judged, OddLaunch, Question
+from storqual.judge.question import Judged, OddLaunch, Question, is_suspect
 from storqual.run import Check
 from storqual.run.records import Launch
 
@@ -40,6 +40,7 @@ class Entry:
     detectable_percent: float | None = None
     bound_percent: float | None = None
     samples: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ARMS, 0))
+    suspect: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ARMS, 0))
     sessions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_ARMS, 0))
     ios: dict[str, int] | None = None
     unit_of_inference: str = "value"
@@ -59,7 +60,8 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
     """A criterion that was judged; `found` is the kernel log's evidence about its launches."""
     metric, rule = question.metric, question.criterion
     arms = {arm: question.launches.of(arm) for arm in _ARMS}
-    doubts = sorted({doubt for launches in arms.values() for launch in launches for doubt in launch.suspect})
+    every = {arm: question.launches.every(arm) for arm in _ARMS}
+    doubts = sorted({doubt for launches in every.values() for launch in launches for doubt in launch.suspect})
     return Entry(
         id=rule.id,
         bench=question.point.bench,
@@ -80,6 +82,7 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
         detectable_percent=_percent(judged.detectable),
         bound_percent=_percent(judged.bound),
         samples={arm: len(arms[arm]) for arm in _ARMS},
+        suspect={arm: sum(map(is_suspect, every[arm])) for arm in _ARMS},
         sessions={arm: len({launch.session for launch in arms[arm]}) for arm in _ARMS},
         ios=None if judged.ios is None else dict(zip(("baseline", "candidate"), judged.ios, strict=True)),
         unit_of_inference=judged.unit,
@@ -158,7 +161,7 @@ def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]
     names = {
         name
         for arm in _ARMS
-        for launch in question.launches.of(arm)
+        for launch in question.launches.every(arm)
         for name in (launch.id, launch.block)
         if name in findings
     }

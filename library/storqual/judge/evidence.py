@@ -45,7 +45,7 @@ def errors_of(question: Question, counted: Counted) -> list[str]:
     """The sentences about a question's drives in the batches of its launches."""
     if not counted:
         return []
-    batches = {launch.block for arm in ("baseline", "candidate") for launch in question.launches.of(arm)}
+    batches = {launch.block for arm in ("baseline", "candidate") for launch in question.launches.every(arm)}
     return sorted(
         sentence
         for batch in batches

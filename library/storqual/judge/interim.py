@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,7 +25,8 @@ class Need:
     `more`: `units` further pairs (sessions of each arm) will decide it at this noise and shift. `confirm`: it failed,
     and fresh ones will decide whether it does so again: as many as it took, or, when there are some already, as
     those ask for. `marginal`: it passes with a loss between the two limits, and as many again may tell on which side
-    of the acceptable one it lies; that is worth what is left of a budget, and no more. `used` is how many there are.
+    of the acceptable one it lies; that is worth what is left of a budget, and no more. `used` is how many there are
+    that are evidence, `launched` how many there are with those that are suspect.
     Needs are listed with what is decided soonest first.
     """
 
@@ -35,6 +36,7 @@ class Need:
     unit: str
     units: int
     used: int
+    launched: int
 
 
 def needs(run: Run, bench: str | None = None) -> list[Need]:
@@ -64,32 +66,40 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
     return sorted(filter(None, found), key=lambda need: (need.units, need.point.key, need.criterion))
 
 
-def _used(question: Question) -> int:
-    """Complete pairs at a point, or sessions that both arms have."""
-    return _units(question, [question.launches.of(arm) for arm in ("baseline", "candidate")])
+def _used(question: Question) -> tuple[int, int]:
+    """Complete pairs at a point, or sessions that both arms have: those that are evidence, and all of them."""
+    launches = question.launches
+    return _units(question, launches.arms), _units(question, (launches.whole or launches).arms)
 
 
-def _units(question: Question, arms: Sequence[Sequence[Launch]]) -> int:
+def _used_afresh(question: Question) -> tuple[int, int]:
+    """The same of the launches that confirm a fail."""
+    launches = question.launches
+    return _units(question, launches.fresh), _units(question, (launches.whole or launches).fresh)
+
+
+def _units(question: Question, arms: Mapping[str, Sequence[Launch]]) -> int:
+    both = [arms.get(arm, ()) for arm in ("baseline", "candidate")]
     if question.by_session:
-        return min(len({launch.session for launch in arm}) for arm in arms)
-    return min(map(len, arms))
+        return min(len({launch.session for launch in arm}) for arm in both)
+    return min(map(len, both))
 
 
 def _more(question: Question, judged: Judged) -> Need | None:
     """What a criterion needs that is undecided, or passes only just."""
     used = _used(question)
     if judged.outcome == "MARGINAL" and not judged.settled:
-        return Need(question.point, question.criterion.id, "marginal", judged.unit, max(used, 1), used)
+        return Need(question.point, question.criterion.id, "marginal", judged.unit, max(used[0], 1), *used)
     if judged.outcome != "INCONCLUSIVE":
         return None
-    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), used)
+    return Need(question.point, question.criterion.id, "more", judged.unit, max(judged.wanted, 1), *used)
 
 
 def _confirm(question: Question, first: Judged, second: Judged | None) -> Need | None:
     """What a criterion that failed needs, from its answer on fresh launches (None: there are none)."""
+    used = _used_afresh(question)
     if second is None:
-        return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), 0)
+        return Need(question.point, question.criterion.id, "confirm", first.unit, max(first.units, 1), *used)
     if second.outcome != "INCONCLUSIVE":
         return None
-    used = _units(question, [question.launches.fresh[arm] for arm in ("baseline", "candidate")])
-    return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), used)
+    return Need(question.point, question.criterion.id, "confirm", second.unit, max(second.wanted, 1), *used)

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from storqual.inputs.suite import EffectiveCriterion
 from storqual.metrics import METRICS, Metric, Unavailable, Value
@@ -21,20 +22,50 @@ _FEWEST_SECONDS = 3
 
 @dataclass(slots=True)
 class ArmLaunches:
-    """The launches of one point by arm, in the order they were measured; `fresh` are those that confirm a fail."""
+    """The launches of one point by arm, in the order they were measured; `fresh` are those that confirm a fail.
+
+    `whole` has those too that are no evidence because they are suspect, where there are any.
+    """
 
     arms: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
     fresh: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
+    whole: ArmLaunches | None = None
 
     def of(self, arm: str) -> Sequence[Launch]:
         """The launches of `arm`."""
         return self.arms.get(arm, ())
 
+    def every(self, arm: str) -> Sequence[Launch]:
+        """The launches of `arm`, suspect ones among them."""
+        return self.of(arm) if self.whole is None else self.whole.of(arm)
+
     def confirming(self) -> ArmLaunches | None:
         """The fresh launches by themselves; None unless both arms have some."""
         if all(self.fresh.get(arm) for arm in ("baseline", "candidate")):
-            return ArmLaunches(self.fresh)
+            return ArmLaunches(self.fresh, whole=None if self.whole is None else ArmLaunches(self.whole.fresh))
         return None
+
+    def clean(self, *, paired: bool) -> ArmLaunches:
+        """Without the launches that ran and are suspect; `paired`: without their partners in the other arm either.
+
+        Launches that did not run as asked stay: they spoil a point whatever else is said of them.
+        """
+        if not any(map(is_suspect, chain(*self.arms.values(), *self.fresh.values()))):
+            return self
+        return ArmLaunches(_clean(self.arms, paired=paired), _clean(self.fresh, paired=paired), whole=self)
+
+
+def is_suspect(launch: Launch) -> bool:
+    """Whether a launch ran as asked, and something is known that makes its numbers no evidence."""
+    return launch.status == "ok" and bool(launch.suspect)
+
+
+def _clean(arms: Mapping[str, Sequence[Launch]], *, paired: bool) -> dict[str, list[Launch]]:
+    pairs = {launch.n for launches in arms.values() for launch in launches if is_suspect(launch)} if paired else set()
+    return {
+        arm: [one for one in launches if not is_suspect(one) and (one.n not in pairs or one.status != "ok")]
+        for arm, launches in arms.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -218,7 +249,8 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
     units = []
     for session, members in sessions.items():
         pool = members[0].pool
-        if pool is None or pool.launches != len(members) or any(one.pool is not pool for one in members):
+        # a launch may be left out because its partner is suspect: its I/Os are as good as those of the others
+        if pool is None or pool.launches < len(members) or any(one.pool is not pool for one in members):
             return []
         value = metric.value(pool)
         if not isinstance(value, Value):

@@ -38,7 +38,7 @@ from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, wri
 from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
-from storqual.run.layout import CHECKS, EVENTS, dump_line, file_digest
+from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest
 from storqual.run.measurements import Measurements, measurements
 
 SCHEMA = "storqual.verdict/1"
@@ -58,10 +58,10 @@ def judge_run(
     """Judge a run and write the verdict; returns it.
 
     By the rules the run was planned with it is `verdict.json`, which stays as it is while the run does; one by
-    another suite, gate or time, with other waivers or with further `checks` goes to `judgements/<digest>/`. Waivers
-    and further checks are kept beside their verdict, and judging again takes those waivers: they expire by
-    themselves. `measured` is what was read of the samples by a caller who needs them for more than this. Raises
-    BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
+    another suite, gate or time, with other waivers or with further `checks` goes to `judgements/<digest>/` (of a
+    signed run: in `annex/`). Waivers and further checks are kept beside their verdict, and judging again takes those
+    waivers: they expire by themselves. `measured` is what was read of the samples by a caller who needs them for more
+    than this. Raises BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
     """
     waivers = waivers or kept_waivers(path)
     verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured, checks=checks)
@@ -207,8 +207,9 @@ def write_verdict(
 
     `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
     that was resumed) and nobody has signed; of a run that was closed and did not, it stays, and nothing is written.
-    Everything else goes to `judgements/<digest of its inputs>/`, where nothing is written a second time once somebody
-    has signed: the signature may be about it. What is written is recorded as the event `judged`.
+    Everything else goes to `judgements/<digest of its inputs>/`; once somebody has signed, to the same place in
+    `annex/`, where nothing is written a second time: a further signature may be about it. What is written is recorded
+    as the event `judged` while nobody has signed.
     """
     first = run / "verdict.json"
     path = first
@@ -218,8 +219,13 @@ def write_verdict(
     if other_rules or (first.is_file() and not _may_replace(run, first, verdict)):
         named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
-        path = run / "judgements" / digest / "verdict.json"
-        if path.is_file() and (is_signed(run) or _is_known(path, verdict)):
+        place = Path("judgements") / digest / "verdict.json"
+        path = run / place
+        if is_signed(run):
+            path = path if path.is_file() else run / ANNEX / place
+            if path.is_file():
+                return path
+        elif _is_known(path, verdict):
             _record(run, path, json.loads(path.read_bytes()))
             return path
     if waivers is not None:
@@ -250,7 +256,7 @@ def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
     try:
         before = json.loads(path.read_bytes())
         return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

@@ -149,6 +149,7 @@ def _bench(plan: BenchPlan) -> dict[str, Any]:
         adapters[alias] = {**entry, "under_test": alias in plan.under_test, "drives": drives}
     return {
         "kind": plan.bench.kind,
+        **({"witness": plan.bench.witness} if plan.bench.witness else {}),
         "state_dir": plan.bench.state_dir,
         "adapters": adapters,
         "environment": {},

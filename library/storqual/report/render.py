@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,26 @@ def render_template(template: str, style: str, **values: object) -> str:
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
-def write_pdf(report: Path, digest: str, target: Path) -> Path:
+_FOR_PAPER = re.compile(r'<section class="sign".*?</section>', re.DOTALL)
+_END = "</main>"
+
+
+def with_signatures(page: str, lines: Sequence[str]) -> str:
+    """A report with who has signed it, in place of the lines for signatures on paper; unchanged without any."""
+    if not lines:
+        return page
+    told = _environment().get_template("report/signatures.html.j2").render(lines=lines)
+    if _FOR_PAPER.search(page):
+        return _FOR_PAPER.sub(lambda _: told, page, count=1)
+    head, end, tail = page.rpartition(_END)
+    return f"{head}{told}{end}{tail}"
+
+
+def write_pdf(report: Path, digest: str, target: Path, *, signatures: Sequence[str] = ()) -> Path:
     """Write `report` (an HTML page of this project) as PDF/UA to `target`; `digest` is the evidence's SHA-256.
 
-    Nothing is fetched. Raises BadInputError when WeasyPrint is not installed, StorqualError when it cannot draw.
+    `signatures` says who has signed, a line each; a report is made before it is signed. Nothing is fetched. Raises
+    BadInputError when WeasyPrint is not installed, StorqualError when it cannot draw.
     """
     if not _DIGEST.match(digest):
         raise StorqualError(f"{digest!r} is no SHA-256 of evidence")
@@ -81,7 +98,8 @@ def write_pdf(report: Path, digest: str, target: Path) -> Path:
     fetcher: Any = URLFetcher(allowed_protocols=())
     foot = CSS(string=_FOOT.format(first=digest[:32], second=digest[32:]), url_fetcher=fetcher)
     try:
-        page = HTML(string=report.read_text(encoding="utf-8"), url_fetcher=fetcher, media_type="print")
+        text = with_signatures(report.read_text(encoding="utf-8"), signatures)
+        page = HTML(string=text, url_fetcher=fetcher, media_type="print")
         document = page.render(stylesheets=[foot], pdf_variant="pdf/ua-1")
         # for a program that looks for it: what stands on each sheet is drawn, not written
         document.metadata.description = f"evidence SHA-256 {digest}"

@@ -38,6 +38,8 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "limited": ("bench", "block", "limits"),
     "block_started": ("bench", "session", "block"),
     "block_finished": ("bench", "session", "block", "outcome"),
+    "witnessed": ("bench", "block", "place", "sha256"),
+    "not_witnessed": ("bench", "block", "place", "reason"),
     "trial_started": ("bench", "session", "trial"),
     "trial_finished": ("bench", "session", "trial", "outcome", "sha256"),
     "provision_failed": ("bench", "session", "reason"),

@@ -26,6 +26,8 @@ EVENTS = "events.jsonl"
 INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
+ANNEX = "annex"
+"""What is added to a run after it was signed: judgements by other rules, notes. Nothing in it is signed."""
 
 
 def now() -> str:
@@ -115,7 +117,7 @@ def complete_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def is_signed(run: Path) -> bool:
     """Whether somebody has signed this run: it is not changed any more, or the signature would be worth nothing."""
-    return any(run.glob("signoff*.json"))
+    return any(path.name != "signoff.manifest.json" for path in run.glob("signoff*.json"))
 
 
 @contextmanager

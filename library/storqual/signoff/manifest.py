@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a run directory: every file with its size and digest, and how a directory differs from it.
+"""The manifest of a run directory: every file and folder as it was signed, and how a directory differs from it.
 
-It covers every file but `signoff*` and `judgements/` at the top: signatures come after it, and a run may be judged
-again by other rules at any time without touching what was signed.
+It covers everything but the signatures themselves and `annex/`, the one folder for what comes after signing. Of a
+file it keeps the bytes and whether it may be executed. Whatever would let its content change unseen (links, a second
+name, write permission for everybody) or makes it more than a file is refused, whenever it is looked at.
+
+Manifests of schema 1 left `judgements/` out, and knew no folders, second names or permissions: runs that were signed
+by those rules are checked by them.
 """
 
 from __future__ import annotations
@@ -10,17 +14,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from storqual.run.layout import dump_json, sha256_of
+from storqual.run.layout import ANNEX, dump_json, sha256_of
 from storqual_core.kit.errors import BadInputError
 
 MANIFEST = "signoff.manifest.json"
-SCHEMA = "storqual.manifest/1"
+SCHEMA = "storqual.manifest/2"
+FIRST_SCHEMA = "storqual.manifest/1"
 _LINES = ".jsonl"
 
 
@@ -32,6 +37,7 @@ class Entry:
     size: int
     sha256: str
     sorted_sha256: str | None = None
+    executable: bool | None = None
 
     @classmethod
     def of(cls, run: Path, path: str) -> Entry:
@@ -39,12 +45,20 @@ class Entry:
         with (run / path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
-        return cls(path, size, digest, _sorted_digest(run / path) if path.endswith(_LINES) else None)
+            executable = bool(os.fstat(file.fileno()).st_mode & 0o111) or None
+        return cls(path, size, digest, _sorted_digest(run / path) if path.endswith(_LINES) else None, executable)
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Entry:
         """Read one entry. Raises KeyError or TypeError."""
-        return cls(str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("sorted_sha256"))
+        executable = True if entry.get("executable") else None
+        return cls(
+            str(entry["path"]), int(entry["size"]), str(entry["sha256"]), entry.get("sorted_sha256"), executable
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Its entry in a manifest."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def _sorted_digest(path: Path) -> str:
@@ -52,66 +66,120 @@ def _sorted_digest(path: Path) -> str:
     return sha256_of(b"\n".join(sorted(path.read_bytes().split(b"\n"))))
 
 
-def list_files(run: Path) -> list[Entry]:
-    """Every file that the manifest covers, in the order of their paths.
+@dataclass(frozen=True)
+class Manifest:
+    """What a signature is about: files and folders, and by which rules a directory is compared with them."""
 
-    Raises BadInputError for what is neither file nor folder: a link leads out of what is signed.
+    schema: str
+    files: tuple[Entry, ...]
+    folders: tuple[str, ...] = ()
+
+    @property
+    def first_rules(self) -> bool:
+        """Whether it was made by schema 1."""
+        return self.schema == FIRST_SCHEMA
+
+    @property
+    def rules(self) -> str:
+        """By what a run directory is compared with it, for people."""
+        if self.first_rules:
+            return f"{FIRST_SCHEMA}: files and links; not folders, permissions, second names or `judgements/`"
+        return f"{SCHEMA}: files, folders, permissions, links and second names"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Something in a run directory; `odd` says why it is no plain file or folder that is its owner's alone."""
+
+    path: str
+    folder: bool
+    odd: str
+
+
+def list_files(run: Path) -> Manifest:
+    """Every file and folder that a signature is about, in the order of their paths.
+
+    Raises BadInputError for what is no plain file or folder, or can be changed by another name or by anybody.
     """
-    paths, problems = [], []
-    for path, plain in _walk(run, ""):
-        if plain:
-            paths.append(path)
-        else:
-            problems.append(f"{run / path}: found a link or a special file, expected plain files in a run directory")
+    found = list(_walk(run, ""))
+    problems = [f"{run / one.path}: {one.odd}, expected plain files in a run directory" for one in found if one.odd]
     if problems:
         raise BadInputError(problems)
-    return [Entry.of(run, path) for path in sorted(paths)]
+    files = sorted(one.path for one in found if not one.folder)
+    return Manifest(
+        SCHEMA, tuple(Entry.of(run, path) for path in files), tuple(sorted(one.path for one in found if one.folder))
+    )
 
 
-def _walk(run: Path, folder: str) -> Iterator[tuple[str, bool]]:
-    """Paths below `folder`, and whether each is a plain file; folders are gone into, links are not."""
-    with os.scandir(run / folder) as found:
-        for entry in found:
+def _walk(run: Path, folder: str) -> Iterator[_Found]:
+    """What lies below `folder`, but for signatures and the annex; folders are gone into, links are not."""
+    with os.scandir(run / folder) as entries:
+        for entry in entries:
             path = f"{folder}{entry.name}"
-            if not folder and (entry.name.startswith("signoff") or entry.name == "judgements"):
+            inside = entry.is_dir(follow_symlinks=False)
+            if not folder and ((entry.name.startswith("signoff") and not inside) or entry.name == ANNEX):
                 continue
-            if entry.is_dir(follow_symlinks=False):
+            yield _Found(path, inside, oddity(run / path))
+            if inside:
                 yield from _walk(run, f"{path}/")
-            else:
-                yield path, entry.is_file(follow_symlinks=False)
 
 
-def dump_manifest(run: str, entries: Sequence[Entry]) -> bytes:
-    """The manifest as bytes; equal files give equal bytes."""
-    files = [{name: value for name, value in asdict(entry).items() if value is not None} for entry in entries]
+_SPECIAL_RIGHTS = stat.S_ISUID | stat.S_ISGID
+
+
+def oddity(path: Path) -> str:
+    """Why `path` is no plain file or folder that is its owner's alone; empty when it is. Raises OSError."""
+    status = path.lstat()
+    folder = stat.S_ISDIR(status.st_mode)
+    if not folder and not stat.S_ISREG(status.st_mode):
+        return "is a link or a special file"
+    if not folder and status.st_nlink > 1:
+        return "is a hard link: it has another name, by which it can be changed"
+    if not folder and status.st_mode & _SPECIAL_RIGHTS:
+        return "has the rights of its owner or group when it is executed"
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by anybody"
+    return ""
+
+
+def dump_manifest(run: str, manifest: Manifest) -> bytes:
+    """The manifest as bytes; equal directories give equal bytes."""
+    files = [entry.to_json() for entry in manifest.files]
     # a name that is no UTF-8 must survive: other than in the run's own files, everything is written in ASCII
-    return dump_json({"schema": SCHEMA, "run": run, "files": files}, ascii_only=True)
+    document = {"schema": manifest.schema, "run": run, "files": files, "folders": list(manifest.folders)}
+    return dump_json(document, ascii_only=True)
 
 
-def parse_manifest(data: bytes) -> tuple[Entry, ...]:
-    """The entries of a manifest. Raises ValueError for bytes that are none."""
+def parse_manifest(data: bytes) -> Manifest:
+    """A manifest, of this schema or of the first. Raises ValueError for bytes that are none."""
     try:
         document = json.loads(data)
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"found schema {document['schema']!r}, expected {SCHEMA!r}")
-        return tuple(Entry.from_json(entry) for entry in document["files"])
+        schema = document["schema"]
+        if schema not in (SCHEMA, FIRST_SCHEMA):
+            raise ValueError(f"found schema {schema!r}, expected {SCHEMA!r}")
+        files = tuple(Entry.from_json(entry) for entry in document["files"])
+        folders = () if schema == FIRST_SCHEMA else tuple(str(folder) for folder in document["folders"])
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"found no manifest ({problem!r})") from None
+    return Manifest(schema, files, folders)
 
 
-def manifest_differences(run: Path, signed: Sequence[Entry]) -> list[str]:
-    """What is no longer as it was signed, a sentence for each file; empty when all is."""
-    before = {entry.path: entry for entry in signed}
+def manifest_differences(run: Path, signed: Manifest) -> list[str]:
+    """What is no longer as it was signed, a sentence for each file or folder; empty when all is."""
+    before = {entry.path: entry for entry in signed.files}
     plain: dict[str, Entry] = {}
     said: dict[str, str] = {}
-    for path, regular in _walk(run, ""):
+    folders = set()
+    for one in _seen_by(run, signed):
         try:
-            if regular:
-                plain[path] = Entry.of(run, path)
+            if one.folder and not one.odd:
+                folders.add(one.path)
+            elif one.odd:
+                said[one.path] = one.odd if one.path in before else f"was added: it {one.odd}"
             else:
-                said[path] = "is a link or a special file now" if path in before else "was added (a link)"
+                plain[one.path] = Entry.of(run, one.path)
         except OSError as problem:
-            said[path] = f"cannot be read ({problem.strerror})"
+            said[one.path] = f"cannot be read ({problem.strerror})"
     missing = {path for path in before if path not in plain and path not in said}
     by_digest = {before[path].sha256: path for path in sorted(missing, reverse=True)}
     for path, now in plain.items():
@@ -126,46 +194,24 @@ def manifest_differences(run: Path, signed: Sequence[Entry]) -> list[str]:
         elif now.sha256 != then.sha256:
             same = now.sorted_sha256 is not None and now.sorted_sha256 == then.sorted_sha256
             said[path] = "was changed: its lines were put in another order" if same else "was changed"
+        elif now.executable != then.executable and not signed.first_rules:
+            said[path] = "may be executed now" if now.executable else "may not be executed any more"
     said.update(dict.fromkeys(missing, "is missing"))
+    if not signed.first_rules:
+        said.update(dict.fromkeys(folders.difference(signed.folders), "was added (a folder)"))
+        said.update(dict.fromkeys(set(signed.folders).difference(folders, said), "is missing (a folder)"))
     return [f"{path}: {said[path]}" for path in sorted(said)]
 
 
-_ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
-_ENVELOPE = re.compile(rf"signoff\.({_ROLE})\.json\Z")
-_STATEMENT = re.compile(rf"signoff\.({_ROLE})\.statement\.json\Z")
+def _seen_by(run: Path, signed: Manifest) -> Iterator[_Found]:
+    """What the rules of a manifest look at."""
+    for one in _walk(run, ""):
+        if not signed.first_rules:
+            yield one
+        elif not one.folder and not one.path.startswith(("judgements/", "signoff")):
+            path = run / one.path
+            yield _Found(one.path, one.folder, "is a link or a special file" if _no_file(path) else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A signature by the names of its files: an envelope, or a statement and the signature beside it."""
-
-    role: str
-    file: str
-    detached: str | None = None
-
-
-def envelope_name(role: str) -> str:
-    """The file of a DSSE envelope."""
-    return f"signoff.{role}.json"
-
-
-def statement_name(role: str) -> str:
-    """The file of a statement that `ssh-keygen -Y` signs."""
-    return f"signoff.{role}.statement.json"
-
-
-def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
-    """Signatures among the files whose names begin with `signoff`, and what is wrong with the others."""
-    left = set(names) - {MANIFEST}
-    found, problems = [], []
-    for name in sorted(left):
-        envelope, statement = _ENVELOPE.match(name), _STATEMENT.match(name)
-        if envelope:
-            found.append(Named(envelope.group(1), name))
-        elif statement and f"{name}.sig" in left:
-            found.append(Named(statement.group(1), name, f"{name}.sig"))
-        elif statement:
-            problems.append(f"{name}: is not signed, {name}.sig is missing")
-        elif not (name.endswith(".sig") and name.removesuffix(".sig") in left):
-            problems.append(f"{name}: was added, it is no part of a sign-off")
-    return found, problems
+def _no_file(path: Path) -> bool:
+    return not stat.S_ISREG(path.lstat().st_mode)

@@ -9,14 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storqual.inputs.policy import TrustedKey, fingerprint, load_trusted_keys
-from storqual.judge.outcome import required_roles
+from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.signoff.beside import envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
 from storqual.signoff.judgement import acceptable_judgement
-from storqual.signoff.manifest import MANIFEST, dump_manifest, envelope_name, list_files, statement_name
+from storqual.signoff.leftovers import clear_leftovers
+from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
+from storqual.signoff.signature import validity_problem
 from storqual.signoff.statement import Signer, dump_statement, make_statement
-from storqual.signoff.verify import validity_problem, verify_run
+from storqual.signoff.terms import Terms, terms_of
+from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
 
 
@@ -74,13 +77,16 @@ def sign_run(request: SignRequest) -> Signed:
     now = (request.now or datetime.now(UTC)).astimezone(UTC)
     private = None if request.ssh else load_private_key(request.key, request.passphrase)
     line = read_public_key(request.key) if private is None else public_line(private)
-    trusted = load_trusted_keys(request.trusted)
-    required = required_roles(run)
-    who, role = _who(run, line, request, trusted, required, now)
+    trust = load_trust(request.trusted)
+    terms = terms_of(run, request.trusted, trust)
+    who, role = _who(run, line, request, trust.keys, terms, now)
+    clear_leftovers(run.path)
     before = _earlier(run, request.trusted, who, role, now)
     judgement = acceptable_judgement(run, request.waivers, now)
     _check_report(run)
-    manifest = dump_manifest(run.name, list_files(run.path))
+    # a further signature is about what the first one is about, by the rules of its time
+    signed = is_signed(run.path)
+    manifest = (run.path / MANIFEST).read_bytes() if signed else dump_manifest(run.name, list_files(run.path))
     signer = Signer(who.name, role, who.id, now.isoformat(timespec="seconds").replace("+00:00", "Z"))
     statement = dump_statement(
         make_statement(
@@ -95,7 +101,8 @@ def sign_run(request: SignRequest) -> Signed:
         files = {envelope_name(role): seal(statement, private)}
     else:
         name = statement_name(role)
-        files = {name: statement, f"{name}.sig": sign_with_ssh(statement, request.key)}
+        # the signature first: with the statement there it counts
+        files = {f"{name}.sig": sign_with_ssh(statement, request.key), name: statement}
     write_bytes(run.path / MANIFEST, manifest)
     for name, data in files.items():
         write_bytes(run.path / name, data)
@@ -106,13 +113,13 @@ def sign_run(request: SignRequest) -> Signed:
         name=who.name,
         key=who.id,
         files=tuple(files),
-        missing=tuple(one for one in required if one != role and one not in before),
+        missing=tuple(one for one in terms.roles if one != role and one not in before),
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
     )
 
 
 def _who(
-    run: Run, line: str, request: SignRequest, trusted: Sequence[TrustedKey], required: Sequence[str], now: datetime
+    run: Run, line: str, request: SignRequest, trusted: Sequence[TrustedKey], terms: Terms, now: datetime
 ) -> tuple[TrustedKey, str]:
     """Whose key it is, and the role to sign in. Raises BadInputError."""
     found = fingerprint(line)
@@ -123,10 +130,12 @@ def _who(
     problem = validity_problem(who, now.date())
     if problem:
         raise BadInputError([f"{request.key}: {problem}"])
-    roles = [role for role in who.role if role in required]
+    if terms.problems:
+        raise BadInputError([f"{run.name}: {told}" for told in terms.problems])
+    roles = [role for role in who.role if role in terms.roles]
     if request.role is None and len(roles) == 1:
         return who, roles[0]
-    asked = ", ".join(required)
+    asked = ", ".join(terms.roles)
     if request.role is None:
         told = f"found roles {', '.join(who.role)} of {who.name}, expected one of {asked}; name it with --role"
         raise BadInputError([f"{request.trusted}: {told}"])
@@ -134,7 +143,7 @@ def _who(
         raise BadInputError(
             [f"{request.trusted}: found {who.name} as {', '.join(who.role)}, expected {request.role} to sign as that"]
         )
-    if request.role not in required:
+    if request.role not in terms.roles:
         raise BadInputError([f"{run.name}: found role {request.role}, expected one that its gate asks for: {asked}"])
     return who, request.role
 

@@ -22,6 +22,8 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 OWN = "storqual"
+SCHEMA = "storqual.signoff/2"
+"""Of storqual's own part; the first schema did not say what the benches were, and had no name."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _NAMES = ("file", "path", "package", "name")
@@ -38,12 +40,19 @@ class Signer:
 
 
 def make_statement(
-    run: Run, verdict: Mapping[str, Any], signer: Signer, *, manifest: str, judgement: Mapping[str, str]
+    run: Run,
+    verdict: Mapping[str, Any],
+    signer: Signer,
+    *,
+    manifest: str,
+    judgement: Mapping[str, str],
+    schema: str | None = SCHEMA,
 ) -> dict[str, Any]:
     """The statement about `run`; `verdict` is the one that is accepted, `judgement` its file and digest.
 
     `manifest` is the SHA-256 of the manifest. Every criterion is in one of the lists of tests; a waived failure and
-    a marginal pass are warnings, and so is whatever was only informative and did not pass.
+    a marginal pass are warnings, and so is whatever was only informative and did not pass. `schema` None makes one of
+    the first schema. Raises KeyError, TypeError or AttributeError for a verdict that is none.
     """
     passed: list[str] = []
     warned: list[str] = []
@@ -60,6 +69,7 @@ def make_statement(
         for entry in verdict["criteria"]
         if entry["waiver"]
     ]
+    kinds = {} if schema is None else {"schema": schema, "benches": kinds_of(run)}
     result = "FAILED" if verdict["exit_code"] else "WARNED" if verdict["outcome"] != "PASS" or waivers else "PASSED"
     return {
         "_type": STATEMENT_TYPE,
@@ -77,6 +87,7 @@ def make_statement(
             "warnedTests": warned,
             "failedTests": failed,
             OWN: {
+                **kinds,
                 "run": run.name,
                 "outcome": verdict["outcome"],
                 "judged_as_of": verdict["as_of"],
@@ -87,6 +98,11 @@ def make_statement(
             },
         },
     }
+
+
+def kinds_of(run: Run) -> dict[str, str]:
+    """What each bench is: hardware, virtual (emulated) or local (files)."""
+    return {name: str(bench.get("kind") or "unknown") for name, bench in run.benches.items()}
 
 
 def dump_statement(statement: Mapping[str, Any]) -> bytes:
@@ -103,6 +119,8 @@ def parse_statement(data: bytes) -> dict[str, Any]:
         own = document["predicate"][OWN]
         signer = own["signer"]
         return {
+            "document": document,
+            "schema": own.get("schema"),
             "subjects": {entry["name"]: entry["digest"]["sha256"] for entry in document["subject"]},
             "signer": Signer(str(signer["name"]), str(signer["role"]), str(signer["key"]), str(own["signed_at"])),
             "run": str(own["run"]),
@@ -112,6 +130,34 @@ def parse_statement(data: bytes) -> dict[str, Any]:
         }
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ValueError(f"it lacks a field ({problem!r})") from None
+
+
+def statement_difference(said: Mapping[str, Any], run: Run, verdict: Mapping[str, Any]) -> str:
+    """The first field in which a statement says something else than the run that it is about; empty for none.
+
+    `verdict` is the judgement that it names. Everything in a statement is a function of these files, of the signer
+    and of the digests that are compared by themselves. Raises what `make_statement` raises.
+    """
+    document = said["document"]
+    expected = make_statement(
+        run,
+        verdict,
+        said["signer"],
+        manifest=said["subjects"].get(MANIFEST, ""),
+        judgement=said["judgement"],
+        schema=said["schema"],
+    )
+    for name, part, wanted in (
+        ("", document, {**expected, "predicate": None}),
+        ("predicate.", document["predicate"], {**expected["predicate"], OWN: None}),
+        (f"predicate.{OWN}.", document["predicate"][OWN], expected["predicate"][OWN]),
+    ):
+        if part.keys() != wanted.keys():
+            return f"{name}{min(part.keys() ^ wanted.keys())}"
+        for field, value in wanted.items():
+            if value is not None and part[field] != value:
+                return f"{name}{field}"
+    return ""
 
 
 def _test(entry: Mapping[str, Any]) -> str:

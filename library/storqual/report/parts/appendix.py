@@ -21,6 +21,7 @@ class Appendix:
 
     run: str
     digests: tuple[Digest, ...]
+    witness: str
     versions: tuple[KeyValue, ...]
     blocks: ChartTable
     logs: tuple[tuple[str, str], ...]
@@ -41,6 +42,7 @@ def appendix_of(material: Material) -> Appendix:
     return Appendix(
         run=run.name,
         digests=(Digest("verdict.json", material.verdict_sha256), *judged, *planned),
+        witness=_witness(material),
         versions=tuple(
             KeyValue(name, (text,)) for name, text in flatten(material.document.get("versions") or {}).items()
         ),
@@ -49,6 +51,16 @@ def appendix_of(material: Material) -> Appendix:
         commands=commands_of(material),
         plan=_plan(material),
     )
+
+
+def _witness(material: Material) -> str:
+    """Whether anybody but the run itself can say that these are the files that were collected."""
+    told = {event.text("block"): event.text("place") for event in material.events if event.kind == "witnessed"}
+    if not told:
+        return "No witness was told what was collected: this run vouches for itself."
+    ended = {event.text("block") for event in material.events if event.kind == "block_finished"}
+    places = ", ".join(sorted(set(told.values())))
+    return f"{len(told)} of {len(ended)} batches were told to {places} as they were collected."
 
 
 def _logs(material: Material) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from storqual.campaign import Stop
 from storqual.judge.verdict import judge_run
 from storqual.plan.make import check_resume
 from storqual.run import Event, coverage, read_block, read_run
-from storqual.run.effort import Effort, bench_seconds
+from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.virtual_bench.campaign_limits import limits_of_batch
 from tests.support.make_lab import lab_hosts
 from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, plan
@@ -201,3 +201,39 @@ def test_interrupted_anywhere_the_decision_is_the_same(tmp_path: Path, seed: int
     for session in run.sessions:
         for name in session.blocks:
             assert read_block(path, name)["session"] == session.id
+
+
+class SuspectRates(Rates):
+    """Every second pair of `16k` is suspect."""
+
+    def __call__(self, block: Any, launch: Any) -> dict[str, Any]:
+        """What the launch gave, and why nobody should believe it."""
+        found = super().__call__(block, launch)
+        doubtful = "16k" in launch["point"] and launch["n"] % 2 == 0
+        return {**found, "suspect": ["another load on the bench"] if doubtful else []}
+
+
+def test_suspect_launches_are_measured_again_while_the_budget_lasts(tmp_path: Path) -> None:
+    clean, _, _ = campaign(tmp_path / "a", Rates(noise=0.008), budget=36000.0)
+    path, _, stop = campaign(tmp_path / "b", SuspectRates(noise=0.008), budget=36000.0)
+    assert stop.complete
+    assert launches(path)["16k"] > launches(clean)["16k"]
+    assert launches(path)["4k"] == launches(clean)["4k"]
+    assert outcomes(path)["16k"] == "PASS"
+
+
+def test_without_a_budget_suspect_launches_are_among_the_most_that_a_point_may_have(tmp_path: Path) -> None:
+    class AllSuspect(Rates):
+        def __call__(self, block: Any, launch: Any) -> dict[str, Any]:
+            return {**super().__call__(block, launch), "suspect": ["another load on the bench"]}
+
+    for name, budget, times in (("a", None, 1), ("b", 36000.0, 2)):
+        suite = SUITE.replace("pairs: 30", "pairs: 4")
+        path, _, stop = campaign(tmp_path / name, AllSuspect(), suite=suite, budget=budget)
+        effort = effort_of(read_run(path), "b1")
+        assert stop.complete
+        assert effort is not None
+        assert set(launches(path).values()) == {2 * effort.most * times}
+        verdict = judge_run(path)
+        assert verdict["outcome"] == "INCONCLUSIVE"
+        assert all("are suspect and no evidence" in one["reason"] for one in verdict["criteria"])

@@ -184,9 +184,14 @@ def test_an_example_does_what_it_says(
     with pytest.raises(SystemExit) as ended:
         main(expanded)
     out, err = capsys.readouterr()
-    promised = {"audit": (0, 1), "judge": (0, 1), "publish": (0, 1, 2), "robot": (0, 1, 2), "qualify": (2,)}.get(
-        name, (0,)
-    )
+    promised = {
+        "audit": (0, 1),
+        "judge": (0, 1),
+        "publish": (0, 1, 2),
+        "robot": (0, 1, 2),
+        "qualify": (2,),
+        "verify": (2,),
+    }.get(name, (0,))
     assert ended.value.code in promised, err
     assert bool(asked) == (name in NEEDS_A_BENCH and "--facts" not in words)
     assert "Traceback" not in out + err

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from storqual.cli import main
-from storqual.inputs import load_drop, load_gate, load_trusted_keys
+from storqual.inputs import load_drop, load_gate, load_trust
 from storqual.run import write_json
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
@@ -132,7 +132,7 @@ def test_a_new_lab_trusts_nobody_until_somebody_stands_in_its_keys(storqual: Sto
     keys.write_text(
         re.sub(r"^#(  .*)$", r"\1", text.replace("\n#   ", "\n   "), flags=re.MULTILINE), encoding="utf-8"
     )
-    assert [key.role for key in load_trusted_keys(keys)] == [("technician",)]
+    assert [key.role for key in load_trust(keys).keys] == [("technician",)]
 
 
 def test_facts_fill_a_lab(storqual: Storqual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.inputs import load_drop, load_gate, load_suite, load_trusted_keys, load_waivers
+from storqual.inputs import load_drop, load_gate, load_suite, load_trust, load_waivers
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 LOADERS = {
@@ -16,7 +16,7 @@ LOADERS = {
     "drop": load_drop,
     "gate": load_gate,
     "waivers": load_waivers,
-    "keys": load_trusted_keys,
+    "keys": load_trust,
 }
 BLOCK = re.compile(r"^```yaml (\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLES = [

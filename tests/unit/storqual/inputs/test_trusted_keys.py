@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.inputs import load_gate, load_trusted_keys
+from storqual.inputs import load_gate, load_trust
 from storqual.inputs.policy import fingerprint, key_blob
 from storqual_core.kit.errors import BadInputError
 
@@ -36,7 +36,7 @@ def test_a_key_has_a_name_roles_and_days(tmp_path: Path) -> None:
         "keys:\n  - {name: Pat, role: technician, from: 2026-01-01, expires: 2027-12-31,\n"
         f'     public: "{public()} pat@lab"}}\n',
     )
-    (key,) = load_trusted_keys(path)
+    (key,) = load_trust(path).keys
     assert (key.name, key.role, key.public) == ("Pat", ("technician",), public())
     assert (key.valid_from, key.expires) == (date(2026, 1, 1), date(2027, 12, 31))
 
@@ -68,7 +68,7 @@ def test_what_is_no_ed25519_key_is_refused(line: str, tmp_path: Path) -> None:
     """Another kind, a torn one, one that says it is something else."""
     path = write(tmp_path, f'keys:\n  - {{name: Pat, role: technician, public: "{line}", expires: 2027-12-31}}\n')
     with pytest.raises(BadInputError, match=r"keys.yml:2: found .*expected an Ed25519 public key"):
-        load_trusted_keys(path)
+        load_trust(path)
 
 
 def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         f'  - {{name: Rene, roles: technician, public: "{public(1)}"}}\n',
     )
     with pytest.raises(BadInputError) as caught:
-        load_trusted_keys(path)
+        load_trust(path)
     said = str(caught.value)
     assert "keys.yml:2: found '../x' in keys[0].role, expected a role such as technician or release-manager" in said
     assert "keys.yml:3: found no 'expires'" in said
@@ -92,12 +92,12 @@ def test_one_key_is_not_two_people(tmp_path: Path) -> None:
         tmp_path, "keys:\n" + entry.format(name="Pat", key=public()) + entry.format(name="Rene", key=public())
     )
     with pytest.raises(BadInputError, match="found the key of Pat a second time"):
-        load_trusted_keys(path)
+        load_trust(path)
 
 
 def test_the_example_lab_has_a_key_for_each_role_that_its_gate_asks_for() -> None:
     lab = Path(__file__).resolve().parents[4] / "inventories" / "example_lab"
-    roles = {role for key in load_trusted_keys(lab / "keys.yml") for role in key.role}
+    roles = {role for key in load_trust(lab / "keys.yml").keys for role in key.role}
     assert set(load_gate(lab / "gate.yml").signatures) <= roles
 
 

@@ -43,10 +43,10 @@ def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
     before = (path / "verdict.json").read_bytes()
     judge_run(path)
     assert (path / "verdict.json").read_bytes() == before
-    assert not (path / "judgements").exists()
+    assert not (path / "annex").exists()
     judge_run(path, as_of=datetime(2026, 12, 1, tzinfo=UTC))
     assert (path / "verdict.json").read_bytes() == before
-    assert len(list((path / "judgements").glob("*/verdict.json"))) == 1
+    assert len(list((path / "annex" / "judgements").glob("*/verdict.json"))) == 1
 
 
 def test_another_time_of_judging_does_not_overwrite(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from storqual.cli import main
+from storqual.judge.verdict import judge_run
+from storqual.run import sha256_of
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
@@ -168,11 +170,71 @@ def test_a_manifest_that_was_made_again_is_found(signed: Path, keys: Path) -> No
     assert f"{MANIFEST} was changed" in problems(signed, keys)
 
 
-def test_judging_again_is_no_tampering(signed: Path, keys: Path) -> None:
-    other = signed / "judgements" / "0123456789abcdef" / "verdict.json"
-    other.parent.mkdir(parents=True)
-    other.write_text("{}")
+def test_judging_again_is_no_tampering_and_is_listed(signed: Path, keys: Path) -> None:
+    before = sorted(path for path in signed.rglob("*") if path.is_file())
+    judge_run(signed, as_of=NOW + timedelta(days=9))
+    (added,) = {path for path in signed.rglob("*") if path.is_file()}.difference(before)
+    assert added.is_relative_to(signed / "annex" / "judgements")
+    found = verify_run(signed, keys, as_of=LATER)
+    assert found.problems == ()
+    listed = [(one.path, one.sha256) for one in found.annex]
+    assert listed == [(added.relative_to(signed).as_posix(), sha256_of(added.read_bytes()))]
+
+
+@pytest.mark.parametrize("place", ["judgements", "annexe", "raw/more", ".git", "signoff", "signoff.director.json"])
+def test_a_folder_that_was_added_is_found_though_it_is_empty(place: str, signed: Path, keys: Path) -> None:
+    (signed / place).mkdir()
+    assert f"{place}: was added (a folder)" in problems(signed, keys)
+
+
+def test_a_folder_that_is_gone_is_found(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    (run / "raw" / "kept").mkdir()
+    sign(run, people[0], keys)
+    (run / "raw" / "kept").rmdir()
+    assert "raw/kept: is missing (a folder)" in problems(run, keys)
+
+
+@pytest.mark.parametrize("name", ["samples.jsonl", "signoff.technician.statement.json.sig", MANIFEST])
+def test_another_name_or_other_rights_of_a_file_are_found(
+    name: str, signed: Path, keys: Path, tmp_path: Path
+) -> None:
+    file = signed / name
+    os.link(file, tmp_path / "other")
+    assert f"{name}: is a hard link" in problems(signed, keys)
+    (tmp_path / "other").unlink()
+    mode = file.stat().st_mode & 0o777
+    for other, words in (
+        (0o755, "may be executed"),
+        (mode | 0o002, "can be written by anybody"),
+        (mode | 0o4000, "has the rights of its owner"),
+    ):
+        file.chmod(other)
+        assert f"{name}: {words}" in problems(signed, keys)
+        file.chmod(mode)
     assert problems(signed, keys) == ""
+    # a copy under another umask is the same run
+    file.chmod(0o600)
+    assert problems(signed, keys) == ""
+    copy = file.rename(tmp_path / "moved")
+    file.symlink_to(copy)
+    assert name in problems(signed, keys)
+
+
+def test_links_in_the_annex_are_found(signed: Path, keys: Path, tmp_path: Path) -> None:
+    (signed / "annex").mkdir()
+    (signed / "annex" / "note.txt").symlink_to("/etc/hostname")
+    assert "annex/note.txt: is a link" in problems(signed, keys)
+    (signed / "annex" / "note.txt").unlink()
+    (signed / "annex").rmdir()
+    (signed / "annex").symlink_to(tmp_path)
+    assert "annex: is a link" in problems(signed, keys)
+
+
+def test_a_signature_without_what_it_signs_is_found(signed: Path, keys: Path) -> None:
+    for name in ("signoff.release-manager.json.sig", "signoff.manifest.json.sig", "signoff.x.statement.json.sig"):
+        (signed / name).write_bytes((signed / "signoff.technician.statement.json.sig").read_bytes())
+        assert f"{name}: was added" in problems(signed, keys)
+        (signed / name).unlink()
 
 
 def test_a_signature_of_another_run_is_found(

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies beside what was signed: the signatures by the names of their files, and the annex with its digests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from storqual.run.layout import ANNEX
+from storqual.signoff.manifest import MANIFEST, Entry, Manifest, oddity
+
+_ROLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+_ENVELOPE = re.compile(rf"signoff\.({_ROLE})\.json\Z")
+_STATEMENT = re.compile(rf"signoff\.({_ROLE})\.statement\.json\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A signature by the names of its files: an envelope, or a statement and the signature beside it."""
+
+    role: str
+    file: str
+    detached: str | None = None
+
+
+def envelope_name(role: str) -> str:
+    """The file of a DSSE envelope."""
+    return f"signoff.{role}.json"
+
+
+def statement_name(role: str) -> str:
+    """The file of a statement that `ssh-keygen -Y` signs."""
+    return f"signoff.{role}.statement.json"
+
+
+def signature_files(run: Path) -> list[str]:
+    """The names of what lies beside the run's own files and calls itself part of a sign-off. Raises OSError."""
+    names = (entry.name for entry in run.iterdir() if entry.name.startswith("signoff"))
+    return sorted(name for name in names if (run / name).is_symlink() or not (run / name).is_dir())
+
+
+def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
+    """Signatures among the files whose names begin with `signoff`, and what is wrong with the others."""
+    left = set(names) - {MANIFEST}
+    found, problems = [], []
+    for name in sorted(left):
+        envelope, statement = _ENVELOPE.match(name), _STATEMENT.match(name)
+        if envelope:
+            found.append(Named(envelope.group(1), name))
+        elif statement and f"{name}.sig" in left:
+            found.append(Named(statement.group(1), name, f"{name}.sig"))
+        elif statement:
+            problems.append(f"{name}: is not signed, {name}.sig is missing")
+        elif not (name.endswith(".sig") and _STATEMENT.match(name.removesuffix(".sig")) and name[:-4] in left):
+            problems.append(f"{name}: was added, it is no part of a sign-off")
+    return found, problems
+
+
+def odd_files(run: Path, names: Iterable[str]) -> list[str]:
+    """Files of a sign-off that somebody else could change unseen, or that are none."""
+    problems = []
+    for name in names:
+        odd = oddity(run / name)
+        if not odd and (run / name).lstat().st_mode & 0o111:
+            odd = "may be executed"
+        problems += [f"{name}: {odd}"] if odd else []
+    return problems
+
+
+def added_since(run: Path, signed: Manifest | None) -> tuple[list[Entry], list[str]]:
+    """What was added after signing, with its digests, and what of that is no plain file.
+
+    It lies in `annex/`; runs that were signed by the first rules have it in `judgements/` too.
+    """
+    entries: list[Entry] = []
+    problems: list[str] = []
+    for place in (ANNEX, "judgements") if signed is not None and signed.first_rules else (ANNEX,):
+        top = run / place
+        if not top.is_symlink() and not top.exists():
+            continue
+        for path in (top, *sorted(top.rglob("*"))):
+            name = path.relative_to(run).as_posix()
+            try:
+                odd = oddity(path)
+                if not odd and path.is_file():
+                    entries.append(Entry.of(run, name))
+                elif not odd and path == top and not path.is_dir():
+                    odd = "is no folder"
+            except OSError as problem:
+                odd = f"cannot be read ({problem.strerror})"
+            problems += [f"{name}: {odd}"] if odd else []
+    return entries, problems

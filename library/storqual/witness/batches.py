@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch as one digest, and the batches of a run that no witness knows yet."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from storqual.run.events import append_event
+from storqual.run.layout import BLOCKS, EVENTS, SAMPLES, complete_lines, read_run_json, sha256_of
+from storqual.witness.places import tell
+from storqual_core.kit.errors import StorqualError
+
+TOLD, NOT_TOLD = "witnessed", "not_witnessed"
+_STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that is over: its bench, the time (UTC, ISO 8601) and the SHA-256 of all that was collected of it."""
+
+    run: str
+    bench: str
+    name: str
+    time: str
+    sha256: str
+
+    def line(self) -> str:
+        """What a witness that keeps lines is told."""
+        return f"storqual run={self.run} batch={self.name} sha256={self.sha256}"
+
+
+def batches_of(run: Path) -> dict[str, Batch]:
+    """The batches of a run that are over, by name. Raises StorqualError for a directory that cannot be read.
+
+    The digest is of the batch's file, of the lines of its samples, which name their evidence by digest, and of the
+    event that ended it, which carries the digest of the events before it.
+    """
+    samples: dict[str, hashlib._Hash] = {}
+    for _, line in complete_lines(run / SAMPLES):
+        match = _STORED_ID.match(line)
+        name = match.group(1).decode("utf-8", "replace") if match else ""
+        samples.setdefault(name, hashlib.sha256()).update(line + b"\n")
+    name = str(read_run_json(run).get("run"))
+    found = {}
+    for number, line in complete_lines(run / EVENTS):
+        try:
+            event = json.loads(line)
+            if event["kind"] != "block_finished":
+                continue
+            block, bench, time = str(event["block"]), str(event["bench"]), str(event["time"])
+        except (ValueError, KeyError, TypeError) as problem:
+            raise StorqualError(f"{run / EVENTS}:{number}: found no event ({problem!r})") from None
+        file = run / BLOCKS / f"{block}.json"
+        plan = sha256_of(file.read_bytes()) if file.is_file() else "none"
+        measured = samples[block].hexdigest() if block in samples else "none"
+        parts = " ".join((name, block, plan, measured, sha256_of(line)))
+        found[block] = Batch(name, bench, block, time, sha256_of(parts.encode()))
+    return found
+
+
+def witness_batches(run: Path, bench: str) -> list[str]:
+    """Tell the witness of `bench` every batch that is over and that it was not told; what went wrong, as sentences.
+
+    The place is `storqual_witness` of the bench, as it was planned; without one nothing is told. What was told is an
+    event, with the place's answer where it gives one. A witness that cannot be reached stops no campaign: the event
+    says so, and the batch is told with the next one.
+    """
+    place = place_of(read_run_json(run), bench)
+    if not place:
+        return []
+    wrong = []
+    known = {str(event.get("block")) for event in _events(run, TOLD)}
+    for batch in batches_of(run).values():
+        if batch.bench != bench or batch.name in known:
+            continue
+        fields = {"bench": bench, "block": batch.name, "place": place, "sha256": batch.sha256}
+        try:
+            answer = tell(place, batch.line(), bytes.fromhex(batch.sha256))
+        except StorqualError as problem:
+            wrong.append(f"the witness was not told batch {batch.name}: {problem}")
+            append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
+            continue
+        append_event(run, TOLD, {**fields, "answer": base64.b64encode(answer).decode()})
+    return wrong
+
+
+def place_of(document: Mapping[str, object], bench: str) -> str:
+    """The witness of a bench, by run.json; empty without one."""
+    benches = document.get("benches")
+    entry = benches.get(bench) if isinstance(benches, Mapping) else None
+    return str(entry.get("witness") or "") if isinstance(entry, Mapping) else ""
+
+
+def answers_of(run: Path) -> dict[str, bytes]:
+    """What the witness answered, by batch."""
+    return {str(one.get("block")): base64.b64decode(str(one.get("answer") or "")) for one in _events(run, TOLD)}
+
+
+def _events(run: Path, kind: str) -> list[dict[str, object]]:
+    found = (json.loads(line) for _, line in complete_lines(run / EVENTS))
+    return [event for event in found if isinstance(event, dict) and event.get("kind") == kind]
