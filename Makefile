@@ -35,11 +35,13 @@ robustness: setup-bench ## faults, recovery and data integrity of a candidate on
 methods: setup-bench ## the five published methods on the virtual bench, each with its report
 	@PROFILE=$(PROFILE) ci/methods
 
-test: setup-bench setup-pages ## all tests, the virtual bench and the pages included
+test: setup-bench setup-pages ## all tests, the virtual bench, the pages and a share of the long ones included
 	@ci/test
 
 test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
-	@$(BIN)/python -m pytest tests -m long
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; code=0; \
+	    $(BIN)/python -m pytest tests -m long -o junit_family=xunit1 --junitxml "$$log" || code=$$?; \
+	    $(BIN)/python -m tests.live record "$$log" && exit $$code
 
 test-fast: setup ## tests of the code itself: no virtual bench, no browser, no whole campaign
 	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages and not plays' --numprocesses auto --dist loadfile

@@ -28,6 +28,12 @@ options:
     type: list
     elements: str
     default: []
+  prove_s:
+    description:
+      - Show which CPUs take the interrupts by this many seconds of reads of claimed drives behind each adapter, and
+        the governor by the frequency of each CPU. 0 does not. Nothing is written; skipped in check mode.
+    type: float
+    default: 0
   state:
     description: V(possible) touches nothing and only refuses what cannot be on this bench, whatever driver it boots.
     type: str
@@ -80,6 +86,7 @@ def main() -> None:
         argument_spec={
             "governor": {"type": "str", "default": ""},
             "irq_affinity": {"type": "dict", "default": {}},
+            "prove_s": {"type": "float", "default": 0.0},
             "as_found": WORDS,
             "state": {"type": "str", "choices": ["present", "possible"], "default": "present"},
             **ADAPTERS,

@@ -42,8 +42,9 @@ options:
     default: false
   prove_s:
     description:
-      - Show each declared queue depth in effect by offering more reads than it for this many seconds per drive and
-        watching the in-flight count. 0 does not. Reads only; skipped in check mode.
+      - Show settings in effect by this many seconds of reads per drive and setting, and by what the kernel counts
+        (queue depth, number of requests, scheduler, read-ahead, largest request, write and read cache). 0 does not.
+        Nothing is written; skipped in check mode.
     type: float
     default: 0
 extends_documentation_fragment: [storqual.adapters, storqual.step]

@@ -41,29 +41,35 @@ No Drive Is Here That The Inventory Does Not Know
     [Tags]    live
     No Unknown Drive Should Be Attached
 
-Drives Run At One Link Rate
-    [Documentation]    The odd one out is a bad cable.
+Drives Of One Model Run At One Link Rate
+    [Documentation]    Of drives that show a rate, the odd one out has a bad cable.
     Drives Of One Model Should Agree On    link rate
 
-Adapters Run At The Full Rate Of Their Slots
-    [Documentation]    A narrow slot or a bad riser slows every drive behind it.
-    Every Adapter Link Should Run At Full Rate
+PCI Express Links That Are Shown Run At Full Rate
+    [Documentation]    A narrow slot or a bad riser slows every drive behind it; adapters without such a link are told.
+    Every Adapter Link That Is Shown Should Run At Full Rate
 
-Firmware Levels Are Those Of The Inventory
-    [Documentation]    Drives of one model on one adapter run one firmware, the one that the inventory names.
+Drive Firmware Is That Of The Inventory
+    [Documentation]    Each drive runs the firmware that its inventory entry names.
     Drive Firmware Levels Should Match The Inventory
+
+Drives Of One Model Run One Firmware
+    [Documentation]    Drives of one model on one adapter are compared with each other.
     Drives Of One Model Should Agree On    firmware
 
-Write Caches Are Alike
+Write Caches Of One Model Are Alike
     [Documentation]    One drive with its cache off makes a whole set slower, or the others unsafe.
     Drives Of One Model Should Agree On    write cache
 
-Throttles Are Alike And In Effect
-    [Documentation]    Queue depths agree; a throttle that was named is shown in effect, not only read back.
+Queue Depths Of One Model Are Alike
+    [Documentation]    Drives of one model on one adapter are sent equally many commands.
     Drives Of One Model Should Agree On    queue depth
-    IF    $THROTTLED_ADAPTER
-        Execution Throttle Should Be In Effect    ${THROTTLED_ADAPTER}    ${THROTTLE}
-    END
+
+The Throttle That Was Named Is In Effect
+    [Documentation]    It is shown by the commands in flight, not only read back.
+    [Tags]    throttle
+    Skip If    not $THROTTLED_ADAPTER    no throttle was named (--variable THROTTLED_ADAPTER:<alias>)
+    Execution Throttle Should Be In Effect    ${THROTTLED_ADAPTER}    ${THROTTLE}
 
 The Kernel Log Is Clean Since The Bench Booted
     [Documentation]    No reset, timeout, sense error, bus error or oops.

@@ -23,9 +23,9 @@ Nothing Was Written Outside Claims
     [Documentation]    The guard counted every disk of the bench.
     Nothing Should Be Written Outside Claims
 
-The Bench Is As It Was Found
-    [Documentation]    Everything that was provisioned was put back, and that was proven.
-    Bench Should Be Restored
+What Was Provisioned Was Put Back
+    [Documentation]    Every value that a run remembered before it wrote was put back and read back.
+    What Was Provisioned Should Be Put Back
 
 Inputs Are Those Of The Plan
     [Documentation]    Suite, gate, drops and inventory were not edited after the plan.

@@ -141,7 +141,11 @@ def test_one_session_per_arm_never_decides(tmp_path: Path) -> None:
 
 def test_a_setting_in_effect_is_no_trouble(tmp_path: Path) -> None:
     settings = {arm: [WCE, WCE | {"name": "drive.RCD", "proven": None}] for arm in ("baseline", "candidate")}
-    assert verdict_of(tmp_path, settings=settings)["outcome"] == "PASS"
+    verdict = verdict_of(tmp_path, settings=settings)
+    assert verdict["outcome"] == "PASS"
+    sessions = verdict["settings"]["declared"] // 2
+    others = [{"name": "drive.RCD", "count": sessions, "said": "read back, effect not shown"}]
+    assert verdict["settings"] == {"declared": 2 * sessions, "shown": sessions, "others": others}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ from storqual.checks.seen import (
     LiveBench,
     NotJudgedError,
     fail_with,
+    looked_at,
     not_judged_with,
+    not_judged_without,
+    some,
 )
 from storqual_core.facts.preflight import behind
 
@@ -57,6 +60,12 @@ class BenchKeywords(AboutSubject):
                 has = found.driver or "no driver"
                 problems.append(f"adapter {alias} runs {has}, the inventory says {expected.driver}")
         fail_with(problems)
+        not_judged_without(len(self.subject.expected), f"the inventory names no adapter of {self.subject.bench}")
+        told = (
+            f"{alias} runs {one.driver}" if one.driver else f"{alias} is here, and the inventory names no driver"
+            for alias, one in self.subject.expected.items()
+        )
+        looked_at(some(told))
 
     @keyword
     def adapter_should_run_driver(
@@ -86,19 +95,26 @@ class BenchKeywords(AboutSubject):
             raise AssertionError(f"adapter {adapter} runs firmware {found.firmware}, not {version}")
 
     @keyword
-    def every_adapter_link_should_run_at_full_rate(self) -> None:
+    def every_adapter_link_that_is_shown_should_run_at_full_rate(self) -> None:
         """PCI Express links run at the speed and width their adapters can do; a narrow slot or a bad riser fails.
 
-        Skipped where no adapter shows a link: parallel PCI has none.
+        Adapters without such a link are told. Not judged where no adapter shows one; skipped on a virtual bench,
+        whose adapters have no slots.
         """
-        shown = [adapter for adapter in self.subject.seen.adapters.values() if adapter.link_max[0]]
+        seen = self.subject.seen.adapters.values()
+        shown = [adapter for adapter in seen if adapter.link_max[0]]
         if not shown:
-            raise SkipExecution("no adapter of this bench shows a PCI Express link")
+            self._nothing_shown("no adapter of this bench shows a PCI Express link", "has no slots")
+        unread = [f"adapter {one.alias} does not show how its link runs now" for one in shown if not one.link[0]]
+        not_judged_with(unread)
         fail_with(
             f"adapter {one.alias}: its link runs at {_link(one.link)}, it could run at {_link(one.link_max)}"
             for one in shown
             if one.link != one.link_max
         )
+        others = [one.alias for one in seen if one not in shown]
+        told = some(f"{one.alias} at {_link(one.link)}" for one in shown)
+        looked_at(f"{told}; no link is shown by {some(others)}" if others else told)
 
     @keyword
     def every_expected_drive_should_be_in_place(self) -> None:
@@ -112,6 +128,13 @@ class BenchKeywords(AboutSubject):
                 name = f"{alias}: drive {drive.id}"
                 problems += _misplaced(name, drive, drives.get(drive.id), expected.pci, self._declared())
         fail_with(problems)
+        wanted = [(alias, drive) for alias, one in self.subject.expected.items() for drive in one.drives]
+        not_judged_without(len(wanted), f"the inventory names no drive of {self.subject.bench}")
+        found = [(drive, seen[alias].drives[drive.id]) for alias, drive in wanted]
+        unread = [drive.id for drive, shown in found if not shown.adapter_pci]
+        not_judged_with([f"nothing tells behind which adapter they are: {some(unread)}"] if unread else [])
+        ports = sum(drive.port is not None and shown.port is not None for drive, shown in found)
+        looked_at(f"{len(found)} drives, the port of {ports} of them")
 
     @keyword
     def drive_should_be_on_adapter_and_port(self, drive: str, adapter: str, port: int | None = None) -> None:
@@ -130,38 +153,70 @@ class BenchKeywords(AboutSubject):
         """Every drive of the bench is in its inventory, or one that the machine itself lives on. Asks the bench."""
         strangers = self.subject.seen.strangers
         if strangers is None:
-            raise SkipExecution("a run directory keeps what its inventory names; ask the bench itself")
+            raise NotJudgedError("a run directory keeps what its inventory names; ask the bench itself")
         fail_with(f"drive {stranger} is in no inventory entry" for stranger in strangers)
+        looked_at(f"{len(self._drives())} drives of the inventory and no other")
 
     @keyword
     def drive_firmware_levels_should_match_the_inventory(self) -> None:
-        """Every drive whose inventory entry names a revision runs it."""
-        drives = self._drives()
-        fail_with(
-            f"{alias}: drive {drive.id} runs firmware {drives[drive.id].firmware or 'unknown'}, not {drive.firmware}"
+        """Every drive whose inventory entry names a revision runs it. Skipped where no entry names one."""
+        wanted = [
+            (alias, drive)
             for alias, expected in self.subject.expected.items()
             for drive in expected.drives
-            if drive.firmware and drive.id in drives and drives[drive.id].firmware != drive.firmware
+            if drive.firmware
+        ]
+        drives = self._drives()
+        if not wanted and any(one.drives for one in self.subject.expected.values()):
+            raise SkipExecution("the inventory names the revision of no drive")
+        named = [(alias, drive) for alias, drive in wanted if drive.id in drives]
+        not_judged_without(len(named), "no drive is here whose revision the inventory names")
+        unread = [drive.id for _, drive in named if not drives[drive.id].firmware]
+        not_judged_with([f"drives that show no firmware: {some(unread)}"] if unread else [])
+        fail_with(
+            f"{alias}: drive {drive.id} runs firmware {drives[drive.id].firmware}, not {drive.firmware}"
+            for alias, drive in named
+            if drives[drive.id].firmware != drive.firmware
         )
+        looked_at(f"firmware of {len(named)} of {len(drives)} drives")
 
     @keyword
     def drives_of_one_model_should_agree_on(self, trait: Trait) -> None:
         """Drives of one model on an adapter are alike: the odd one out is a bad cable, old firmware, a lost setting.
 
-        ``trait`` is what is compared: firmware, link rate, write cache, queue depth or state. Skipped where no drive
-        shows it: parallel SCSI tells no rate.
+        ``trait`` is what is compared: firmware, link rate, write cache, queue depth or state. Not judged where no
+        drive shows it, but skipped for link rates on a virtual bench, which has no cables; skipped, too, where the
+        inventory names no two drives of one model on an adapter.
         """
-        if not any(getattr(drive, _TRAITS[trait]) not in ("", None) for drive in self._drives().values()):
-            raise SkipExecution(f"no drive of this bench shows its {trait}")
+        drives = self._drives()
+        named = [one for one in self.subject.expected.values() if one.drives]
+        if named and all(len(one.drives) == len({drive.model for drive in one.drives}) for one in named):
+            raise SkipExecution("the inventory names no two drives of one model on one adapter")
+        shown = [drive for drive in drives.values() if getattr(drive, _TRAITS[trait]) not in ("", None)]
+        if not shown:
+            why = f"no drive of this bench shows its {trait}"
+            self._nothing_shown(why, "has no cables") if trait == "link rate" else not_judged_with([why])
         adapters = self.subject.seen.adapters.values()
         fail_with(problem for adapter in adapters for problem in _odd_ones(adapter, trait))
+        groups = Counter((drive.adapter_pci, drive.model) for drive in shown)
+        alike = sum(number for number in groups.values() if number > 1)
+        not_judged_without(alike, f"no two drives of one model on one adapter show their {trait}")
+        looked_at(f"{trait} of {alike} of {len(drives)} drives")
+
+    def _nothing_shown(self, why: str, because: str) -> None:
+        """Not judged, unless the plan says that it cannot be: the inventory calls the bench virtual."""
+        if self.subject.kind == "virtual":
+            raise SkipExecution(f"{why}; it was planned as a virtual bench, which {because}")
+        raise NotJudgedError(f"there was nothing to look at: {why}")
 
     @keyword
     def every_drive_should_be_running(self) -> None:
         """No drive is offline, blocked or in the middle of error recovery."""
-        fail_with(
-            f"drive {drive.id} is {drive.state}" for drive in self._drives().values() if drive.state not in _WORKING
-        )
+        drives = self._drives().values()
+        fail_with(f"drive {drive.id} is {drive.state}" for drive in drives if drive.state not in _WORKING)
+        told = sum(drive.state != "" for drive in drives)
+        not_judged_without(told, "the kernel tells the state of no drive")
+        looked_at(f"state of {told} of {len(drives)} drives")
 
     @keyword
     def drive_firmware_should_be(self, drive: str, revision: str) -> None:
@@ -215,6 +270,7 @@ class BenchKeywords(AboutSubject):
         if unproven:
             why = unproven[0].get("proof") or "it was read back only"
             raise NotJudgedError(f"{_about(unproven[0], adapter)}: not shown to be in effect: {why}")
+        looked_at(f"{throttle} commands on {len(records)} drives of {adapter}")
 
     @keyword
     def kernel_log_should_be_clean(self) -> None:

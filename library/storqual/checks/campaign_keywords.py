@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from robot.api import logger
+from robot.api import SkipExecution, logger
 from robot.api.deco import keyword
 
 from storqual.base.text import telling_line
@@ -19,9 +19,13 @@ from storqual.checks.seen import (
     RecordedBench,
     UndecidedError,
     fail_with,
+    looked_at,
     not_judged_with,
+    not_judged_without,
+    some,
 )
 from storqual.run import guard_ledger, read_launches, recovered
+from storqual_core.kit.results import NOT_SHOWN
 
 if TYPE_CHECKING:
     from storqual.judge.question import Judged
@@ -57,8 +61,8 @@ class CampaignKeywords(AboutSubject):
         return self.subject
 
     @keyword
-    def every_session_should_have_been_provisioned(self) -> None:
-        """No session failed to be provisioned, none was lost, and no kernel panicked.
+    def no_session_should_have_failed_to_be_provisioned(self) -> None:
+        """Sessions started; none failed to be provisioned, none was lost, and no kernel panicked.
 
         What a resumed campaign recovered from is no trouble: a session that started later, or was lost and all
         of it measured in another.
@@ -71,29 +75,58 @@ class CampaignKeywords(AboutSubject):
             for event in self._events(kind)
             if not recovered(self._recorded.run, event)
         )
+        started = {event.text("session") for event in self._events("session_started")} - {""}
+        not_judged_without(len(started), f"no session started on {self.subject.bench}")
+        looked_at(f"sessions that started: {some(sorted(started))}")
 
     @keyword
     def each_drop_should_have_run_one_build(self) -> None:
         """All sessions of an arm ran one kernel and one build of each driver: two builds of a name are two drops."""
-        problems = []
-        for arm in self._recorded.run.arms:
-            started = [event for event in self._events("session_started") if event.text("arm") == arm]
-            kernels = sorted({event.text("kernel") for event in started})
-            if len(kernels) > 1:
+        run, problems, told = self._recorded.run, [], []
+        arms = {session.id: session.arms for session in run.sessions if session.bench == self.subject.bench}
+        for arm in run.arms:
+            started = [
+                event
+                for event in self._events("session_started")
+                if arm in (event.text("arm"), *arms.get(event.text("session"), ()))
+            ]
+            kernels = sorted({event.text("kernel") or "no kernel on record" for event in started})
+            if not started or "no kernel on record" in kernels:
+                problems.append(f"{arm}: there was nothing to look at: no session of it says what it ran")
+            elif len(kernels) > 1:
                 problems.append(f"{arm}: its sessions ran several kernels: {', '.join(kernels)}")
             problems += _several_builds(arm, started)
+            told.append(f"{arm}: kernel {some(kernels)} in {len(started)} sessions")
         not_judged_with(problems)
+        not_judged_without(len(told), "the run has no arms")
+        looked_at("; ".join(told))
 
     @keyword
-    def every_setting_should_be_in_effect(self, arm: Literal["both", "baseline", "candidate"] = "both") -> None:
-        """Every declared setting was read back as declared in every session, and no proof says otherwise."""
+    def every_setting_should_be_read_back_and_none_shown_without_effect(
+        self, arm: Literal["both", "baseline", "candidate"] = "both"
+    ) -> None:
+        """Every declared setting was read back as declared in every session, and no proof says otherwise.
+
+        How many were shown in effect, and which were read back only, is told. Skipped where the drops declare none.
+        """
         problems = []
-        for session, setting in self._recorded.settings("" if arm == "both" else arm):
+        listed = list(self._recorded.settings("" if arm == "both" else arm))
+        declared = [setting for _, setting in listed if setting.get("declared") is not None]
+        if not declared:
+            started = self._events("session_started")
+            if started and not _declares(self._recorded.run.document, self.subject.bench):
+                raise SkipExecution("the drops of the plan declare no setting of this bench")
+            raise NotJudgedError("there was nothing to look at: no session tells a declared setting")
+        shown = sum(setting.get("proven") is True for setting in declared)
+        rest = sorted({str(setting.get("name")) for setting in declared if setting.get("proven") is not True})
+        told = f"{shown} of {len(declared)} settings shown in effect"
+        looked_at(f"{told}; {NOT_SHOWN}: {some(rest)}" if rest else told)
+        for session, setting in listed:
             target = setting.get("drive") or setting.get("adapter") or "the bench"
             where = f"{session}: {setting.get('name')} of {target}"
-            declared, read_back = setting.get("declared"), setting.get("read_back")
-            if declared is not None and declared != read_back:
-                problems.append(f"{where} is {read_back}, {declared} is declared")
+            wanted, read_back = setting.get("declared"), setting.get("read_back")
+            if wanted is not None and wanted != read_back:
+                problems.append(f"{where} is {read_back}, {wanted} is declared")
             elif setting.get("proven") is False:
                 problems.append(f"{where} is not in effect: {setting.get('proof')}")
         fail_with(_first(problems))
@@ -142,54 +175,84 @@ class CampaignKeywords(AboutSubject):
         undecided = _first(_told(judged, "INCONCLUSIVE"))
         if undecided:
             raise UndecidedError("\n".join(undecided))
+        looked_at(f"{metric} at {len(judged)} points")
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:
         """Every arm has a finished sample at every planned point, but for points skipped with a reason."""
         run, bench = self._recorded.run, self._recorded.bench
+        planned = [point for point in run.plan.points if point.bench == bench and not point.skipped]
+        if not planned and any(point.bench == bench for point in run.plan.points):
+            raise SkipExecution("every point of this bench was planned as skipped, each with its reason")
+        not_judged_without(len(planned), f"no point is planned on {bench}")
         ran = (one for one in read_launches(run.path) if one.bench == bench and one.status == "ok")
         seen = {(one.adapter, one.point, one.arm) for one in ran}
         not_judged_with(
             _first(
                 f"{point.adapter} {point.point}: no finished launch of the {arm}"
-                for point in run.plan.points
-                if point.bench == bench and not point.skipped
+                for point in planned
                 for arm in run.arms
                 if (point.adapter, point.point, arm) not in seen
             )
         )
+        looked_at(f"{len(planned)} points, each with finished launches of {' and '.join(run.arms)}")
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
-        """The guard counted no sector written to a disk that is neither claimed nor the bench's own."""
+        """The guard counted no sector written to a disk that is neither claimed nor the bench's own.
+
+        Skipped for files as targets: nobody counts the disks of the machine that they are on.
+        """
         run, bench = self._recorded.run, self._recorded.bench
         events = [event for event in run.events if event.bench in (None, bench)]
-        found = guard_ledger(events, {bench: run.benches[bench]})["sectors_written_outside_claims"]
+        counted = guard_ledger(events, {bench: run.benches[bench]})
+        found, disks = counted["sectors_written_outside_claims"], counted["disks"]
         if found:
             raise NotJudgedError(f"{found} sectors were written to disks that no claim covers")
+        if not counted["applies"]:
+            raise SkipExecution("files were planned as targets: the disks of their machine are not counted")
+        not_judged_without(len(disks), f"no block tells of the disks of {bench}")
+        uncounted = [
+            event.text("block")
+            for event in events
+            if event.kind == "block_finished" and not (event.fields.get("end") or {}).get("disks")
+            if not recovered(run, event)
+        ]
+        not_judged_with([f"blocks that tell of no disk: {some(uncounted)}"] if uncounted else [])
+        claimed = sum(disk["claimed"] for disk in disks)
+        looked_at(f"{len(disks)} disks were counted, {claimed} of them claimed")
 
     @keyword
-    def bench_should_be_restored(self) -> None:
-        """The bench was left as it was found, and that was proven."""
+    def what_was_provisioned_should_be_put_back(self) -> None:
+        """Every value that was remembered before the first write was put back and read back; nothing else is told."""
         last = next((event for event in reversed(self._events("restored", "restore_failed"))), None)
         if last is None:
             raise NotJudgedError(f"nothing says that {self.subject.bench} was restored")
         if last.kind == "restore_failed":
             raise NotJudgedError(f"{self.subject.bench} was not left as it was found: {last.text('reason')}")
+        looked_at(f"the last restore ended well ({last.time})")
 
     @keyword
     def inputs_should_be_as_planned(self) -> None:
         """Suite, gate, drops and inventory in the run directory have the digests that they were planned with."""
-        not_judged_with(self._recorded.run.verify_inputs())
+        run = self._recorded.run
+        inputs = run.document.get("inputs") or {}
+        not_judged_without(len(inputs), "the run names no inputs")
+        not_judged_with(run.verify_inputs())
+        looked_at(f"digests of {some(inputs, 9)}")
 
     @keyword
     def evidence_should_be_complete(self) -> None:
         """Every raw file that a sample of this bench names is in the run directory, with its digest."""
         run, bench = self._recorded.run, self._recorded.bench
-        launches = (one for one in read_launches(run.path) if one.bench == bench)
+        launches = [one for one in read_launches(run.path) if one.bench == bench]
         files = {raw.path: raw.sha256 for launch in launches for raw in launch.raw}
+        not_judged_without(len(files), f"no launch on {bench} names a raw file")
+        bare = [f"launch {one.id} names no raw file" for one in launches if one.status == "ok" and not one.raw]
+        not_judged_with(_first(bare))
         problems = (_evidence(run.path / path, path, digest) for path, digest in files.items())
         not_judged_with(_first(problem for problem in problems if problem))
+        looked_at(f"digests of {len(files)} raw files of {len(launches)} launches")
 
     @keyword
     def verdict_should_permit_signing(self) -> None:
@@ -206,12 +269,22 @@ class CampaignKeywords(AboutSubject):
         holes = [one for one in (verdict.get("coverage") or {}).get("skipped") or () if not one.get("reason")]
         problems += [f"{one.get('adapter')} {one.get('point')} was not measured, nobody says why" for one in holes]
         fail_with(_first(problems))
+        looked_at(f"the verdict is {verdict.get('outcome')}")
 
     def _events(self, *kinds: str) -> list[Any]:
         recorded = self._recorded
         return [
             event for event in recorded.run.events if event.kind in kinds and event.bench in (None, recorded.bench)
         ]
+
+
+def _declares(document: Mapping[str, Any], bench: str) -> bool:
+    """Whether any configuration of the plan declares something of a bench that is read back."""
+    configurations = (document.get("provision") or {}).get(bench) or {}
+    return any(spec.get(section) for spec in configurations.values() for section in _DECLARING)
+
+
+_DECLARING = ("driver", "firmware", "nvram", "drive", "raid", "os")
 
 
 def _told(judged: Iterable[tuple[PlannedPoint, Judged]], outcome: str) -> list[str]:

@@ -164,6 +164,9 @@ def _samples(run: Run, point: PlannedPoint, arm: str, stash: pytest.Stash) -> tu
     return tuple(sample for sample in held[1] if sample.arm == arm)
 
 
+_NOTHING_TOLD = "it does not say what it looked at (record_property looked_at)"
+
+
 class _Recorder:
     """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason.
 
@@ -181,11 +184,11 @@ class _Recorder:
         if call.when == "teardown" or (call.when == "setup" and call.excinfo is None):
             return
         outcome, reason = _outcome(call)
-        document = (getattr(item, "obj", None).__doc__ or "").strip().splitlines()
+        told = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
         check: dict[str, Any] = {
             "id": _check_id(item),
             "outcome": outcome,
-            "reason": reason or (document[0] if document else ""),
+            "reason": reason or told or _NOTHING_TOLD,
             "source": "pytest",
         }
         callspec = getattr(item, "callspec", None)

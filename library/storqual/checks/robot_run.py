@@ -28,6 +28,7 @@ _BROKEN = re.compile(
 """How a message begins that is no assertion: Robot names every exception class but AssertionError in front."""
 _UNDECIDED = "UndecidedError: "
 
+_NOTHING_TOLD = "it does not say what it looked at; Robot's log has its steps"
 _MOST = 3
 """Lines of a message that a check's reason keeps; the log keeps all."""
 
@@ -86,8 +87,7 @@ def check_of(test: Any) -> RobotCheck:  # noqa: ANN401 - Robot Framework's resul
     return RobotCheck(
         id=f"{Path(str(test.source)).name}::{test.name}",
         outcome=outcome,
-        reason=told.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED)
-        or str(test.doc).strip().partition("\n")[0],
+        reason=told.removeprefix("NotJudgedError: ").removeprefix(_UNDECIDED) or _NOTHING_TOLD,
         adapter=_tagged(test, "adapter:"),
         point=_tagged(test, "point:"),
     )
@@ -185,13 +185,13 @@ def run_suites(
 def publish_suites(run: Path) -> int:
     """Run the project's suites over a run that was not judged yet; the number of checks added.
 
-    Left out is what needs a verdict, or brings thresholds of its own beside the suite's.
+    Left out is what needs a verdict, brings thresholds of its own beside the suite's, or a throttle nobody named.
     """
     added = 0
     for bench, entry in read_run(run).benches.items():
         target = Target(bench, str(entry.get("kind")), run)
         folder = run / FOLDER / checked_name(bench, "bench")
-        checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds"))
+        checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds", "throttle"))
         for check in checks:
             append_check(run, check.to_json(bench))
         added += len(checks)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from robot.api import SkipExecution
+from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+
 from storqual.run import Run, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
-from storqual_core.kit.settings import SETTINGS
 
 
 class NotJudgedError(StorqualError):
@@ -158,6 +161,25 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def looked_at(what: str) -> None:
+    """Have the running test say what it looked at: the evidence of a check that passes."""
+    with suppress(RobotNotRunningError):
+        BuiltIn().set_test_message(what, append=True, separator="; ")
+
+
+def not_judged_without(number: int, what: str) -> None:
+    """Raise NotJudgedError when a check would have looked at nothing."""
+    if number == 0:
+        raise NotJudgedError(f"there was nothing to look at: {what}")
+
+
+def some(names: Iterable[str], most: int = 6) -> str:
+    """The first names of a list, and how many more there are."""
+    listed = list(names)
+    more = [f"{len(listed) - most} more"] if len(listed) > most else []
+    return ", ".join([*listed[:most], *more])
+
+
 def fail_with(problems: Iterable[str]) -> None:
     """Raise AssertionError with every problem on a line of its own; nothing for none."""
     listed = list(problems)
@@ -177,9 +199,10 @@ Setting = Mapping[str, Any]
 
 
 class Subject(Protocol):
-    """A bench, wherever the answers come from."""
+    """A bench, wherever the answers come from; `kind` is the inventory's word for it."""
 
     bench: str
+    kind: str
 
     @property
     def expected(self) -> Mapping[str, ExpectedAdapter]:
@@ -216,6 +239,7 @@ class RecordedBench:
         if bench not in self.run.benches:
             raise BadInputError([f"{run}: found no bench {bench!r}, expected one of {', '.join(self.run.benches)}"])
         self.bench = bench
+        self.kind = str(self.run.benches[bench].get("kind") or "")
 
     @cached_property
     def expected(self) -> Mapping[str, ExpectedAdapter]:
@@ -241,6 +265,13 @@ class RecordedBench:
         blocks = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
         if not blocks:
             raise NotJudgedError(f"no block was finished on {self.bench}: no kernel log was read")
+        unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in blocks} - {""}
+        if unread:
+            why = f"the kernel's log of a block was not read: {some(sorted(unread))}"
+            if self.kind == "local":
+                raise SkipExecution(f"files of this machine were planned, not a bench; {why}")
+            raise NotJudgedError(why)
+        looked_at(f"kernel log of {len(blocks)} blocks")
         return [
             f"block {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
             for event in blocks
@@ -263,8 +294,8 @@ class RecordedBench:
                 yield setting
 
 
-_THROTTLES = tuple(name for name, setting in SETTINGS.items() if setting.proof == SETTINGS["drive.queue_depth"].proof)
-"""Settings that are shown in effect as a queue depth is: by counting what is in flight."""
+_THROTTLES = ("drive.queue_depth", "nvram.execution_throttle", "nvram.max_tags", "nvram.sata_queue_depth")
+"""Settings that say how many commands a drive is sent at once."""
 
 
 class LiveBench:
@@ -276,6 +307,7 @@ class LiveBench:
         self.inventories = tuple(inventories)
         self.bench = bench
         self._described = load_inventory([Path(source) for source in inventories], limit=bench).benches[bench]
+        self.kind = str(self._described.kind)
         self._answer: Mapping[str, Any] | None = None
 
     def look(self) -> None:

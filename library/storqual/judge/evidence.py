@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
 from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.kit.results import NOT_SHOWN
 from storqual_core.measure.precondition import settled_from
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
@@ -205,6 +206,27 @@ def _not_in_effect(run: Run) -> list[str]:
                 where = " of ".join(str(setting[name]) for name in ("name", "drive") if setting.get(name))
                 sentences.append(f"{event.bench}: session {event.text('session')}, {where}: {wrong}")
     return sentences
+
+
+def settings_shown(run: Run) -> dict[str, Any]:
+    """How many declared settings of all sessions were shown in effect, and of the others what is said, by name.
+
+    `{"declared": 8, "shown": 6, "others": [{"name", "count", "said"}]}`; a setting counts once a drive and session.
+    """
+    declared = [setting for setting in _settings(run) if setting.get("declared") is not None]
+    others: Counter[tuple[str, str]] = Counter()
+    for setting in declared:
+        if setting.get("proven") is not True:
+            said = NOT_SHOWN if setting.get("proven") is None else "not in effect"
+            others[str(setting.get("name")), said] += 1
+    listed = [{"name": name, "count": count, "said": said} for (name, said), count in sorted(others.items())]
+    return {"declared": len(declared), "shown": len(declared) - others.total(), "others": listed}
+
+
+def _settings(run: Run) -> Iterator[Mapping[str, Any]]:
+    for event in run.events:
+        if event.kind == "session_started":
+            yield from (event.fields.get("provisioned") or {}).get("settings") or ()
 
 
 def _setting_problem(setting: Mapping[str, Any]) -> str:

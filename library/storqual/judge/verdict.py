@@ -26,6 +26,7 @@ from storqual.judge.evidence import (
     recovered_problems,
     rig_problems,
     sectors_outside,
+    settings_shown,
     short_ramps,
     unfinished_batches,
     unsteady_benches,
@@ -151,6 +152,7 @@ def _verdict(
         "criteria": [one.to_json() for one in criteria],
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
+        "settings": settings_shown(run),
         "sectors_written_outside_claims": sectors_outside(run),
         "warnings": [
             *(f"{bench}: {text}" for bench, text in unsteady.items()),

@@ -14,7 +14,14 @@ from storqual.report.figures import NONE, Figure, count
 from storqual.report.links import Detail, Key, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
 from storqual.report.parts.appendix import Appendix, appendix_of
-from storqual.report.parts.arms import Environment, SettingRow, environment_of, settings_of
+from storqual.report.parts.arms import (
+    Environment,
+    SettingRow,
+    ShownSettings,
+    environment_of,
+    settings_of,
+    shown_settings_of,
+)
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
 from storqual.report.parts.evidence import PointEvidence, point_evidence
@@ -68,6 +75,7 @@ class Page:
     timelines: tuple[Timeline, ...] = ()
     findings: tuple[LogFinding, ...] = ()
     settings: tuple[SettingRow, ...] = ()
+    settings_shown: ShownSettings | None = None
     environment: Environment | None = None
     coverage: CoverageLedger | None = None
     guard: Guard | None = None
@@ -188,6 +196,7 @@ class _Pages:
             ),
             findings=findings_of(self._moments),
             settings=settings_of(material),
+            settings_shown=shown_settings_of(material),
             environment=environment_of(material),
             coverage=coverage_of(material),
             guard=guard_of(material),

@@ -88,16 +88,23 @@ def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | N
 
 def parse_interrupts(text: str, vectors: Iterable[str]) -> int | None:
     """The count of `vectors` (numbers as text) over all processors, from `/proc/interrupts`; None without any."""
+    counted = interrupts_by_cpu(text, vectors)
+    return sum(sum(counts.values()) for counts in counted.values()) if counted else None
+
+
+def interrupts_by_cpu(text: str, vectors: Iterable[str]) -> dict[str, dict[int, int]]:
+    """The counts of those of `vectors` that `/proc/interrupts` has, by processor."""
     wanted = set(vectors)
     lines = text.splitlines()
-    cpus = len(lines[0].split()) if lines else 0
-    total = None
+    head = lines[0].split() if lines else []
+    cpus = [int(word[3:]) for word in head if word.startswith("CPU") and word[3:].isdigit()]
+    found: dict[str, dict[int, int]] = {}
     for line in lines[1:]:
         label, colon, counts = line.partition(":")
         if colon and label.strip() in wanted:
-            words = counts.split(None, cpus)[:cpus]
-            total = (total or 0) + sum(int(word) for word in words if word.isdigit())
-    return total
+            words = counts.split(None, len(cpus))[: len(cpus)]
+            found[label.strip()] = {cpu: int(word) for cpu, word in zip(cpus, words) if word.isdigit()}
+    return found
 
 
 def parse_block_stat(text: str) -> DiskCounters | None:

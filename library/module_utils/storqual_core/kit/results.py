@@ -8,6 +8,9 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from .errors import GuardRefusalError, StorqualError
 
+NOT_SHOWN = "read back, effect not shown"
+"""What is said of every declared setting that nothing shows in effect."""
+
 
 @dataclass(frozen=True)
 class Provisioned:
@@ -40,6 +43,8 @@ class Provisioned:
     def record(self) -> dict[str, Any]:
         """The entry of run.json: without the empty one of drive and adapter."""
         entry = asdict(self)
+        if self.declared is not None and self.proven is None:
+            entry["proof"] = ": ".join(filter(None, (NOT_SHOWN, self.proof)))
         return {key: value for key, value in entry.items() if key not in ("drive", "adapter") or value}
 
     def with_proof(self, proven: bool | None, proof: str) -> Provisioned:

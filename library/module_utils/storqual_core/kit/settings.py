@@ -38,7 +38,7 @@ class ModeField:
 
 @dataclass(frozen=True)
 class Setting:
-    """One name of the vocabulary. `proof` says how it is shown in effect; empty: read back only.
+    """One name of the vocabulary. `proof` says how it can be shown in effect; empty: it is read back only.
 
     `disturbs`: names of its section that a write of this one may change, so they are written after it and read back.
     `refused`: why nothing here brings it about; a drop that declares it is refused with that sentence.
@@ -216,11 +216,10 @@ MAX_SUSP 12:7:16:ms maximum time to suspend background scan
 """
 
 _PROVEN = {
-    "WCE": "write latency rises when the cache is off",
-    "RCD": "repeated reads of one block slow down when the read cache is off",
-    "SWP": "a write is refused with data protect",
+    "WCE": "a flush reaches the drive while the cache is on; single writes slow down when a batch switches it off",
+    "RCD": "reads of one block again and again are quicker than random ones while the read cache is on",
+    "DRA": "reads of blocks in a row are quicker than random ones while the drive reads ahead",
 }
-
 
 _DISTURBS = {
     # the kernel gives a new scheduler a number of requests of its own (elevator_switch, blk_mq_init_sched)
@@ -264,19 +263,21 @@ def _mode_settings() -> Iterator[Setting]:
 # section.name kind [range|choice,...] [unit] [cost] : summary [: proof]
 _OTHERS = """
 drive.queue_depth integer 1..65535 : commands the kernel lets the drive hold : in-flight
-drive.scheduler text : I/O scheduler (none, mq-deadline, kyber, bfq), where the kernel has it
-drive.nr_requests integer 1..65535 : requests the block layer queues per hardware queue
-drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O
-drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes
+drive.scheduler text : I/O scheduler (none, mq-deadline, kyber, bfq), where the kernel has it : own attributes
+drive.nr_requests integer 1..65535 : requests the block layer queues per hardware queue : in-flight
+drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O : request size
+drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes : request size
 drive.nomerges integer 0..2 : 0 all merges, 1 simple merges only, 2 none
 drive.rq_affinity integer 0..2 : 0 any CPU, 1 group of the submitting CPU, 2 that CPU completes
 nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
 nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
-nvram.interrupt_delay integer 0..255 100us reload : interrupt delay timer : interrupts
+nvram.interrupt_delay integer 0..255 100us reload : interrupt delay timer
 nvram.fifo_threshold integer 0..3 reload : fill of the adapter's FIFO that starts a transfer
-nvram.command_completion integer 0..6 reload : operation mode, when a completion interrupts : interrupts
+nvram.fast_memory_timing flag 0..1 reload : Fast Memory Timing of the QLA1040's own menu
+nvram.completion_posting_mode integer 0..1 reload : Completion Posting Mode of the QLA1040's own menu
+nvram.command_completion integer 0..6 reload : operation mode, when a completion interrupts
 nvram.connection_options integer 0..2 reload : 0 loop only, 1 point to point only, 2 loop preferred
-nvram.data_rate text reload : link speed, or auto : the negotiated rate is read back
+nvram.data_rate text reload : link speed, or auto
 nvram.hard_loop_id integer 0..125 reload : arbitrated loop address
 nvram.loop_reset_delay integer 0..60 s reload : quiet time after a loop reset
 nvram.login_retry integer 0..255 reload : login attempts
@@ -284,34 +285,34 @@ nvram.login_timeout integer 0..255 s reload : login time-out
 nvram.port_down_retry integer 0..255 reload : retries or seconds while a port is down
 nvram.link_down_timeout integer 0..255 s reload : wait for the link before failing I/O
 nvram.max_luns integer 1..256 reload : LUNs looked for per target
-nvram.interrupt_coalescing_depth integer 1..255 reload : completions gathered per interrupt : interrupts
-nvram.interrupt_coalescing_timeout integer 0..65535 us reload : longest wait for more completions : interrupts
-nvram.sata_queue_depth integer 1..255 reload : commands per SATA drive : in-flight
+nvram.interrupt_coalescing_depth integer 1..255 reload : completions gathered per interrupt
+nvram.interrupt_coalescing_timeout integer 0..65535 us reload : longest wait for more completions
+nvram.sata_queue_depth integer 1..255 reload : commands per SATA drive
 nvram.host_scsi_id integer 0..15 reload : the adapter's own SCSI id : the kernel reports the id
-nvram.max_tags integer 1..255 reload : tagged commands per target : in-flight
+nvram.max_tags integer 1..255 reload : tagged commands per target : the driver gives its drives that queue depth
 nvram.scsi_parity flag 0..1 reload : parity checking on the SCSI bus
 nvram.scsi_bus_reset flag 0..1 reload : reset the SCSI bus at start
 nvram.boot_rom flag 0..1 reboot : the adapter's boot code is enabled
-raid.level choice 0,1,5,6,10,50,60 rebuild : RAID level : layout
-raid.members list rebuild : claimed drives by WWN or serial, in order : layout
-raid.strip size 512..1073741824 B rebuild : bytes on one drive before the next is used : layout
+raid.level choice 0,1,5,6,10,50,60 rebuild : RAID level
+raid.members list rebuild : claimed drives by WWN or serial, in order
+raid.strip size 512..1073741824 B rebuild : bytes on one drive before the next is used
 raid.name text rebuild : the volume's name
 raid.read_policy choice ra,nora,adaptive : read-ahead by the controller
-raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too : latency
+raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too
 raid.io_policy choice direct,cached : direct or cached I/O
-raid.disk_cache choice enable,disable,default : write cache of the members : latency
+raid.disk_cache choice enable,disable,default : write cache of the members
 raid.initialisation choice none,fast,full rebuild : how much of a new volume is written first
 raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
 raid.bitmap choice none,internal : md write-intent bitmap
 raid.tool text rebuild : the tool that makes the volume (mdadm, storcli, ...); by default what fits the adapter
-os.governor text : CPU frequency governor; a bench without cpufreq (a virtual one) is refused
-os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : the CPU that takes each
-os.nr_requests integer 1..65535 : drive.nr_requests of every drive under test that declares none of its own
-os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus) : /proc/cmdline after the boot
-os.cmdline list reboot : arguments added to the kernel command line : /proc/cmdline after the boot
-virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all` : the emulator's answer
-virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics : the panic is in the console log
+os.governor text : CPU frequency governor; a bench without cpufreq (a virtual one) is refused : frequency
+os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : interrupts
+os.nr_requests integer 1..65535 : drive.nr_requests of drives under test that declare none of their own : in-flight
+os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
+os.cmdline list reboot : arguments added to the kernel command line
+virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
+virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
 virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
@@ -322,19 +323,18 @@ driver.options module_options reload : module options, {module, {parameter, valu
 """
 
 _PROOFS = {
+    "frequency": "the frequency of each CPU",
+    "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
+    "own attributes": "the queue has that scheduler's own attributes while it serves reads",
+    "request size": "reads become requests of that size",
     "in-flight": "the in-flight count of a drive never exceeds it while more is offered",
-    "interrupts": "interrupts per I/O change",
-    "latency": "write latency rises when the cache is off",
-    "layout": "the volume's layout is read back",
     "version": "the version is read back, settings and links are compared with those before",
     "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",
 }
 
-
-_NO_TOOL = (
-    "no tool that storqual drives is known to set it; set it with the vendor's own menu, the same for both arms"
-)
-_REFUSED = dict.fromkeys(("nvram.fifo_threshold", "nvram.data_rate", "nvram.login_timeout"), _NO_TOOL)
+_NO_TOOL = "no tool here is known to set it; set it with the vendor's own menu, the same for both arms"
+_MENU_ONLY = ("fifo_threshold", "fast_memory_timing", "completion_posting_mode", "data_rate", "login_timeout")
+_REFUSED = {f"nvram.{name}": _NO_TOOL for name in _MENU_ONLY}
 
 
 def _other_settings() -> Iterator[Setting]:

@@ -9,7 +9,7 @@ drive is recognised as scratch. The part goes when its block ends, with the next
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Collection, ContextManager, Iterable, Iterator, Mapping, Sequence
 
@@ -24,9 +24,11 @@ from ..kit.results import Provisioned
 from ..kit.saved_state import read_saved
 from ..kit.settings import find
 from ..tools import util_linux
+from .effects import EFFECTS, Watched, effect_of
 from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
 from .mode_pages import SAVED, ModePages, field_of, plain
-from .queue import Queues, prove_queue_depths
+from .queue import Queues
+from .subsystem import Proof
 
 
 def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:
@@ -80,10 +82,12 @@ class DriveSettings:
 
     section = "drive"
     owned_by = "drive"
+    watched: Sequence[str] = tuple(EFFECTS)
 
-    def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys") -> None:
+    def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys", dev: str = "/dev") -> None:
         self._pages = ModePages(runner, save=save, sysfs=sysfs)
         self._queues = Queues(sysfs)
+        self._sysfs, self._dev = sysfs, dev
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
         """The values now. Raises ToolError."""
@@ -112,8 +116,11 @@ class DriveSettings:
     def prove(self, target: DriveTarget, name: str, value: object) -> tuple[bool | None, str]:
         """How a value is known; what it does is not measured here."""
         del value
-        told = self._pages.told(target, name) if is_page(name) else ""
-        return None, told or "read back from the kernel; its effect was not measured"
+        return None, self._pages.told(target, name) if is_page(name) else ""
+
+    def watch(self, target: DriveTarget, name: str, value: Any, seconds: float) -> Proof:  # noqa: ANN401 - of a drop
+        """What reads and counters show of the drive."""
+        return effect_of(Watched(target, seconds, self._sysfs, self._dev), name, value)
 
 
 def is_page(name: str) -> bool:
@@ -127,7 +134,7 @@ class DriveRequest:
 
     `as_found`: settings by drive that must have the value that was remembered, where one was (what only the other arm
     of a campaign declares). `part`: only what drives keep themselves, or only the kernel's queue. `save`: have drives
-    keep it over a power-on. `prove_s`: seconds of reads per drive that show a queue depth in effect.
+    keep it over a power-on. `prove_s`: seconds of reads per drive and setting that show it in effect.
     """
 
     drives: Mapping[str, Mapping[str, object]]
@@ -163,10 +170,13 @@ def provision_drives(
             plan(subsystem, drive, targets[drive], _with_saved(values, targets[drive], save=request.save), saved)
             for drive, values in declared.items()
         ]
-        outcome = apply(subsystem, plans, save=saver(lock), also=lambda each: claim_memory(claims, each.owner))
-        if lock is not None and request.prove_s > 0:
-            outcome = replace(outcome, settings=prove_queue_depths(outcome.settings, targets, request.prove_s, sysfs))
-    return outcome.result()
+        return apply(
+            subsystem,
+            plans,
+            save=saver(lock),
+            also=lambda each: claim_memory(claims, each.owner),
+            prove_s=request.prove_s,
+        ).result()
 
 
 def _chosen(request: DriveRequest) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ before the first of them is written.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -18,14 +19,11 @@ from typing import (
     Callable,
     Collection,
     ContextManager,
-    Dict,
     Generic,
     Iterable,
     Iterator,
     Mapping,
-    Protocol,
     Sequence,
-    Tuple,
     TypeVar,
 )
 
@@ -35,52 +33,12 @@ from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import SavedState, read_saved, remember
 from ..kit.setting_values import check_section
 from ..kit.settings import section_of
+from .subsystem import Proof, Subsystem, Values
 
-LOCK_WAIT_S = 30.0
-"""How long a step waits for a bench that another one is changing."""
+LOCK_WAIT_S, PROOFS_S = 30.0, 8.0
+"""How long a step waits for a bench that another one is changing, and watches what all its settings do."""
 
 T = TypeVar("T")
-C_contra = TypeVar("C_contra", contravariant=True)
-Values = Dict[str, Any]
-Proof = Tuple["bool | None", str]
-
-
-class Subsystem(Protocol[C_contra]):
-    """One kind of setting. `section` is the vocabulary's, `owned_by` is `drive`, `adapter`, or empty: the bench."""
-
-    section: str
-    owned_by: str
-
-    def read(self, target: C_contra, names: Sequence[str]) -> Values:
-        """The values that `names` have now; what the target does not have is left out. Raises ToolError."""
-
-    def objections(self, target: C_contra, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-        """Why `wanted` cannot be brought about, where that can be known before a write. Raises ToolError."""
-
-    def disturbs(self, name: str) -> Collection[str]:
-        """The names that a write of `name` may change, itself not among them."""
-
-    def together(self, name: str) -> object:
-        """Names for which this is equal go in one write."""
-
-    def write(self, target: C_contra, values: Mapping[str, Any]) -> list[str]:
-        """Write names that go together; what was done. Raises ToolError."""
-
-    def prove(self, target: C_contra, name: str, value: object) -> Proof:
-        """Whether `value` is in effect (None: not shown), and how that is known."""
-
-
-class Separate:
-    """Names of a subsystem that leave each other alone and are written one by one."""
-
-    def disturbs(self, name: str) -> Collection[str]:
-        """Nothing."""
-        del name
-        return ()
-
-    def together(self, name: str) -> object:
-        """Each name for itself."""
-        return name
 
 
 @dataclass(frozen=True)
@@ -284,11 +242,13 @@ def apply(
     save: Callable[[Values], None] | None,
     also: Callable[[Plan[T]], Mapping[str, Any]] = lambda _plan: {},
     afterwards: Callable[[list[str]], None] = lambda _steps: None,
+    prove_s: float = 0.0,
 ) -> Outcome:
     """Make all owners as planned, or, without `save` (check mode), only say what would change.
 
     `save` is called once before the first write, with old values by `<section>.<name>@<owner>` and what `also` gives
     for a plan that writes; `afterwards` does what must follow the writes before they count, and tells its steps.
+    What reads back as declared is watched for `prove_s` seconds a setting, all together for about `PROOFS_S`.
     Raises ToolError (nothing was written; every problem of every owner is in it) or PartialError (something was).
     """
     refuse_problems([problem for each in plans for problem in each.problems])
@@ -313,9 +273,22 @@ def apply(
             _write(subsystem, each, steps)
         afterwards(steps)
         now = {each.owner: _read_again(subsystem, each) for each in plans}
-    settings = _records(subsystem, plans, now)
-    refuse_unlike(settings, steps)
-    return Outcome(settings, steps, changes)
+    refuse_unlike(_records(subsystem, plans, now), steps)
+    shown = _watched(subsystem, plans, prove_s) if prove_s > 0 else {}
+    return Outcome(_records(subsystem, plans, now, shown), steps, changes)
+
+
+def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) -> dict[tuple[str, str], Proof]:
+    """What watching shows by owner and name, the cheapest name of all owners first, as long as there is time."""
+    deadline = time.monotonic() + PROOFS_S
+    shown: dict[tuple[str, str], Proof] = {}
+    for name in subsystem.watched:
+        for each in (one for one in plans if one.declared.get(name) is not None):
+            late = time.monotonic() > deadline
+            seen = None if late else subsystem.watch(each.target, name, each.declared[name], seconds)
+            if late or seen:
+                shown[each.owner, name] = seen or (None, f"the {PROOFS_S:g} s for watching were over")
+    return shown
 
 
 def _write(subsystem: Subsystem[T], each: Plan[T], steps: list[str]) -> None:
@@ -350,19 +323,22 @@ def _left(subsystem: Subsystem[T], plans: Sequence[Plan[T]]) -> list[Provisioned
 
 
 def _records(
-    subsystem: Subsystem[T], plans: Sequence[Plan[T]], now: Mapping[str, Mapping[str, Any]]
+    subsystem: Subsystem[T],
+    plans: Sequence[Plan[T]],
+    now: Mapping[str, Mapping[str, Any]],
+    shown: Mapping[tuple[str, str], Proof] | None = None,
 ) -> list[Provisioned]:
     """One record per declared setting, and one for each that a write may have changed."""
     return [
-        _record(subsystem, each, name, now[each.owner].get(name))
+        _record(subsystem, each, name, now[each.owner].get(name), (shown or {}).get((each.owner, name)))
         for each in plans
         for name in dict.fromkeys([*each.declared, *(name for name in each.touched if name in each.before)])
     ]
 
 
-def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object) -> Provisioned:
+def _record(subsystem: Subsystem[T], each: Plan[T], name: str, now: object, seen: Proof | None) -> Provisioned:
     declared, before = each.declared.get(name), each.before.get(name)
-    proven, proof = (None, "") if declared is None else subsystem.prove(each.target, name, now)
+    proven, proof = (None, "") if declared is None else seen or subsystem.prove(each.target, name, now)
     return Provisioned(
         f"{subsystem.section}.{name}",
         declared,

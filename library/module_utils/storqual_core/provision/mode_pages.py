@@ -118,9 +118,8 @@ class ModePages:
     def told(self, target: DriveTarget, name: str) -> str:
         """How a value is known; the kernel's cache type is told beside WCE."""
         if plain(name) != WRITE_CACHE or target.nvme:
-            return "read back from the drive; its effect was not measured"
-        kernel = self._cache_type(target) or "nothing"
-        return f"read back from the drive, the kernel says {kernel}; write latency was not measured"
+            return ""
+        return f"the kernel says {self._cache_type(target) or 'nothing'}"
 
     def _cache_type(self, target: DriveTarget) -> str:
         """What the kernel believes: `write back` or `write through`; empty when it does not say."""

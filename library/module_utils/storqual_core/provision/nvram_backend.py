@@ -104,7 +104,7 @@ def beside(place: Place, name: str, *, stored: bool) -> str:
 
 # esp_scsi, which am53c974 is built on, says so when it takes an adapter
 _ESP_ID = re.compile(r"\bSCSI ID (\d+)\s*$")
-_STORED = "read back from the adapter; its effect was not measured"
+_STORED = "stored in the adapter"
 
 
 def log_lines(device: str = "/dev/kmsg") -> list[str]:
@@ -129,25 +129,27 @@ def effect_of(
     ignored = driver_follows(place.driver, name)
     if ignored:
         return False, f"read back from the adapter, and not in effect: {ignored}"
-    if place.driver != "am53c974":
-        return None, _STORED
-    if name == "host_scsi_id":
-        return _host_id(place, value, log())
-    return _tags(machine, place, value) if name == "max_tags" else (None, _STORED)
+    look = SHOWN.get((place.driver, name))
+    return look(machine, place, value, log) if look else (None, _STORED)
 
 
-def _host_id(place: Place, value: object, lines: Sequence[str]) -> tuple[bool | None, str]:
-    seen = reported_id(lines, place.pci)
+Log = Callable[[], Sequence[str]]
+
+
+def _host_id(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool | None, str]:
+    del machine
+    seen = reported_id(log(), place.pci)
     if seen is None:
         return (
             None,
-            "read back from the adapter; the kernel's log no longer holds what the driver read when it started",
+            "the kernel's log no longer holds what the driver read when it started",
         )
     return seen == value, f"the driver started with SCSI id {seen} (kernel log)"
 
 
-def _tags(machine: Machine, place: Place, value: object) -> tuple[bool | None, str]:
+def _tags(machine: Machine, place: Place, value: object, log: Log) -> tuple[bool | None, str]:
     """am53c974 gives the number to each drive that takes tagged commands as its queue depth."""
+    del log
     depths: dict[str, int] = {}
     for drive in behind(machine, [place.pci]):
         device = Path(machine.path(f"/sys/block/{drive.name}/device"))
@@ -155,8 +157,15 @@ def _tags(machine: Machine, place: Place, value: object) -> tuple[bool | None, s
         if read_attribute(device / "queue_type") == "simple" and depth and depth.isdigit():
             depths[drive.id] = int(depth)
     if not depths:
-        return None, "read back from the adapter; no drive behind it takes tagged commands, so nothing could show it"
+        return None, "no drive behind it takes tagged commands, so nothing could show it"
     wrong = {drive: depth for drive, depth in depths.items() if depth != value}
     if wrong:
         return False, "queue depths of its drives: " + ", ".join(f"{drive} {depth}" for drive, depth in wrong.items())
     return True, f"the driver gave {len(depths)} drives a queue depth of {value}"
+
+
+SHOWN: Mapping[tuple[str, str], Callable[[Machine, Place, object, Log], tuple[bool | None, str]]] = {
+    ("am53c974", "host_scsi_id"): _host_id,
+    ("am53c974", "max_tags"): _tags,
+}
+"""What shows a word in effect, by driver and name."""

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import re
 import stat
+import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Collection, Mapping, Sequence
+from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping, Sequence
 
-from ..host.adapters import Place, find_adapters
-from ..host.counters import adapter_vectors
+from ..guard.claims import claims_of_adapters
+from ..host.adapters import Place, behind, find_adapters
+from ..host.counters import adapter_vectors, interrupts_by_cpu
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine, write_attribute
 from ..kit.results import PartialError
 from ..kit.saved_state import read_saved
 from ..kit.setting_values import check_section
-from .engine import Outcome, Plan, Separate, Values, apply, lock_for, plan, refuse_problems, saver
+from .drives import Access, claims_for, usable_drives
+from .engine import Outcome, Plan, apply, lock_for, plan, refuse_problems, saver
+from .queue import random_reads
+from .subsystem import Proof, Separate, Values
 
 _CPUS = "/sys/devices/system/cpu"
 _SERVICE = "irqbalance"
@@ -44,6 +50,7 @@ class Processors(Separate):
 
     section = "os"
     owned_by = ""
+    watched: Sequence[str] = ("governor",)
 
     def __init__(self, machine: Machine, runner: Runner) -> None:
         self._machine = machine
@@ -110,13 +117,45 @@ class Processors(Separate):
     def prove(self, target: str, name: str, value: object) -> tuple[bool | None, str]:
         """How it is known."""
         del target, value
-        if name == _SERVICE:
-            return True, "systemd's own word"
-        return None, "read back from the kernel; the frequency itself was not measured"
+        return (True, "systemd's own word") if name == _SERVICE else (None, "")
+
+    def watch(self, target: str, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
+        """The frequency of each CPU under its governor."""
+        del target, name, seconds
+        if not isinstance(value, str):
+            return None
+        looks = []
+        for place in self._places().values():
+            names = ("scaling_cur_freq", "scaling_min_freq", "scaling_max_freq")
+            looks.append([self._machine.number(place.replace("scaling_governor", name)) or 0 for name in names])
+        driver = self._machine.text(f"{_CPUS}/cpu0/cpufreq/scaling_driver")
+        return judge_frequency(value, driver, looks)
+
+
+_NEAR = 0.1
+
+
+def judge_frequency(governor: str, driver: str, looks: Sequence[Sequence[int]]) -> Proof:
+    """Whether CPUs (kHz now, least, most) run as a governor with one fixed frequency has them; else not shown."""
+    if not looks or not all(all(look) for look in looks):
+        return None, "this kernel does not tell the frequency of each CPU"
+    told = ", ".join(dict.fromkeys(f"{now / 1000:.0f} of {most / 1000:.0f} MHz" for now, _, most in looks))
+    if governor == "performance":
+        high = all(now >= (1 - _NEAR) * most for now, _, most in looks)
+        return (True, f"all CPUs run at their most: {told}") if high else (None, f"CPUs run at {told}")
+    # the P-state drivers have a governor of this name that raises the frequency with the load
+    if governor == "powersave" and "pstate" not in driver:
+        low = all(now <= (1 + _NEAR) * least for now, least, _ in looks)
+        return (True, f"all CPUs run at their least: {told}") if low else (None, f"CPUs run at {told}")
+    return None, f"CPUs run at {told}, and the governor changes that with the load"
 
 
 def _told(value: object) -> str:
     return value if isinstance(value, str) else "what each CPU had"
+
+
+Reads = Callable[[Place], ContextManager[int]]
+"""Reads of the claimed drives behind an adapter while it is entered; how many drives that are."""
 
 
 class Interrupts(Separate):
@@ -124,13 +163,17 @@ class Interrupts(Separate):
 
     section = "os"
     owned_by = "adapter"
+    watched: Sequence[str] = ("irq_affinity",)
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, reads: Reads = lambda _place: nullcontext(0)) -> None:
         self._machine = machine
+        self._reads = reads
+
+    def _vectors(self, place: Place) -> tuple[str, ...]:
+        return adapter_vectors([place.pci], Path(self._machine.path("/sys")))
 
     def _files(self, place: Place) -> list[str]:
-        vectors = adapter_vectors([place.pci], Path(self._machine.path("/sys")))
-        return [f"/proc/irq/{vector}/smp_affinity_list" for vector in vectors]
+        return [f"/proc/irq/{vector}/smp_affinity_list" for vector in self._vectors(place)]
 
     def read(self, place: Place, names: Sequence[str]) -> Values:
         """The affinity now; an adapter without interrupts has none. Raises ToolError."""
@@ -177,8 +220,42 @@ class Interrupts(Separate):
             if effective:
                 shown.append(set(parse_cpus(effective)) <= set(one))
         if len(shown) < len(each) or not shown:
-            return None, "read back from the kernel, which does not tell which CPU takes each interrupt"
+            return None, "the kernel does not tell which CPU takes each interrupt"
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
+
+    def watch(self, place: Place, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
+        """Which CPUs took interrupts while claimed drives behind the adapter were read."""
+        del name
+        cpus, vectors = value, self._vectors(place)
+        each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
+        before = self._counted(vectors)
+        with self._reads(place) as drives:
+            time.sleep(seconds if drives else 0.0)
+        after = self._counted(vectors)
+        if not drives:
+            return None
+        allowed = {vector: set(one) for vector, one in zip(vectors, each)}
+        grown = {
+            (vector, cpu): count - before.get(vector, {}).get(cpu, 0)
+            for vector, counts in after.items()
+            for cpu, count in counts.items()
+        }
+        return judge_interrupts(grown, allowed, drives)
+
+    def _counted(self, vectors: Sequence[str]) -> Mapping[str, Mapping[int, int]]:
+        return interrupts_by_cpu(self._machine.text("/proc/interrupts"), vectors)
+
+
+def judge_interrupts(
+    grown: Mapping[tuple[str, int], int], allowed: Mapping[str, Collection[int]], drives: int
+) -> Proof:
+    """Whether interrupts (by vector and CPU) came on allowed CPUs only. None: none came, so nothing is shown."""
+    right = sum(count for (vector, cpu), count in grown.items() if cpu in allowed[vector])
+    wrong = sum(grown.values()) - right
+    told = (
+        f"{right} interrupts on these CPUs and {wrong} on others while {drives} drives were read (/proc/interrupts)"
+    )
+    return (None if right + wrong == 0 else wrong == 0), told
 
 
 def missing_cpus(machine: Machine, wanted: Sequence[int]) -> list[str]:
@@ -190,7 +267,10 @@ def missing_cpus(machine: Machine, wanted: Sequence[int]) -> list[str]:
 
 @dataclass(frozen=True)
 class OsRequest:
-    """What is asked: governor, CPUs by adapter alias, names to be as found; `possible` only says what cannot be."""
+    """What is asked: governor, CPUs by adapter alias, names to be as found; `possible` only says what cannot be.
+
+    `prove_s`: seconds of reads per adapter that show which CPUs take its interrupts.
+    """
 
     adapters: Mapping[str, Any]
     state_dir: str
@@ -200,9 +280,12 @@ class OsRequest:
     as_found: Collection[str] = ()
     possible: bool = False
     check: bool = False
+    prove_s: float = 0.0
 
 
-def provision_os(request: OsRequest, machine: Machine, runner: Runner = run) -> dict[str, Any]:
+def provision_os(
+    request: OsRequest, machine: Machine, runner: Runner = run, access: Access = usable_drives
+) -> dict[str, Any]:
     """Make the bench as declared; the module's result. Raises StorqualError of all kinds (see `engine.apply`)."""
     given: dict[str, object] = {"governor": request.governor} if request.governor else {}
     if request.irq_affinity:
@@ -221,19 +304,38 @@ def provision_os(request: OsRequest, machine: Machine, runner: Runner = run) -> 
     if wanted:
         bench[_SERVICE] = INACTIVE
     places = find_adapters(machine, request.adapters, wanted) if wanted else {}
-    processors, interrupts = Processors(machine, runner), Interrupts(machine)
+    processors = Processors(machine, runner)
+    interrupts = Interrupts(machine, lambda place: _reads(request, machine, access, place))
     own = [plan(processors, "bench", "bench", bench)] if bench else []
     each = [plan(interrupts, alias, place, wanted[alias]) for alias, place in places.items()]
     problems = [told for one in own for told in one.problems]
     refuse_problems(problems + [told for one in each for told in one.problems])
     with lock_for(request.state_dir, request.run, "processors and interrupts", check=request.check) as lock:
-        first = apply(processors, own, save=saver(lock))
+        first = apply(processors, own, save=saver(lock), prove_s=request.prove_s)
         try:
-            second = apply(interrupts, each, save=saver(lock), also=_memory)
+            second = apply(interrupts, each, save=saver(lock), also=_memory, prove_s=request.prove_s)
         except PartialError as problem:
             steps, settings = [*first.steps, *problem.steps], [*first.settings, *problem.settings]
             raise PartialError(str(problem), steps=steps, settings=settings) from problem
     return _both(first, second).result()
+
+
+_READERS = 4
+_MOST_DRIVES = 4
+
+
+@contextmanager
+def _reads(request: OsRequest, machine: Machine, access: Access, place: Place) -> Iterator[int]:
+    """Random reads of some claimed drives behind an adapter, once the guard lets them be held."""
+    present = {drive.id for drive in behind(machine, [place.pci])}
+    claimed = [claim.id for claim in claims_of_adapters(request.adapters) if claim.id in present][:_MOST_DRIVES]
+    if not claimed:
+        yield 0
+        return
+    with access(claims_for(request.adapters, claimed), request.state_dir, request.run) as targets:
+        paths = [f"/dev/{target.node}" for target in targets.values()]
+        with random_reads(paths, _READERS):
+            yield len(paths)
 
 
 def _possible(

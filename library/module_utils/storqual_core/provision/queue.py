@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's queue of each drive: queue depth, I/O scheduler, queued requests and their kin, in sysfs.
 
-A driver may ignore what it stored, so a queue depth is shown in effect: more reads than the depth are offered, which
-destroy nothing, and the drive's in-flight count is watched.
+A driver may ignore what it stored, so a queue depth can be shown in effect: more reads than the depth are offered,
+which destroy nothing, and the drive's in-flight count is watched.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.machine import read_attribute, selected_word, write_attribute
-from ..kit.results import Provisioned
 
 
 class Queues:
@@ -157,7 +156,6 @@ def _read_on(path: str, handle: int, blocks: int, stop: threading.Event, tally: 
 
 _SAMPLE_S = 0.001
 _FEW = 20
-_EXTRA_READS = 32
 
 
 @dataclass(frozen=True)
@@ -206,19 +204,3 @@ def judge_queue_depth(depth: int, seen: InFlight) -> tuple[bool | None, str]:
     if seen.highest < depth:
         return None, f"{facts}: the drive is too fast to fill a queue of {depth}"
     return True, f"{facts}: the depth of {depth} was reached and not exceeded"
-
-
-def prove_queue_depths(
-    settings: Iterable[Provisioned], targets: Mapping[str, DriveTarget], seconds: float, sysfs: str = "/sys"
-) -> list[Provisioned]:
-    """The same settings, each declared queue depth with what was seen of it during `seconds` of reads per drive."""
-    shown = []
-    for entry in settings:
-        if entry.name == "drive.queue_depth" and isinstance(entry.declared, int):
-            depth = entry.declared
-            offered = min(2 * depth, depth + _EXTRA_READS)
-            seen = observe_in_flight(targets[entry.drive].node, offered, seconds, sysfs)
-            shown.append(entry.with_proof(*judge_queue_depth(depth, seen)))
-        else:
-            shown.append(entry)
-    return shown

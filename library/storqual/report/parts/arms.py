@@ -10,6 +10,7 @@ from typing import Any
 from storqual.report.figures import DASH, Figure, count
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
+from storqual_core.kit.results import NOT_SHOWN
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,34 @@ class Environment:
     arms: tuple[KeyValue, ...]
     drops: tuple[KeyValue, ...]
     benches: tuple[BenchChanges, ...]
+
+
+@dataclass(frozen=True)
+class ShownSettings:
+    """How many declared settings were shown in effect, of all; and the names of the others with their number."""
+
+    shown: Figure
+    declared: Figure
+    share: Figure
+    others: tuple[tuple[str, Figure, str], ...]
+
+
+def shown_settings_of(material: Material) -> ShownSettings | None:
+    """What the verdict says of settings; None where none was declared, or an older version judged."""
+    told = material.verdict.get("settings") or {}
+    if not told.get("declared"):
+        return None
+    shown, declared = int(told["shown"]), int(told["declared"])
+    others = tuple(
+        (str(one["name"]), count(one["count"], f"verdict:/settings/others/{at}/count"), str(one["said"]))
+        for at, one in enumerate(told.get("others") or ())
+    )
+    return ShownSettings(
+        count(shown, "verdict:/settings/shown"),
+        count(declared, "verdict:/settings/declared"),
+        count(100 * shown // declared, "count:settings-shown-percent"),
+        others,
+    )
 
 
 _NOTHING = (DASH, DASH, DASH, DASH)
@@ -122,10 +151,15 @@ def _several(values: Iterable[Any]) -> str:
 
 
 def _proof(setting: Mapping[str, Any]) -> str:
-    words = {True: "proven", False: "NOT in effect", None: "not proven"}
-    proven = setting.get("proven")
+    words = {
+        True: "in effect",
+        False: "NOT in effect",
+        None: NOT_SHOWN if setting.get("declared") is not None else "",
+    }
+    proven, proof = setting.get("proven"), str(setting.get("proof") or "")
     word = words.get(proven, str(proven)) if proven is None or isinstance(proven, bool) else str(proven)
-    return f"{word}: {setting['proof']}" if setting.get("proof") else word
+    # a record says itself that nothing was shown, and why
+    return proof if word and proof.startswith(word) else ": ".join(filter(None, (word, proof))) or DASH
 
 
 def _wrong(setting: Mapping[str, Any]) -> bool:

@@ -40,10 +40,11 @@ def print_summary(
     shown, left = _chosen(rows)
     drops = {name: str(arm.get("drop")) for name, arm in ((run or {}).get("arms") or {}).items()}
     ending = _ending(verdict, rows, run, drops, report)
+    several = _several(rows)
     if out.isatty():
-        _print_rich(verdict, shown, left, ending, out)
+        _print_rich(verdict, shown, left, ending, out, several=several)
         return
-    for line in [*_plain_rows(shown), *left, *ending]:
+    for line in [*_plain_rows(shown, several=several), *left, *ending]:
         out.write(line + "\n")
 
 
@@ -73,8 +74,11 @@ def _rank(word: str) -> int:
     return _REST.index(word) if word in _REST else 0
 
 
-def _cells(row: Criterion) -> tuple[str, ...]:
-    """Outcome, metric, where, shift, interval, margin, and the reason of what did not pass: safe texts."""
+def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
+    """Outcome, metric, where, shift, interval, margin, and the reason of what did not pass: safe texts.
+
+    `several`: the run has more than one bench, so each line names its own.
+    """
     low, high = (percent(end, "") for end in row.interval())
     shift = percent(row.number("shift_percent"), "")
     margin = percent(row.number("margin_percent"), "", signed=False)
@@ -85,7 +89,7 @@ def _cells(row: Criterion) -> tuple[str, ...]:
     parts = (
         word,
         "check" if check else measure(row.text("metric")).label,
-        row.text("id") if check else "/".join(filter(None, [row.text("adapter"), row.text("point")])),
+        _where(row, several=several),
         "" if shift is NONE else str(shift),
         "" if low is NONE else f"{low} to {high}",
         "" if margin is NONE or shift is NONE else f"margin {margin}",
@@ -94,9 +98,21 @@ def _cells(row: Criterion) -> tuple[str, ...]:
     return tuple(terminal_text(part) for part in parts)
 
 
-def _plain_rows(rows: Sequence[Criterion]) -> list[str]:
+def _where(row: Criterion, *, several: bool) -> str:
+    """A check's name or a point with its adapter, behind the bench of a run that has several."""
+    check = row.against == "check"
+    named = row.text("id") if check else "/".join(filter(None, [row.text("adapter"), row.text("point")]))
+    bench = row.text("bench") if several else ""
+    return f"{bench}: {named}" if bench else named
+
+
+def _several(rows: Sequence[Criterion]) -> bool:
+    return len({row.text("bench") for row in rows} - {""}) > 1
+
+
+def _plain_rows(rows: Sequence[Criterion], *, several: bool) -> list[str]:
     """Aligned columns with two spaces between."""
-    cells = [[text.replace(TIED, " ") for text in _cells(row)] for row in rows]
+    cells = [[text.replace(TIED, " ") for text in _cells(row, several=several)] for row in rows]
     widths = [max(len(line[column]) for line in cells) for column in range(6)] if cells else []
     return [
         "  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[6]]).rstrip()
@@ -128,14 +144,20 @@ def _ending(
 
 
 def _print_rich(
-    verdict: Mapping[str, Any], rows: Sequence[Criterion], left: Sequence[str], ending: Sequence[str], out: TextIO
+    verdict: Mapping[str, Any],
+    rows: Sequence[Criterion],
+    left: Sequence[str],
+    ending: Sequence[str],
+    out: TextIO,
+    *,
+    several: bool,
 ) -> None:
     from rich.console import Console  # noqa: PLC0415 - a pipe does not pay for colours
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(file=out, highlight=False)
     if rows:
-        console.print(_table(rows))
+        console.print(_table(rows, several=several))
     word = str(verdict.get("outcome"))
     for line in [*left, *ending]:
         told = Text(line)
@@ -144,7 +166,7 @@ def _print_rich(
         console.print(told, soft_wrap=True)
 
 
-def _table(rows: Sequence[Criterion]) -> Table:
+def _table(rows: Sequence[Criterion], *, several: bool) -> Table:
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -156,7 +178,7 @@ def _table(rows: Sequence[Criterion]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Reason", overflow="fold", max_width=_REASON)
     for row in rows:
-        word, *others = _cells(row)
+        word, *others = _cells(row, several=several)
         others[4] = others[4].removeprefix("margin ")
         style = OUTCOME_COLOURS.get(row.outcome, "bold") if row.required else "dim"
         # Text, not str: a drive called "[bold]" must stay that

@@ -15,9 +15,15 @@ from storqual.campaign.role_inputs import resolve_drop
 from storqual.cli.playbook import next as next_command
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS, Setting, section_of
+from storqual_core.provision import boot, build_plan
+from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import DriveSettings
-from storqual_core.provision.nvram_backend import THROTTLE
+from storqual_core.provision.effects import EFFECTS
+from storqual_core.provision.firmware import apply
+from storqual_core.provision.nvram_backend import SHOWN, THROTTLE
+from storqual_core.provision.options import provision_options
+from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
 from storqual_core.provision.raid.plan import POLICIES, Wish
 from storqual_core.tools import TOOLS
 from tests.support.make_lab import lab_hosts
@@ -90,6 +96,28 @@ def test_every_setting_reaches_a_role_or_is_refused_with_a_sentence(
     tasks = "".join(path.read_text() for path in (REPOSITORY / "roles").glob("*/tasks/*.yml"))
     for key in different:
         assert re.search(rf"(provision_roles|campaign_step\.roles)\.{key}\b|\.{key} \| default", tasks), key
+
+
+SHOWN_ELSEWHERE = {
+    "os.nr_requests": EFFECTS["nr_requests"],
+    "os.governor": judge_frequency,
+    "os.irq_affinity": judge_interrupts,
+    "nvram.execution_throttle": provision_throttle,
+    "driver.kernel": boot.provision_boot,
+    "driver.dkms": build_plan.records,
+    "driver.module": build_plan.records,
+    "driver.options": provision_options,
+    "firmware.firmware": apply.prove,
+    "firmware.bios": apply.prove,
+}
+"""What shows the settings that are no drive's and no word of an NVRAM."""
+
+
+def test_the_vocabulary_promises_only_proofs_that_exist() -> None:
+    promised = {name for name, setting in SETTINGS.items() if setting.proof}
+    drives = {f"drive.{name}" for name in EFFECTS}
+    words = {f"nvram.{name}" for _, name in SHOWN}
+    assert promised == drives | words | set(SHOWN_ELSEWHERE)
 
 
 def test_every_drive_setting_has_a_way_to_be_written() -> None:

@@ -67,12 +67,12 @@ def test_a_percentage_is_written_with_its_sign() -> None:
 
 
 SIGN_OFF: dict[str, Callable[[StorqualLibrary], None]] = {
-    "provisioned": StorqualLibrary.every_session_should_have_been_provisioned,
+    "provisioned": StorqualLibrary.no_session_should_have_failed_to_be_provisioned,
     "builds": StorqualLibrary.each_drop_should_have_run_one_build,
-    "settings": StorqualLibrary.every_setting_should_be_in_effect,
+    "settings": StorqualLibrary.every_setting_should_be_read_back_and_none_shown_without_effect,
     "measured": StorqualLibrary.every_planned_point_should_be_measured,
     "writes": StorqualLibrary.nothing_should_be_written_outside_claims,
-    "restored": StorqualLibrary.bench_should_be_restored,
+    "restored": StorqualLibrary.what_was_provisioned_should_be_put_back,
     "inputs": StorqualLibrary.inputs_should_be_as_planned,
     "evidence": StorqualLibrary.evidence_should_be_complete,
 }
@@ -80,7 +80,7 @@ SIGN_OFF: dict[str, Callable[[StorqualLibrary], None]] = {
 
 @pytest.mark.parametrize("keyword", SIGN_OFF.values(), ids=list(SIGN_OFF))
 def test_a_sound_campaign_passes(keyword: Callable[[StorqualLibrary], None], tmp_path: Path) -> None:
-    keyword(about(tmp_path, sessions=4))
+    keyword(about(tmp_path, sessions=4, settings={"candidate": [{**WRONG, "read_back": 0}]}))
 
 
 HERE = {"bench": "vbench", "session": "s02"}
@@ -91,13 +91,13 @@ STARTED = {**HERE, "kind": "session_started", "boot_id": "boot-9"}
 
 @pytest.mark.parametrize("events", [[LOST], [REFUSED, STARTED]], ids=["lost", "provisioned again"])
 def test_what_a_resumed_campaign_got_over_is_no_trouble(tmp_path: Path, events: list[dict[str, str]]) -> None:
-    about(tmp_path, sessions=4, events=events).every_session_should_have_been_provisioned()
+    about(tmp_path, sessions=4, events=events).no_session_should_have_failed_to_be_provisioned()
 
 
 def test_a_lost_session_that_was_not_measured_is_trouble(tmp_path: Path) -> None:
     library = about(tmp_path, sessions=4, events=[LOST], missing=[POINTS[0]], missing_in=("baseline", "candidate"))
     with pytest.raises(NotJudgedError, match=r"session lost \(s02\): the bench was booted"):
-        library.every_session_should_have_been_provisioned()
+        library.no_session_should_have_failed_to_be_provisioned()
 
 
 WRONG = {"name": "drive.WCE", "drive": "0x1", "declared": 0, "before": 1, "read_back": 1}
@@ -174,12 +174,12 @@ def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
         return replace(event, kind="restore_failed", fields=fields) if event.kind == "restored" else event
 
     with pytest.raises(NotJudgedError, match="not left as it was found: WCE is 0"):
-        changed(about(tmp_path / "failed", sessions=4), failed).bench_should_be_restored()
+        changed(about(tmp_path / "failed", sessions=4), failed).what_was_provisioned_should_be_put_back()
     silent = changed(
         about(tmp_path / "silent", sessions=4), lambda event: None if event.kind == "restored" else event
     )
     with pytest.raises(NotJudgedError, match="nothing says"):
-        silent.bench_should_be_restored()
+        silent.what_was_provisioned_should_be_put_back()
 
 
 def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.figures import MINUS
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.judged_reports import PANIC, QUICK, judged, points_of
+from tests.support.make_run import make_run
 from tests.support.report_pages import read_page
 
 
@@ -195,3 +197,18 @@ def test_what_the_campaign_got_over_is_no_trouble_of_the_outcome(tmp_path: Path,
     assert ("Recovered: its launches were measured later." in happened) is (not missing)
     troubles = " ".join(listed.text() for listed in page.root.all("ol", "problems"))
     assert (LOST["reason"] in troubles) is bool(missing)
+
+
+def test_the_share_of_settings_that_were_shown_in_effect_is_told(tmp_path: Path) -> None:
+    entry = {"drive": "0x5", "declared": 1, "before": 1, "read_back": 1}
+    listed = [
+        {**entry, "name": "drive.WCE", "proven": True, "proof": "a flush was sent"},
+        {**entry, "name": "drive.NCS", "proven": None, "proof": "read back, effect not shown"},
+        {**entry, "name": "drive.RCD", "declared": None, "proven": None, "proof": ""},
+    ]
+    run = make_run(tmp_path, settings=dict.fromkeys(("baseline", "candidate"), listed), sessions=2)
+    judge_run(run)
+    text = read_page(build_report(run)).section("arms").text()
+    assert "2 of 4 declared settings (50 %) were shown in effect" in text
+    assert "drive.NCS (2): read back, effect not shown." in text
+    assert "in effect: a flush was sent" in text

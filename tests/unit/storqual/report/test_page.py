@@ -214,7 +214,8 @@ def test_settings_that_differ_stand_first(pages: dict[str, Page]) -> None:
     ]
     assert "≠ differs" in rows[0].text()
     assert "3 targets" in rows[0].text()
-    assert "proven: write latency rose from 0.41 ms to 3.3 ms" in rows[2].text()
+    assert "in effect: write latency rose from 0.41 ms to 3.3 ms" in rows[2].text()
+    assert "read back, effect not shown" in rows[0].text()
 
 
 def test_kernel_log_findings_are_on_the_time_axis_and_in_words(pages: dict[str, Page]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.setting_values import check_section, check_value
 from storqual_core.kit.settings import COSTS, SECTIONS, SETTINGS, Setting, find, section_of
+from storqual_core.tools import qaucli
 
 MODE_FIELDS = [setting for setting in SETTINGS.values() if setting.field is not None]
 
@@ -154,3 +156,22 @@ def test_a_driver_build_is_taken_as_it_is_written() -> None:
     build = {"package": "/srv/x.deb", "module": "m", "version": "1.10"}
     assert check_value(find("driver", "dkms"), build) == build
     assert check_value(find("driver", "options"), {"m-x": {"p": 4, "q": True}}) == {"m_x": {"p": "4", "q": "1"}}
+
+
+def test_the_five_parameters_of_the_qla1040_report_have_names_and_a_drop_sets_them() -> None:
+    drop = Path(__file__).resolve().parents[4] / "inventories" / "example_lab" / "drops" / "qla1040.yml"
+    declared = dict(re.findall(r"^  (\w+): (\d+)$", drop.read_text(encoding="utf-8"), re.MULTILINE))
+    assert declared == {
+        "fifo_threshold": "3",
+        "command_completion": "1",
+        "fast_memory_timing": "1",
+        "completion_posting_mode": "1",
+        "execution_throttle": "32",
+    }
+    settable = {name for name in declared if not find("nvram", name).refused}
+    assert settable == set(declared) & set(qaucli.SETTINGS) == {"command_completion", "execution_throttle"}
+    for name, value in declared.items():
+        setting = find("nvram", name)
+        assert setting.minimum is not None
+        assert setting.maximum is not None
+        assert setting.minimum <= int(value) <= setting.maximum

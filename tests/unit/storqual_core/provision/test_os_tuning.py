@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PCI = "0000:00:05.0"
 ADAPTERS = {"sas0": {"pci": PCI, "driver": "mpt3sas"}}
@@ -238,3 +239,58 @@ def test_a_list_of_cpus_is_read(text: str, cpus: list[int]) -> None:
 def test_another_text_is_no_list_of_cpus() -> None:
     with pytest.raises(ToolError, match="where the kernel prints a list of CPUs"):
         parse_cpus("ff,00")
+
+
+@pytest.mark.parametrize(
+    ("governor", "driver", "look", "proven"),
+    [
+        ("performance", "intel_pstate", (3_400_000, 800_000, 3_600_000), True),
+        ("performance", "acpi-cpufreq", (1_200_000, 800_000, 3_600_000), None),
+        ("powersave", "acpi-cpufreq", (800_000, 800_000, 3_600_000), True),
+        ("powersave", "acpi-cpufreq", (2_000_000, 800_000, 3_600_000), None),
+        ("powersave", "intel_pstate", (800_000, 800_000, 3_600_000), None),
+        ("schedutil", "acpi-cpufreq", (3_600_000, 800_000, 3_600_000), None),
+        ("performance", "acpi-cpufreq", (0, 800_000, 3_600_000), None),
+    ],
+)
+def test_a_governor_is_shown_by_the_frequency_that_it_fixes(
+    governor: str, driver: str, look: tuple[int, int, int], proven: bool | None
+) -> None:
+    assert os_tuning.judge_frequency(governor, driver, [look, look])[0] is proven
+    assert os_tuning.judge_frequency(governor, driver, [])[0] is None
+
+
+def test_the_frequency_of_each_cpu_is_looked_at(lab: Lab) -> None:
+    for cpu in range(4):
+        for name, khz in (("cur", 3_600_000), ("min", 800_000), ("max", 3_600_000)):
+            lab.tree.write(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_{name}_freq", f"{khz}\n")
+    (entry,) = lab.set(governor="performance", prove_s=0.1)["settings"]
+    assert (entry["proven"], entry["proof"]) == (True, "all CPUs run at their most: 3600 of 3600 MHz")
+
+
+@pytest.mark.parametrize(("vector", "cpu", "proven"), [("41", 1, True), ("41", 2, False), ("99", 2, None)])
+def test_interrupts_are_shown_by_the_cpus_that_took_them(
+    lab: Lab, vector: str, cpu: int, proven: bool | None
+) -> None:
+    def table(count: int) -> str:
+        rows = [
+            f" {name}: " + " ".join(str(count * (number == cpu)) for number in range(4)) for name in (vector, "7")
+        ]
+        return "\n".join(["      CPU0 CPU1 CPU2 CPU3", *rows, ""])
+
+    @contextmanager
+    def reads(_place: object) -> Iterator[int]:
+        lab.tree.write("/proc/interrupts", table(50))
+        yield 2
+
+    lab.tree.write("/proc/interrupts", table(0))
+    place = os_tuning.find_adapters(lab.machine, ADAPTERS, ["sas0"])["sas0"]
+    watched = os_tuning.Interrupts(lab.machine, reads).watch(place, "irq_affinity", [0, 1], 0.0)
+    assert watched is not None
+    assert watched[0] is proven
+    assert "while 2 drives were read" in watched[1]
+
+
+def test_without_a_claimed_drive_behind_it_the_kernels_word_stays(lab: Lab) -> None:
+    *_, entry = lab.set(irq_affinity={"sas0": [0, 1]}, prove_s=0.1)["settings"]
+    assert (entry["proven"], entry["proof"]) == (True, "the kernel has 3 of 3 interrupts on these CPUs")

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import ToolError
-from storqual_core.kit.results import Provisioned
 from storqual_core.provision.mode_pages import judge_write_cache, write_latencies
-from storqual_core.provision.queue import (
-    InFlight,
-    judge_queue_depth,
-    observe_in_flight,
-    prove_queue_depths,
-)
+from storqual_core.provision.queue import InFlight, judge_queue_depth, observe_in_flight
 
 
 @pytest.mark.parametrize(
@@ -63,26 +56,6 @@ def test_reads_are_offered_and_the_count_is_sampled(tmp_path: Path, monkeypatch:
 def test_a_drive_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="sdb cannot be read: No such file"):
         observe_in_flight("sdb", 6, 0.1, dev=str(tmp_path))
-
-
-def test_only_declared_depths_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that was only read needs no proof; twice the depth is offered, up to 32 more."""
-    offers: list[int] = []
-
-    def look(node: str, offered: int, seconds: float, sysfs: str) -> InFlight:
-        offers.append(offered)
-        return InFlight(4, 100, offered)
-
-    monkeypatch.setattr("storqual_core.provision.queue.observe_in_flight", look)
-    entries = [
-        Provisioned("drive.queue_depth", 4, 8, 4, drive="a"),
-        Provisioned("drive.queue_depth", None, 8, 8, drive="a"),
-        Provisioned("drive.scheduler", "none", "none", "none", drive="a"),
-        Provisioned("drive.queue_depth", 100, 8, 100, drive="a"),
-    ]
-    shown = prove_queue_depths(entries, {"a": DriveTarget("a", "sda", "/dev/sg0")}, 1.0)
-    assert [entry.proven for entry in shown] == [True, None, None, None]
-    assert offers == [8, 132]
 
 
 def test_single_writes_stay_inside_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

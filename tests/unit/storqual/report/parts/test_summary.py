@@ -49,6 +49,21 @@ def test_informative_criteria_that_pass_are_only_counted(runs: dict[str, Path]) 
     assert "not listed, see the report: 14 PASS (informative)" in lines(runs["pass"])
 
 
+def test_of_several_benches_each_line_names_its_own(runs: dict[str, Path]) -> None:
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    one = next(entry for entry in verdict["criteria"] if entry["required"])
+    check = {**one, "against": "check", "id": "sign_off.robot::The Evidence Is Whole"}
+    listed = [{**entry, "bench": bench} for bench in ("b1", "b2") for entry in (one, check)]
+    for criteria, named in ((listed, True), (listed[:2], False)):
+        out = io.StringIO()
+        print_summary({**verdict, "criteria": criteria}, file=out)
+        shown = [line for line in out.getvalue().splitlines() if line.startswith("PASS ")]
+        assert len(shown) == len(criteria)
+        assert [("b1: " in line, "b2: " in line) for line in shown] == [
+            (named and entry["bench"] == "b1", named and entry["bench"] == "b2") for entry in criteria
+        ]
+
+
 def test_of_very_many_criteria_only_those_that_did_not_pass_are_listed(tmp_path: Path) -> None:
     points = [f"rand_read[bs=4k,drives=1,iodepth={depth}]" for depth in range(1, 50)]
     run = judged(tmp_path, adapters=("sym",), points=points, noise=0.002, effect={points[7]: -0.2})

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice itself: what each test rests on, what changed since it passed, and what fits into a budget.
+
+A test that a change touches directly comes first, one that imports what was changed second, any other in turn: the
+one that passed longest ago, and among equals another one with each commit, so that a machine which cannot keep the
+record goes round all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+DIRECT, IMPORTED, IN_TURN = 0, 1, 2
+SETUP_S = 120.0
+"""What powering a bench on costs, once a file."""
+ALWAYS_S = 15 * 60.0
+"""So much is chosen even where nothing changed."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file of tests is about: modules of the library, paths of the repository, seconds of one test."""
+
+    modules: tuple[str, ...]
+    paths: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The commit at which a test passed last, and the seconds it took."""
+
+    commit: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A test with the reason and the seconds that it is expected to take."""
+
+    test: str
+    reason: str
+    seconds: float
+
+
+def file_of(module: str) -> str:
+    """Where a module, or the folder of a package, lies in the repository, without a suffix."""
+    root = "library/module_utils/" if module.partition(".")[0] == "storqual_core" else "library/"
+    return root + module.replace(".", "/")
+
+
+def touches(changed: str, stem: str) -> bool:
+    """Whether a changed file is the module or path `stem`, or lies in it."""
+    return changed in (stem, f"{stem}.py") or PurePosixPath(stem) in PurePosixPath(changed).parents
+
+
+def nearness(test_file: str, about: About, imports: Callable[[str], Sequence[str]], changed: Sequence[str]) -> int:
+    """How near the changed files are to what a file of tests is about; `imports` are the modules below one."""
+    own = [test_file, *about.paths, *map(file_of, about.modules)]
+    if any(touches(one, stem) for one in changed for stem in own):
+        return DIRECT
+    below = {file_of(name) + ending for module in about.modules for name in imports(module) for ending in _ENDINGS}
+    return IMPORTED if below.intersection(changed) else IN_TURN
+
+
+_ENDINGS = (".py", "/__init__.py")
+_REASONS = {DIRECT: "what it is about was changed", IMPORTED: "something below was changed", IN_TURN: "its turn"}
+
+
+def choose(
+    tests: Sequence[str],
+    abouts: Mapping[str, About],
+    passed: Mapping[str, Passed],
+    near: Callable[[str, str], int],
+    ages: Mapping[str, int],
+    *,
+    commit: str,
+    budget_s: float,
+) -> list[Chosen]:
+    """Tests (node ids) for a budget, grouped by file, the nearest and the longest not passed first.
+
+    `near(file, commit)` says how near to a file what changed since `commit` is (empty: the commit before this one,
+    for a test that is not known to have passed), `ages` how many commits ago each one was. What is only in its turn
+    is taken up to `ALWAYS_S`. One test is chosen in any case.
+    Raises KeyError for a test of a file that is not in the map.
+    """
+    never = max(ages.values(), default=0) + 1
+
+    def rank(test: str) -> tuple[int, int, str]:
+        file, last = test.partition("::")[0], passed.get(test)
+        distance = near(file, last.commit) if last else min(near(file, ""), IMPORTED)
+        age = ages.get(last.commit, never) if last else never
+        return distance, -age, hashlib.sha256(f"{commit} {test}".encode()).hexdigest()
+
+    found: defaultdict[str, list[Chosen]] = defaultdict(list)
+    spent = 0.0
+    for test in sorted(tests, key=rank):
+        file = test.partition("::")[0]
+        distance, _, _ = rank(test)
+        last = passed.get(test)
+        seconds = last.seconds if last else abouts[file].seconds
+        cost = seconds + (0.0 if file in found else SETUP_S)
+        limit = budget_s if distance < IN_TURN else min(budget_s, ALWAYS_S)
+        if spent and spent + cost > limit:
+            continue
+        spent += cost
+        reason = _REASONS[distance] if last else "it is not known to have passed"
+        found[file].append(Chosen(test, reason, cost))
+    return [one for listed in found.values() for one in listed]
+
+
+def record(
+    before: Mapping[str, Passed], outcomes: Mapping[str, tuple[bool, float]], tests: Sequence[str], commit: str
+) -> dict[str, Passed]:
+    """The record after tests ended: `outcomes` are passed or not, and seconds; what is no test any more goes."""
+    after = {test: one for test, one in before.items() if test in tests}
+    for test, (good, seconds) in outcomes.items():
+        if good and test in tests:
+            after[test] = Passed(commit, round(seconds, 1))
+    return after
