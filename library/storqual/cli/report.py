@@ -104,9 +104,16 @@ def _page(run: Path) -> Path:
     """report.html, made again unless somebody has signed it."""
     from storqual.report import build_report
     from storqual.run import is_signed
+    from storqual.run.closing import is_closed
+    from storqual.run.published import record_published
 
     signed = run / "report.html"
-    return signed if is_signed(run) and signed.is_file() else build_report(run)
+    if is_signed(run) and signed.is_file():
+        return signed
+    report = build_report(run)
+    if is_closed(run) and not is_signed(run):
+        record_published(run)
+    return report
 
 
 def _pdf(run: Path, report: Path, target: Path) -> Path:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -17,6 +18,7 @@ from storqual.audit import Status, audit, exit_code
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual_core.kit.errors import BadInputError
+from tests.attacks.kinds import chained, lines_of
 from tests.support.judged_run import QUIET, suite_with
 from tests.support.make_run import make_run
 
@@ -202,6 +204,9 @@ def test_a_run_of_one_arm_is_consistent_with_its_page(tmp_path: Path) -> None:
     lines = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if json.loads(line)["arm"] == "candidate"]
     (run / "samples.jsonl").write_text("".join(kept), encoding="utf-8")
+    collected = Counter(json.loads(line)["block"] for line in kept)
+    events = [{**event, "samples": collected[event.get("block")]} for event in lines_of(run / "events.jsonl")]
+    chained(run / "events.jsonl", events)
     document = json.loads((run / "run.json").read_text(encoding="utf-8"))
     del document["arms"]["baseline"]
     (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
