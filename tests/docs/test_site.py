@@ -13,7 +13,7 @@ import click
 import pytest
 
 from storqual.cli import storqual
-from storqual.inputs import load_drop, load_gate, load_inventory, load_suite, load_trusted_keys, load_waivers
+from storqual.inputs import load_drop, load_gate, load_inventory, load_suite, load_trust, load_waivers
 from storqual.robustness.suite import is_robustness, load_robustness
 from tests.support.site_blocks import DOCS, REPOSITORY, Block, Command, blocks, commands, pages, run, shows, words_of
 
@@ -101,7 +101,7 @@ LOADERS = {
     "hosts.yml": lambda path: load_inventory([path]),
     "gate.yml": load_gate,
     "waivers.yml": load_waivers,
-    "keys.yml": load_trusted_keys,
+    "keys.yml": load_trust,
 }
 
 

@@ -111,7 +111,7 @@ def fresh(made: Path, folder: Path) -> Path:
 
 def parses(checkout: Path, folder: Path) -> tuple[float, Counter[str]]:
     """How often each sample of a small run is parsed while it is published, and on whose behalf."""
-    made = make_large_run(folder / "small", *SMALL)
+    made = make_large_run(folder / "small", *SMALL, close=False)
     samples = len((made / "samples.jsonl").read_bytes().splitlines())
     hook, counts = folder / "hook", folder / "counts"
     for path in (hook, counts):
@@ -141,7 +141,7 @@ def main() -> None:
             each, asked = parses(checkout, folder)
             told = ", ".join(f"{who} {count}" for who, count in asked.most_common() if count)
             print(f"{label}: each sample is parsed {each:.1f} times ({told})", flush=True)
-        made = make_large_run(folder / "large", benches, points, sessions)
+        made = make_large_run(folder / "large", benches, points, sessions, close=False)
         print(f"\npublishing {2 * benches * points * sessions} samples of {benches * points} points")
         print(f"{'checkout':<10}{'clock s':>9}{'user s':>9}{'system s':>10}{'MB':>8}")
         costs: dict[str, list[Cost]] = {label: [] for label in checkouts}

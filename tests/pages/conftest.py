@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storqual.report import build_report
+from storqual.report import build_report, documents
+from storqual.report.material import read_material
 from storqual.report.sheet import make_sheet, render_sheet
 from storqual.report.trend import build_trend
 from tests.golden.sheet import FACTS, LAST, bench_of
@@ -18,6 +19,7 @@ from tests.support.judged_reports import QUICK, judged
 from tests.support.synthetic_shape import SUITE
 from tests.support.trend_labs import make_year
 from tests.unit.storqual.report.conftest import runs  # noqa: F401 - the reports that both folders test
+from tests.unit.storqual.report.documents.test_documents import run_of as run_of_release
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
 
 AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
@@ -65,4 +67,14 @@ def files(
     for name, facts in (("sheet", FACTS), ("full sheet", {**FACTS, "hidden_drives": [], "drives": drives})):
         made[name] = folder / f"{name}.html"
         made[name].write_text(render_sheet(make_sheet(bench_of(), facts, made="today", last=LAST)), encoding="utf-8")
+    release = run_of_release(tmp_path_factory.mktemp("release"), effect={"sym": -0.1})
+    material = read_material(release)
+    pages = {
+        "requirements": documents.traceability(material),
+        "summary": documents.customer_summary(material),
+        "test plan": documents.planned_tests(release),
+        "compatibility": documents.compatibility([*runs.values(), release], as_of=datetime(2027, 3, 20, tzinfo=UTC)),
+    }
+    for name, page in pages.items():
+        made[name] = documents.write_document(page, folder / f"{name}.html")
     return made

@@ -17,7 +17,9 @@ from storqual.campaign.next_step import next_command
 from storqual.cli.playbook.record import record
 from storqual.plan.make import plan_run
 from storqual.run import collect, read_block
+from storqual.run.closing import close_run
 from tests.support.make_lab import make_lab
+from tests.support.simulated_launch import spooled_launch
 from tests.support.synthetic_sample import primitives
 
 Measure = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
@@ -79,9 +81,7 @@ class Bench:
         assert block["block"] not in self.spools, "a second program beside the first"
         self.ran_in[block["session"]].add(self.boot)
         lines: list[dict[str, Any]] = [{"kind": "start", "boot_id": self.boot_id, "kernel": "x"}]
-        lines += [
-            {"kind": "sample", "sample": self._sample(block, launch)} for launch in block["launches"][:launches]
-        ]
+        lines += [self._spooled(block, launch) for launch in block["launches"][:launches]]
         if launches is None:
             lines.append({"kind": "end", "outcome": "done", "message": "", "disks": {}})
         self.spools[block["block"]] = [json.dumps(line) + "\n" for line in lines]
@@ -90,20 +90,26 @@ class Bench:
         """A new boot; the disk is as it was."""
         self.boot += 1
 
-    def _sample(self, block: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-        """A finished record; launches follow each other by a second."""
+    def _spooled(self, block: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+        """A finished record, with evidence where somebody may judge it; launches follow each other by a second."""
         second = sum(len(lines) for lines in self.spools.values()) + launch["index"]
-        return {
+        start = f"2026-11-21T{10 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z"
+        measured = self.measure(block, launch)
+        if self.measure is not counted:
+            series = measured["series"].get("iops") or []
+            return spooled_launch(block, launch["index"], start, series, measured["primitives"])
+        sample = {
             "id": f"{block['block']}/{launch['index']}",
             **{name: block[name] for name in ("bench", "session", "block")},
             **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
-            "start": f"2026-11-21T{10 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z",
+            "start": start,
             "runtime_s": 2.0,
             "status": "ok",
             "suspect": [],
             "raw": [],
-            **self.measure(block, launch),
+            **measured,
         }
+        return {"kind": "sample", "sample": sample}
 
 
 def plan(folder: Path, **options: Any) -> Path:
@@ -118,7 +124,14 @@ def steady(_chance: float) -> bool:
     return False
 
 
-def drive(path: Path, bench: Bench, happens: Callable[[float], bool] = steady, source: Any = None) -> Stop:
+def drive(
+    path: Path,
+    bench: Bench,
+    happens: Callable[[float], bool] = steady,
+    source: Any = None,
+    *,
+    close: bool = True,
+) -> Stop:
     """Control the bench until it stops; `happens(share)` says whether something goes wrong at this moment."""
 
     def perhaps_killed() -> None:
@@ -129,6 +142,8 @@ def drive(path: Path, bench: Bench, happens: Callable[[float], bool] = steady, s
         step = next_command(path, "b1", boot_id=bench.boot_id)
         perhaps_killed()
         if isinstance(step, Stop):
+            if close:
+                close_run(path)
             return step
         if isinstance(step, Provision):
             if step.session.boot == "always":

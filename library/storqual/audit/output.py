@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -15,6 +16,8 @@ from rich.text import Text
 
 from storqual.audit import Claim, Status, audit
 from storqual.base.text import terminal_text
+from storqual.run import read_run
+from storqual.run.evidence import evidence_findings, rules_of
 
 _STYLES = {
     Status.CONSISTENT: "green",
@@ -26,8 +29,21 @@ _SHOWN = (Status.INCONSISTENT,)
 
 
 def audit_files(files: Sequence[Path]) -> list[Claim]:
-    """All claims of the files. Raises BadInputError."""
-    return audit(files)
+    """All claims of the files, and of runs whether they are whole. Raises BadInputError."""
+    return [*audit(files), *(claim for file in files if file.is_dir() for claim in _evidence(file))]
+
+
+def _evidence(folder: Path) -> Iterator[Claim]:
+    """Whether the samples of a run follow from its raw files, and all of it is as it was planned and collected."""
+    run = read_run(folder)
+    found = evidence_findings(run)
+    outcome = json.loads((folder / "verdict.json").read_bytes()).get("outcome")
+    # a verdict that says so itself is contradicted by nothing
+    wrong = Status.NOT_CHECKABLE if outcome == "ERROR" else Status.INCONSISTENT
+    text = f"the run is whole, {rules_of(run)}"
+    for number, told in enumerate(found or [""]):
+        status = wrong if told else Status.CONSISTENT
+        yield Claim(f"run.evidence.{number}", run.name, None, text, None, None, "", status, told)
 
 
 def print_claims(claims: Sequence[Claim], *, everything: bool = False, file: TextIO | None = None) -> None:

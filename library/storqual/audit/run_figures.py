@@ -161,11 +161,12 @@ def _fact_claims(book: Notebook, facts: Mapping[str, str], criteria: Sequence[Ma
         if isinstance(value := criterion.get("shift_percent"), Printed)
     ]
     book.series("shifts", shifts, what="shifts of the required criteria", unit="%")
-    for term, end, name in (("Worst shift", "lowest", "worst"), ("Best shift", "highest", "best")):
-        numbers = _NUMBER.findall(_plain(facts.get(term, "")))
-        if numbers and shifts:
-            stated, computed = _printed(numbers[0]), parse_expression(f"{end}(shifts)")
-            text = f"{term} {stated.text} %"
+    for term, end, name in (("Worst", "lowest", "worst"), ("Best", "highest", "best")):
+        told = facts.get(term, "")
+        stated_shifts = _changes(told, lower_is_better=_lower_is_better(told))
+        if stated_shifts and shifts:
+            stated, computed = stated_shifts[0], parse_expression(f"{end}(shifts)")
+            text = f"{term}: {told}"
             book.claim(f"page.{name}", "report.html", text, unit="%", stated=stated, computed=computed)
     covered = _NUMBER.findall(facts.get("Coverage", ""))
     for count, name in zip(covered, ("measured", "planned"), strict=False):
@@ -184,7 +185,9 @@ def _row_claims(book: Notebook, number: int, row: _Row, criterion: Mapping[str, 
         book.claim(f"{name}.outcome", place, f"the page's outcome {row.outcome}", stated=shown, same=judged)
     if len(row.cells) != _DRAWN:
         return
-    _, _, shift, margin, counts = ([*map(_printed, _NUMBER.findall(_plain(cell)))] for cell in row.cells)
+    # what was measured afresh to confirm a fail has an interval of its own behind it
+    shift = _changes(row.cells[2].partition("confirmation:")[0], lower_is_better=criterion.get("better") == "lower")
+    margin, counts = ([*map(_printed, _NUMBER.findall(_plain(cell)))] for cell in row.cells[3:])
     wanted = [
         *zip(("shift", "low", "high"), shift, strict=False),
         *zip(("margin", "detectable"), margin, strict=False),
@@ -203,6 +206,24 @@ def _row_claims(book: Notebook, number: int, row: _Row, criterion: Mapping[str, 
             stated = book.figure(f"{name}.{kind}", value, what=f"{kind} on the page", page=place)
             same = Reference(f"criterion_{number}.{kind}")
             book.claim(f"{name}.{kind}", place, f"the page's {kind}, {value.text}", stated=stated, same=same)
+
+
+_CHANGE = re.compile(r"(\d[\d,]*(?:\.\d+)?(?:e[+\-]?\d+)?)\s%(?:\s(more|less|fewer|higher|lower)\b)?")
+
+
+def _changes(text: str, *, lower_is_better: bool) -> list[Printed]:
+    """Changes told in words, as shifts: what grew is better unless less of it is; one without a word is no change."""
+    return [
+        _printed(f"{'' if (word in ('more', 'higher')) != lower_is_better or not word else '-'}{number}")
+        for number, word in _CHANGE.findall(text)
+    ]
+
+
+def _lower_is_better(told: str) -> bool:
+    """Whether the metric that a sentence ends with is one of which less is better."""
+    return any(
+        metric.better == "lower" for metric in METRICS.values() if told.casefold().endswith(metric.label.casefold())
+    )
 
 
 def _plain(text: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -13,7 +14,9 @@ import pytest
 
 from storqual.bench.ask import ask_benches
 from storqual.inputs import load_inventory
-from storqual.run import PlannedPoint, Run, Sample, append_check, read_run
+from storqual.run import Check, PlannedPoint, Run, Sample, append_check, append_event, is_signed, read_run
+from storqual.run.closing import is_closed
+from storqual.run.events import new_check
 
 
 @cache
@@ -165,10 +168,15 @@ _NOTHING_TOLD = "it does not say what it looked at (record_property looked_at)"
 
 
 class _Recorder:
-    """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason."""
+    """Append one check per test: a pass, a failure, an error in what it rests on, or a skip with its reason.
+
+    A run that was closed takes no more: then the outcomes are judged beside it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._closed = is_signed(path) or is_closed(path)
+        self._kept: list[Check] = []
 
     @pytest.hookimpl
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
@@ -177,10 +185,8 @@ class _Recorder:
             return
         outcome, reason = _outcome(call)
         told = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
-        named = item.get_closest_marker("check_id")
         check: dict[str, Any] = {
-            # without its parameters: a parametrised test's place is in fields of its own
-            "id": str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}",
+            "id": _check_id(item),
             "outcome": outcome,
             "reason": reason or told or _NOTHING_TOLD,
             "source": "pytest",
@@ -194,7 +200,43 @@ class _Recorder:
             check["bench"] = parameters["bench"]
         if item.get_closest_marker("informative") is not None:
             check["required"] = False
-        append_check(self._path, check)
+        self._add(check)
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say which checks there will be, so that one without an outcome is missed."""
+        planned = Counter(_check_id(item) for item in session.items)
+        if planned and not self._closed:
+            append_event(self._path, "checks_planned", {"source": "pytest", "checks": dict(planned)})
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be read as tests has none of its outcomes."""
+        if report.failed:
+            told = str(report.longrepr).strip().splitlines()
+            reason = told[-1] if told else "no message"
+            name = Path(report.nodeid).name or "hand-written checks"
+            self._add({"id": name, "outcome": "ERROR", "reason": reason, "source": "pytest"})
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self) -> None:
+        """Outcomes of a run that was closed are no part of it: a judgement of its own is made with them."""
+        if self._kept:
+            from storqual.judge.verdict import judge_run  # noqa: PLC0415 - needed by few, and slow
+
+            judge_run(self._path, checks=self._kept)
+
+    def _add(self, check: dict[str, Any]) -> None:
+        if self._closed:
+            self._kept.append(new_check(check))
+        else:
+            append_check(self._path, check)
+
+
+def _check_id(item: pytest.Item) -> str:
+    """A check's name: without its parameters, a parametrised test's place is in fields of its own."""
+    named = item.get_closest_marker("check_id")
+    return str(named.args[0]) if named is not None else f"{item.path.name}::{item.name.partition('[')[0]}"
 
 
 def _outcome(call: pytest.CallInfo[None]) -> tuple[str, str]:

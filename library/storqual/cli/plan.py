@@ -30,6 +30,9 @@ from storqual_core.kit.quantities import parse_duration
     "--gate", type=click.Path(path_type=Path), help="Gate policy; `gate.yml` beside the inventory without it."
 )
 @click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option(
+    "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
+)
 @click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option(
@@ -57,6 +60,7 @@ def plan_command(
     profile: str | None,
     gate: Path | None,
     adapters: str | None,
+    points: tuple[str, ...],
     seed: int | None,
     limit: str | None,
     history: Path | None,
@@ -96,6 +100,7 @@ def plan_command(
             gate=gate,
             limit=limit,
             adapters=tuple(adapters.split(",")) if adapters else None,
+            points=points,
             seed=seed,
             budget=_seconds(budget) if budget else None,
             history=history,

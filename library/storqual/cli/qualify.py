@@ -40,6 +40,9 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
 )
 @click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option(
+    "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
+)
 @click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option(
@@ -68,6 +71,7 @@ def qualify_command(
     resume: str | None,
     runs: Path,
     adapters: str | None,
+    points: tuple[str, ...],
     seed: int | None,
     limit: str | None,
     history: Path | None,
@@ -126,7 +130,11 @@ def qualify_command(
             "budget": budget,
             **{name: str(file.resolve()) for name, file in files.items() if file is not None},
         }
-        variables = {**asked, **{name: value for name, value in chosen.items() if value is not None}}
+        variables = {
+            **asked,
+            **({"points": list(points)} if points else {}),
+            **{name: value for name, value in chosen.items() if value is not None},
+        }
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():
             raise BadInputError([f"{inventory}: found no such inventory, expected a file or a folder"])

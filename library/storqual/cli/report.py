@@ -18,39 +18,60 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--pdf", type=_FILE, help="Write the report to this file as PDF too.")
 @click.option("--trend", type=_FILE, help="Write the trend of many runs to this page instead.")
-@click.option("--as-of", type=click.DateTime(), help="Trend: the day from which waivers' ends are counted (today).")
+@click.option("--compatibility", type=_FILE, help="Write what ran with what over many runs to this page instead.")
+@click.option("--requirements", type=_FILE, help="Write the requirements with their results to this page too.")
+@click.option(
+    "--summary", type=_FILE, help="Write a summary for a customer to this page too: no serial, host or path."
+)
+@click.option("--test-plan", type=_FILE, help="Write the plan of a run, measured or not, to this page instead.")
+@click.option("--as-of", type=click.DateTime(), help="Trend, compatibility: the day to count from (today).")
 @as_json
 def report_command(
-    runs: tuple[Path, ...], pdf: Path | None, trend: Path | None, as_of: datetime | None, as_json: bool
+    runs: tuple[Path, ...],
+    pdf: Path | None,
+    trend: Path | None,
+    compatibility: Path | None,
+    requirements: Path | None,
+    summary: Path | None,
+    test_plan: Path | None,
+    as_of: datetime | None,
+    as_json: bool,
 ) -> None:
-    """Write the report of a judged run and print its path; or one page of many runs, or folders of runs.
+    """Write the report of a judged run and print its path; a document of it; or one page of many runs.
 
     The report of a signed run stays as it was signed. A PDF carries on each sheet the digest of the evidence (of the
-    run's manifest, which signatures name); it lies outside the run directory, which it would change.
+    run's manifest, which signatures name). What is written beside the report lies outside the run directory, which it
+    would change.
 
     \b
     Examples:
       storqual report runs/20261121T101500Z-adapter-4f2a
       storqual report runs/20261121T101500Z-adapter-4f2a --pdf driver-4.2.pdf
+      storqual report runs/20261121T101500Z-adapter-4f2a --requirements matrix.html --summary customer.html
+      storqual report runs/20261121T101500Z-adapter-4f2a --test-plan plan.html
       storqual report runs --trend quarter.html
+      storqual report runs --compatibility compatibility.html
     """
+    of_many = {"trend": trend, "compatibility": compatibility}
+    of_one = {"pdf": pdf, "requirements": requirements, "summary": summary, "test-plan": test_plan}
+    asked = [f"--{name}" for name, target in {**of_many, **of_one}.items() if target is not None]
+    if (any(target is not None for target in of_many.values()) or test_plan is not None) and len(asked) > 1:
+        raise BadInputError([f"storqual report: found {' and '.join(asked)}, expected one of them"])
     if trend is not None:
-        if pdf is not None:
-            raise BadInputError(["storqual report: found --trend and --pdf, expected one of them"])
         from storqual.report.trend import build_trend
 
         written = {"trend": build_trend(runs, trend, as_of=as_of)}
+    elif compatibility is not None:
+        from storqual.report import documents
+
+        page = documents.compatibility(runs, as_of=as_of)
+        written = {"compatibility": documents.write_document(page, compatibility)}
     elif len(runs) != 1:
-        raise BadInputError([f"storqual report: found {len(runs)} runs, expected one, or --trend for all of them"])
+        expected = "expected one, or --trend or --compatibility for all of them"
+        raise BadInputError([f"storqual report: found {len(runs)} runs, {expected}"])
     else:
-        run = runs[0].resolve()
-        if pdf is not None and pdf.resolve().is_relative_to(run):
-            raise BadInputError(
-                [f"{pdf}: found a place inside the run, expected one outside: its files are evidence"]
-            )
-        written = {"report": _page(run)}
-        if pdf is not None:
-            written["pdf"] = _pdf(run, written["report"], pdf.resolve())
+        targets = {name: target.resolve() for name, target in of_one.items() if target is not None}
+        written = _of_one(runs[0].resolve(), targets)
     if as_json:
         print_json({name: str(path) for name, path in written.items()})
     else:
@@ -58,13 +79,41 @@ def report_command(
             click.echo(path)
 
 
+def _of_one(run: Path, targets: dict[str, Path]) -> dict[str, Path]:
+    """The report and the documents of one run that were asked for; of a plan nothing else."""
+    for target in targets.values():
+        if target.is_relative_to(run):
+            raise BadInputError(
+                [f"{target}: found a place inside the run, expected one outside: its files are evidence"]
+            )
+    from storqual.report import documents
+    from storqual.report.material import read_material
+
+    if "test-plan" in targets:
+        return {"test-plan": documents.write_document(documents.planned_tests(run), targets["test-plan"])}
+    written = {"report": _page(run)}
+    if "pdf" in targets:
+        written["pdf"] = _pdf(run, written["report"], targets["pdf"])
+    makers = {"requirements": documents.traceability, "summary": documents.customer_summary}
+    for name in [name for name in makers if name in targets]:
+        written[name] = documents.write_document(makers[name](read_material(run)), targets[name])
+    return written
+
+
 def _page(run: Path) -> Path:
     """report.html, made again unless somebody has signed it."""
     from storqual.report import build_report
     from storqual.run import is_signed
+    from storqual.run.closing import is_closed
+    from storqual.run.published import record_published
 
     signed = run / "report.html"
-    return signed if is_signed(run) and signed.is_file() else build_report(run)
+    if is_signed(run) and signed.is_file():
+        return signed
+    report = build_report(run)
+    if is_closed(run) and not is_signed(run):
+        record_published(run)
+    return report
 
 
 def _pdf(run: Path, report: Path, target: Path) -> Path:

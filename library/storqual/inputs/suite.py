@@ -202,11 +202,19 @@ class Criterion(Shape):
     unit: Text | None = None
     required: bool = True
     source: Text | None = None
+    requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
 
     @property
     def name(self) -> str:
         """Its id; the metric where none is given."""
         return self.id or self.metric
+
+
+class Requirement(Shape):
+    """A requirement that a release is held to; criteria name it themselves, hand-written checks are named here."""
+
+    text: Text = ""
+    checks: ManyOf[Text] = Field(default=(), description="patterns of ids of hand-written checks that answer it")
 
 
 class Profile(Shape):
@@ -251,6 +259,9 @@ class Suite(Shape):
     default_profile: Name | None = None
     vary: dict[Text, ManyOf[Any]] = Field(default={})
     published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
+    requirements: dict[Name, Requirement] = Field(
+        default={}, description="what the release is held to; one without a result is red in the traceability matrix"
+    )
     studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
 
     def under(self, profile: Profile) -> Suite:

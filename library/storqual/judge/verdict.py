@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,10 @@ from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
-from storqual.run.layout import ANNEX
+from storqual.run.closing import chain_digest, is_closed
+from storqual.run.events import append_event, iter_events
+from storqual.run.evidence import evidence_findings, missing_checks, rules_of
+from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest
 from storqual.run.measurements import Measurements, measurements
 
 SCHEMA = "storqual.verdict/1"
@@ -51,19 +54,20 @@ def judge_run(
     waivers: Path | None = None,
     as_of: datetime | None = None,
     measured: Measurements | None = None,
+    checks: Sequence[Check] = (),
 ) -> dict[str, Any]:
     """Judge a run and write the verdict; returns it.
 
-    By the rules the run was planned with it is `verdict.json`; one by another suite, gate or time, or a second one by
-    other waivers, goes to `judgements/<digest>/` (of a signed run: in `annex/`) and leaves the first alone. Waivers
-    are kept beside their verdict, and judging again takes those: they expire by themselves. `measured` is what was
-    read of the samples by a caller who needs them for more than this. Raises BadInputError for inputs that cannot be
-    used, StorqualError for a damaged run directory.
+    By the rules the run was planned with it is `verdict.json`, which stays as it is while the run does; one by
+    another suite, gate or time, with other waivers or with further `checks` goes to `judgements/<digest>/` (of a
+    signed run: in `annex/`). Waivers and further checks are kept beside their verdict, and judging again takes those
+    waivers: they expire by themselves. `measured` is what was read of the samples by a caller who needs them for more
+    than this. Raises BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
     """
     waivers = waivers or kept_waivers(path)
-    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured)
-    other_rules = suite is not None or gate is not None or as_of is not None
-    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers)
+    verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured, checks=checks)
+    other_rules = suite is not None or gate is not None or as_of is not None or bool(checks)
+    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers, checks=checks)
     return verdict
 
 
@@ -75,6 +79,7 @@ def verdict_of(
     waivers: Path | None = None,
     as_of: datetime | None = None,
     measured: Measurements | None = None,
+    checks: Sequence[Check] = (),
 ) -> dict[str, Any]:
     """The verdict that `judge_run` would write. Raises what it raises."""
     run = read_run(path)
@@ -87,15 +92,22 @@ def verdict_of(
         "history": optional_input(run, "history"),
         **{arm: run.input_file(arm) for arm in run.arms},
     }
-    return _verdict(run, {name: file for name, file in files.items() if file is not None}, moment, measured)
+    named = {name: file for name, file in files.items() if file is not None}
+    return _verdict(run, named, moment, measured, checks)
 
 
-def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Measurements | None) -> dict[str, Any]:
+def _verdict(
+    run: Run,
+    files: Mapping[str, Path],
+    moment: datetime,
+    measured: Measurements | None,
+    checks: Sequence[Check],
+) -> dict[str, Any]:
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
     accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
     asked = asked_of(run, load_suite(files["suite"]), policy)
-    if measured is None or not measured.is_of(run):
-        measured = measurements(run, metrics_of(asked))
+    if measured is None or measured.evidence is None or not measured.is_of(run):
+        measured = measurements(run, metrics_of(asked), evidence=True)
     questions = questions_of(run, asked, measured.points)
     looks, histories = looks_of(run), read_histories(files.get("history"))
     judged = confirm(questions, answer(questions, looks, histories), looks, histories)
@@ -113,12 +125,13 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
         stale = stale_baseline(question.launches.of("baseline"), moment, days) if days is not None else ""
         judged[index] = with_evidence(judged[index], sentences[index], stale)
     criteria = [judged_entry(*parts) for parts in zip(questions, judged, sentences, strict=True)]
-    criteria += [check_entry(check, required=_check_required(check, policy)) for check in _latest(run.checks)]
+    outcomes = [*_latest([*run.checks, *checks]), *missing_checks(run)]
+    criteria += [check_entry(check, required=_check_required(check, policy)) for check in outcomes]
     drop = run.arms["candidate"].drop
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
     warnings = [doubt.text for doubt in doubts]
     covered = ledger(run.plan.points, measured.finished, run.arms)
-    rig = rig_problems(run)
+    rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
         warnings.append("this run passes because failures are waived")
@@ -131,8 +144,11 @@ def _verdict(run: Run, files: Mapping[str, Path], moment: datetime, measured: Me
         "as_of": moment.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "inputs": {
             **{name: sha256_of(file.read_bytes()) for name, file in files.items()},
-            **{name: sha256_of((run.path / name).read_bytes()) for name in _DATA if (run.path / name).is_file()},
+            **{name: file_digest(run.path / name) for name in _DATA if (run.path / name).is_file()},
+            **({"events.jsonl": chain_digest(run.path)} if is_closed(run.path) else {}),
+            **({"checks": sha256_of(_check_lines(checks))} if checks else {}),
         },
+        "evidence": rules_of(run),
         "criteria": [one.to_json() for one in criteria],
         "overall": overall_findings(questions, judged),
         "coverage": covered.to_json(),
@@ -181,16 +197,27 @@ def _same_build(run: Run) -> list[str]:
 _RULES = ("suite", "gate", "waivers", "history")
 
 
-def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, waivers: Path | None = None) -> Path:
-    """Write `verdict` of `run`, and beside it a copy of the waivers that it was judged with; return where.
+def write_verdict(
+    run: Path,
+    verdict: Mapping[str, Any],
+    *,
+    other_rules: bool,
+    waivers: Path | None = None,
+    checks: Sequence[Check] = (),
+) -> Path:
+    """Write `verdict` of `run`, and beside it the waivers and further checks it was judged with; return where.
 
     `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
-    that was resumed) and nobody has signed. Everything else goes to `judgements/<digest of its inputs>/`; once
-    somebody has signed, to the same place in `annex/`, where nothing is written a second time: a further signature
-    may be about it.
+    that was resumed) and nobody has signed; of a run that was closed and did not, it stays, and nothing is written.
+    Everything else goes to `judgements/<digest of its inputs>/`; once somebody has signed, to the same place in
+    `annex/`, where nothing is written a second time: a further signature may be about it. What is written is recorded
+    as the event `judged` while nobody has signed.
     """
     first = run / "verdict.json"
     path = first
+    if not other_rules and _is_of_the_same(first, verdict):
+        _record(run, first, json.loads(first.read_bytes()))
+        return first
     if other_rules or (first.is_file() and not _may_replace(run, first, verdict)):
         named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
@@ -200,10 +227,49 @@ def write_verdict(run: Path, verdict: Mapping[str, Any], *, other_rules: bool, w
             path = path if path.is_file() else run / ANNEX / place
             if path.is_file():
                 return path
+        elif _is_known(path, verdict):
+            _record(run, path, json.loads(path.read_bytes()))
+            return path
     if waivers is not None:
         write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
+    if checks:
+        write_bytes(path.with_name(CHECKS), _check_lines(checks))
     write_bytes(path, b"".join(_lines(verdict)))
+    _record(run, path, verdict)
     return path
+
+
+def _check_lines(checks: Iterable[Check]) -> bytes:
+    return b"".join(dump_line(check.fields) for check in checks)
+
+
+def _is_of_the_same(first: Path, verdict: Mapping[str, Any]) -> bool:
+    """Whether the verdict there is by the same rules, of a run that has not gone on since it was closed."""
+    try:
+        before = json.loads(first.read_bytes())["inputs"]
+        names = (*_RULES, EVENTS) if EVENTS in before else (*_RULES, *_DATA)
+        return all(before.get(name) == verdict["inputs"].get(name) for name in names)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _is_known(path: Path, verdict: Mapping[str, Any]) -> bool:
+    """Whether the judgement there has the same inputs and says the same."""
+    try:
+        before = json.loads(path.read_bytes())
+        return all(before[name] == verdict[name] for name in ("inputs", "outcome", "criteria"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _record(run: Path, path: Path, verdict: Mapping[str, Any]) -> None:
+    """Say in the run's chain what was judged, once; what was signed takes no more events."""
+    if is_signed(run):
+        return
+    where = {"path": str(path.relative_to(run)), "sha256": file_digest(path)}
+    if not any(e.kind == "judged" and where.items() <= e.fields.items() for e in iter_events(run)):
+        fields = {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"], **where}
+        append_event(run, "judged", fields)
 
 
 def kept_waivers(run: Path) -> Path | None:

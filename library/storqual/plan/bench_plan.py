@@ -27,7 +27,7 @@ from storqual.plan.budget import (
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
-from storqual.plan.points import TOGETHER, drives_for, points_of, shortage, team
+from storqual.plan.points import TOGETHER, Point, drives_for, points_of, shortage, team
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
     Configuration,
@@ -112,8 +112,9 @@ def choose_points(
     profile: Profile,
     seed: str,
     layouts: Mapping[str, Layout],
+    only: Sequence[str] = (),
 ) -> Choice:
-    """The whole matrix, or the balanced fraction that the profile asks for."""
+    """The whole matrix, the balanced fraction that the profile asks for, or the points named in `only`."""
     every = [
         Placed(
             alias,
@@ -125,12 +126,13 @@ def choose_points(
             ),
         )
         for alias in under_test
-        for point in points_of(suite, _varied(suite))
+        for point in every_point(suite)
+        if not only or point.name in only
     ]
     unable = {placed: _unfit(bench, placed, profile, layouts[placed.adapter]) for placed in every}
     reasons = [(placed, unable[placed] or _shortage(bench, placed, layouts[placed.adapter])) for placed in every]
     able = [placed for placed, reason in reasons if not reason]
-    count = _point_count(profile, len(under_test), len(suite.workloads))
+    count = None if only else _point_count(profile, len(under_test), len(suite.workloads))
     if count is None:
         return Choice(tuple(able), tuple((placed, reason) for placed, reason in reasons if reason), ())
     chosen = balanced_fraction(able, count, seed)
@@ -320,6 +322,11 @@ def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
 def _levels(suite: Suite) -> dict[str, list[Any]]:
     """The levels of varied settings in plain form."""
     return {name: [check_value(SETTINGS[name], level) for level in levels] for name, levels in suite.vary.items()}
+
+
+def every_point(suite: Suite) -> list[Point]:
+    """The whole matrix with every combination of varied settings."""
+    return points_of(suite, _varied(suite))
 
 
 def _varied(suite: Suite) -> list[dict[str, Any]]:

@@ -42,7 +42,8 @@ class PlanRequest:
 
     Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
     budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,
-    or a folder of their runs. `consent` are ends of WWNs, for what a claim does not cover (a format).
+    or a folder of their runs. `points` are names of points to measure alone, whatever the profile
+    chooses. `consent` are ends of WWNs, for what a claim does not cover (a format).
     """
 
     inventories: Sequence[Path]
@@ -54,6 +55,7 @@ class PlanRequest:
     history: Path | None = None
     limit: str | None = None
     adapters: Sequence[str] | None = None
+    points: Sequence[str] = ()
     seed: int | None = None
     budget: float | None = None
     by_sessions: bool = False

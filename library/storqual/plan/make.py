@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.inventory import Bench
-from storqual.inputs.shape import raise_all
+from storqual.inputs.shape import did_you_mean, raise_all
 from storqual.inputs.suite import Profile, Suite
-from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, plan_bench
+from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
@@ -60,15 +60,21 @@ def make_plan(request: PlanRequest) -> Campaign:
         for bench in benches
         for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
     ]
-    raise_all(cross_problems(read, chosen))
+    raise_all([*cross_problems(read, chosen), *_point_problems(request, suite)])
     choices = [
         choose_points(
-            bench, aliases, suite, profile, f"{suite.name}/{profile_name}", layouts_of(bench, aliases, drops)
+            bench,
+            aliases,
+            suite,
+            profile,
+            f"{suite.name}/{profile_name}",
+            layouts_of(bench, aliases, drops),
+            request.points,
         )
         for bench, aliases in chosen
     ]
     placed = [point for choice in choices for point in choice.placed]
-    measured = set(points_of(suite))
+    measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
     left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
@@ -106,7 +112,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
-    warnings = _warnings(plans, profile)
+    warnings = (*_warnings(plans, profile), *_alone(request))
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
@@ -117,6 +123,24 @@ def make_plan(request: PlanRequest) -> Campaign:
         benches=plans,
         warnings=warnings,
     )
+
+
+def _point_problems(request: PlanRequest, suite: Suite) -> list[str]:
+    """Points asked for that the suite does not have under this profile."""
+    known = [point.name for point in every_point(suite)] if request.points else []
+    return [
+        f"--point: found no point {name!r} in suite {suite.name}, expected one as the report names it"
+        f"{did_you_mean(name, known)}"
+        for name in request.points
+        if name not in known
+    ]
+
+
+def _alone(request: PlanRequest) -> list[str]:
+    """A campaign of points by name is none of its suite: everybody who reads it must know."""
+    if not request.points:
+        return []
+    return [f"only {', '.join(request.points)}, as asked by --point; the suite's other points are not planned"]
 
 
 def _plain(bench: str) -> str:

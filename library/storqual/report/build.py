@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from storqual.report.change import in_words
 from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, place_name, read_criteria
 from storqual.report.figures import NONE, Figure, count
 from storqual.report.links import Detail, Key, Links, details_of, sites_of
@@ -22,6 +23,7 @@ from storqual.report.parts.arms import (
     settings_of,
     shown_settings_of,
 )
+from storqual.report.parts.changes import Changes, changes_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
 from storqual.report.parts.evidence import PointEvidence, point_evidence
@@ -36,10 +38,13 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.repeat import repeats_of
+from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
 from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, moments_of, timeline_of
 from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
+from storqual.report.view import Chart
 from storqual.run import is_signed, write_bytes
 from storqual_core.kit.errors import BadInputError
 
@@ -67,6 +72,8 @@ class Page:
     arms: tuple[tuple[str, str], ...]
     points: tuple[PointEvidence, ...]
     first_screen: FirstScreen | None = None
+    changes: Changes | None = None
+    overview: Chart | None = None
     left_out: Figure | None = None
     rollups: tuple[Rollup, ...] = ()
     checks: tuple[Criterion, ...] = ()
@@ -127,6 +134,7 @@ class _Pages:
         self._benches = list(material.run.benches)
         self._criteria = read_criteria(material.verdict)
         self._moments = moments_of(material)
+        self._repeats = repeats_of(material)
         self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
@@ -166,6 +174,7 @@ class _Pages:
                 self._benches,
                 here.get(key[0], ()),
                 few=len(keys) <= _FEW,
+                repeat=self._repeats.get(key),
             )
             for key in keys
         )
@@ -186,6 +195,8 @@ class _Pages:
         return replace(
             self._page(title, "", shown, () if details else tuple(material.points), links),
             first_screen=first_screen(material, self._criteria, links, incidents),
+            overview=overview(material, self._criteria, "overview"),
+            changes=changes_of(self._criteria, self._benches, links),
             left_out=count(left_out, f"count:left-out:{left_out}") if left_out else None,
             rollups=tuple(self._rollup(detail) for detail in details),
             checks=tuple(one.shown(AS_IT_IS, links.point(one.key)) for one in checks),
@@ -219,5 +230,5 @@ class _Pages:
             counts=tuple(
                 (word, count(counted[name], f"count:page:{detail.file}:{name}")) for name, word in OUTCOMES.items()
             ),
-            worst=NONE if worst is None else worst.shift,
+            worst=NONE if worst is None else in_words(worst),
         )

@@ -174,5 +174,5 @@ def waived_by(waiver: Mapping[str, object]) -> str:
 
 
 def outcome(word: str) -> Outcome:
-    """The outcome called `word`; a word that is none is shown as it is and coloured as an error."""
-    return OUTCOMES.get(word) or Outcome(word, "!", "error")
+    """The outcome called `word`; a word that is none is shown as it is, coloured as an error or as a waiver."""
+    return OUTCOMES.get(word) or Outcome(word, "!", "marginal" if word == "WAIVED" else "error")

@@ -8,7 +8,7 @@ import binascii
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,11 @@ from storqual.run.layout import (
     sha256_of,
     write_bytes,
 )
-from storqual.run.records import SAMPLE_SCHEMA, Sample
+from storqual.run.records import Sample
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import MOST, checked_name
 from storqual_core.measure.batch_file import plain_block
+from storqual_core.measure.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
@@ -98,7 +99,7 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
     with locked(run):
         known = _stored(run / SAMPLES, block)
         for name, line in lines.items():
-            if name in known and known[name] != sha256_of(line):
+            if name in known and known[name] != sha256_of(line[:-1]):
                 raise StorqualError(f"{where}: found sample {name} with other content than the one already stored")
         fresh = [line for name, line in lines.items() if name not in known]
         for name, data in files.items():
@@ -106,7 +107,8 @@ def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Co
                 write_bytes(run / name, data)
         if fresh:
             append_lines(run / SAMPLES, b"".join(fresh))
-        ended, message = _finish(run, planned, parts, lost, len(known.keys() | lines.keys()))
+        stored = [*known.values(), *(sha256_of(line[:-1]) for name, line in lines.items() if name not in known)]
+        ended, message = _finish(run, planned, parts, lost, stored)
     return Collected(
         block=block,
         new=len(fresh),
@@ -160,9 +162,15 @@ def _check_sample(
         sample = Sample.from_json(line)
     except (KeyError, TypeError, ValueError) as problem:
         raise StorqualError(f"{where}: found no sample ({problem}) in {str(line)[:120]!r}") from None
-    launch = launches.get(sample.id)
+    wrong = sample_problem(line, launches.get(sample.id), planned)
+    if wrong:
+        raise StorqualError(f"{where}: sample {sample.id} {wrong}")
+
+
+def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, planned: Mapping[str, Any]) -> str:
+    """Why a sample is not of `launch` in the block file `planned`; empty when it is (None: there is none)."""
     if launch is None:
-        raise StorqualError(f"{where}: found sample {sample.id!r}, which is no launch of this block")
+        return "is no launch of its block"
     expected = {
         "bench": planned["bench"],
         "session": planned["session"],
@@ -170,10 +178,9 @@ def _check_sample(
         **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
     }
     for name, value in expected.items():
-        if getattr(sample, name) != value:
-            raise StorqualError(
-                f"{where}: sample {sample.id} has {name} {getattr(sample, name)!r}, expected {value!r}"
-            )
+        if sample.get(name) != value:
+            return f"has {name} {sample.get(name)!r}, expected {value!r}"
+    return ""
 
 
 def _decode(where: str, name: str, text: str) -> bytes:
@@ -214,11 +221,18 @@ def _stored(path: Path, block: str) -> dict[str, str]:
     for _, line in complete_lines(path):
         match = _STORED_ID.match(line)
         if match is not None and match.group(1).startswith(prefix):
-            found[match.group(1).decode()] = sha256_of(line + b"\n")
+            found[match.group(1).decode()] = sha256_of(line)
     return found
 
 
-def _finish(run: Path, planned: Mapping[str, Any], parts: _Spool, lost: str | None, have: int) -> tuple[str, str]:
+def block_digest(lines: Iterable[str]) -> str:
+    """What stands for all samples of a block: the digest over those of their lines, in the order of the file."""
+    return sha256_of("".join(lines).encode())
+
+
+def _finish(
+    run: Path, planned: Mapping[str, Any], parts: _Spool, lost: str | None, digests: Sequence[str]
+) -> tuple[str, str]:
     """Append `block_finished` when the block is over and that was not said before; returns outcome and message."""
     if not parts.end and lost is None:
         return "", ""
@@ -234,7 +248,8 @@ def _finish(run: Path, planned: Mapping[str, Any], parts: _Spool, lost: str | No
             "block": planned["block"],
             "outcome": outcome,
             "message": message,
-            "samples": have,
+            "samples": len(digests),
+            "sha256": block_digest(digests),
             "boot_id": parts.start.get("boot_id"),
             "start": {name: value for name, value in parts.start.items() if name != "kind"},
             "end": {name: value for name, value in parts.end.items() if name != "kind"},

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from storqual.run.closing import plan_digest
 from storqual.run.events import append_event
 from storqual.run.layout import (
     BLOCKS,
@@ -90,7 +91,8 @@ def create_run(
             **document,
         }
         (draft / RUN_FILE).write_bytes(dump_json(full))
-        append_event(draft, "planned", {"run": run_id})
+        files = {path.name: sha256_of(path.read_bytes()) for path in sorted((draft / BLOCKS).iterdir())}
+        append_event(draft, "planned", {"run": run_id, "plan_sha256": plan_digest(full), "blocks": files})
         sync_tree(draft)
         draft.chmod(0o755)
         draft.replace(path)

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from storqual.run.layout import CHECKS, EVENTS, append_lines, complete_lines, dump_line, locked, now, sha256_of
+from storqual.run.layout import (
+    BLOCKS,
+    CHECKS,
+    EVENTS,
+    append_lines,
+    complete_lines,
+    dump_line,
+    locked,
+    now,
+    sha256_of,
+)
 from storqual.run.records import Check, Event
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -41,11 +51,14 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "restore_failed": ("bench", "reason"),
     "resumed": (),
     "run_finished": (),
+    "checks_planned": ("source", "checks"),
+    "closed": ("samples", "checks", "raw", "blocks", "document"),
+    "published": ("files",),
     "judged": ("outcome",),
     "note": ("text",),
 }
 
-_OWN = ("time", "kind", "previous")
+_OWN = ("time", "kind", "previous", "file_sha256")
 
 
 def append_event(run: Path, kind: str, fields: Mapping[str, Any]) -> Event:
@@ -63,9 +76,15 @@ def append_event_locked(run: Path, kind: str, fields: Mapping[str, Any]) -> Even
     path = run / EVENTS
     for _, line in complete_lines(path):
         previous = sha256_of(line)
-    event = {"time": now(), "kind": kind, **fields, "previous": previous}
+    event = {"time": now(), "kind": kind, **fields, **_batch_file(run, kind, fields), "previous": previous}
     append_lines(path, dump_line(event))
     return Event.from_json(event)
+
+
+def _batch_file(run: Path, kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
+    """The digest of the file by which a batch is started."""
+    path = run / BLOCKS / f"{fields.get('block')}.json"
+    return {"file_sha256": sha256_of(path.read_bytes())} if kind == "block_started" and path.is_file() else {}
 
 
 def _problems(kind: str, fields: Mapping[str, Any]) -> list[str]:
@@ -99,17 +118,22 @@ def iter_events(run: Path) -> Iterator[Event]:
         yield event
 
 
-def append_check(run: Path, check: Mapping[str, Any]) -> Check:
-    """Append the outcome of a hand-written test. Raises BadInputError when it has no id or no known outcome."""
+def new_check(check: Mapping[str, Any]) -> Check:
+    """The outcome of a hand-written test, as of now. Raises BadInputError when it has no id or no known outcome."""
     problems = [f"check: found no {name!r}" for name in ("id", "outcome", "source") if not check.get(name)]
     if check.get("outcome") not in (None, "", *OUTCOMES):
         problems.append(f"check: found outcome {check['outcome']!r}, expected one of {', '.join(OUTCOMES)}")
     if problems:
         raise BadInputError(problems)
-    line = {"time": now(), **check}
+    return Check.from_json({"time": now(), **check})
+
+
+def append_check(run: Path, check: Mapping[str, Any]) -> Check:
+    """Append the outcome of a hand-written test, and return it. Raises what `new_check` raises."""
+    made = new_check(check)
     with locked(run):
-        append_lines(run / CHECKS, dump_line(line))
-    return Check.from_json(line)
+        append_lines(run / CHECKS, dump_line(made.fields))
+    return made
 
 
 def iter_checks(run: Path) -> Sequence[Check]:
@@ -118,7 +142,11 @@ def iter_checks(run: Path) -> Sequence[Check]:
     checks = []
     for number, line in complete_lines(path):
         try:
-            checks.append(Check.from_json(json.loads(line)))
+            check = Check.from_json(json.loads(line))
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{path}:{number}: found no check ({problem})") from None
+        if check.outcome not in OUTCOMES:
+            told = f"found outcome {check.outcome!r}, expected one of {', '.join(OUTCOMES)}"
+            raise StorqualError(f"{path}:{number}: {told}")
+        checks.append(check)
     return checks

@@ -16,7 +16,9 @@ from typing import Any
 
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-RUN_SCHEMA = "storqual.run/1"
+RUN_SCHEMA = "storqual.run/2"
+FORMER_RUN_SCHEMA = "storqual.run/1"
+"""Of runs without a digest of their plan, an end of their chain, and records of their launches."""
 RUN_FILE = "run.json"
 SAMPLES = "samples.jsonl"
 CHECKS = "checks.jsonl"
@@ -36,6 +38,12 @@ def now() -> str:
 def sha256_of(data: bytes) -> str:
     """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, read in parts. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def dump_line(value: Mapping[str, Any]) -> bytes:
@@ -145,8 +153,8 @@ def read_run_json(run: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != RUN_SCHEMA:
-        raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])
+    if schema not in (RUN_SCHEMA, FORMER_RUN_SCHEMA):
+        raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r} or {FORMER_RUN_SCHEMA!r}"])
     return dict(document)
 
 

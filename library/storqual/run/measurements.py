@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
 from storqual.metrics.load import load_curve
-from storqual.run.layout import SAMPLES
+from storqual.run.layout import RUN_SCHEMA, SAMPLES
+from storqual.run.recompute import SampleCheck
 from storqual.run.records import REFERENCE_POINT, Launch, PlannedPoint, Sample, SessionPool
 from storqual.run.run import Run
 from storqual.run.samples import read_samples
@@ -107,6 +108,9 @@ class Measurements:
     size: int = 0
     """Bytes of samples.jsonl that were there to be read: with more in it, this is no longer what the run measured."""
 
+    evidence: SampleCheck | None = None
+    """What speaks against the samples; None where nobody asked."""
+
     def is_of(self, run: Run) -> bool:
         """Whether the samples of `run` are still those that were read."""
         return self.size == _size(run)
@@ -118,13 +122,25 @@ def _size(run: Run) -> int:
 
 
 def measurements(
-    run: Run, judged: Mapping[PointKey, Sequence[str]], shown: Sequence[str] = (), *, histograms: bool = False
+    run: Run,
+    judged: Mapping[PointKey, Sequence[str]],
+    shown: Sequence[str] = (),
+    *,
+    histograms: bool = False,
+    evidence: bool = False,
 ) -> Measurements:
     """All samples of a run, with the metrics that are `judged` at some of its points and those `shown` at all.
 
-    Without `shown` points are left out at which nothing is judged. Raises StorqualError for a damaged file.
+    Without `shown` points are left out at which nothing is judged. With `evidence` each sample is held to its batch
+    and its raw files while it is read. Raises StorqualError for a damaged file.
     """
-    return _gathered(run, judged, read_samples(run.path), shown, histograms=histograms)
+    check = SampleCheck(run.path, run.name, derived=run.schema == RUN_SCHEMA) if evidence else None
+    samples = read_samples(run.path, look=None if check is None else check.look)
+    found = _gathered(run, judged, samples, shown, histograms=histograms)
+    if check is not None:
+        check.finish()
+    found.evidence = check
+    return found
 
 
 def measurements_at(run: Run, judged: Mapping[PointKey, Sequence[str]]) -> Measurements:

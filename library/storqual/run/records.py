@@ -14,7 +14,6 @@ from typing import Any
 from storqual.metrics import Unavailable, Value
 from storqual_core.kit.errors import StorqualError
 
-SAMPLE_SCHEMA = "storqual.sample/1"
 REFERENCE_POINT = "golden_reference"
 """The point of launches on a bench's golden reference drive; no suite has it, so no criterion is judged there."""
 NAMES = ("id", "bench", "adapter", "arm", "configuration", "session", "block", "point")

@@ -33,6 +33,7 @@ class Run:
         self.document: Mapping[str, Any] = read_run_json(path)
         try:
             self.name = str(self.document["run"])
+            self.schema = str(self.document["schema"])
             self.plan = Plan.from_json(self.document["plan"])
             suite = self.document["suite"]
             self.suite = SuiteRef(suite["name"], suite["profile"], self.path / suite["file"], suite["sha256"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,28 @@ _HEAD = re.compile(
     rb'\{"schema":"[^"\\]*",'
     + b"".join(rb'"%b":"(?P<%b>[^"\\]+)",' % (name.encode(), name.encode()) for name in NAMES)
     + rb'"n":(?P<n>[0-9]+),"start":"(?P<start>[^"\\]*)","runtime_s":(?P<runtime_s>[0-9.eE+-]+),'
-    + rb'"status":"(?P<status>[a-z_]+)","series":\{'
+    + rb'"status":"(?P<status>[a-z_]+)",(?:"reason":"(?:[^"\\]|\\.)*",)?"series":\{'
 )
 """How a line begins that storqual wrote; one of any other form is parsed as a whole."""
 _TAIL = b',"suspect":['
 
 
-def read_samples(run: Path, wanted: Callable[[Launch], bool] | None = None) -> Iterator[Sample]:
+Look = Callable[[bytes, Mapping[str, Any]], None]
+"""Is shown each line, and the same parsed."""
+
+
+def read_samples(
+    run: Path, wanted: Callable[[Launch], bool] | None = None, look: Look | None = None
+) -> Iterator[Sample]:
     """The samples of a run directory, one by one and in the order they came in; nothing is kept.
 
-    With `wanted`, only the lines of those launches are parsed. Raises StorqualError for a line that is no sample, or
-    an id seen twice.
+    With `wanted`, only the lines of those launches are parsed; without it each is shown to `look`. Raises
+    StorqualError for a line that is no sample, or an id seen twice.
     """
     seen: set[str] = set()
     for where, line in _lines(run):
         if wanted is None:
-            sample = _sample(where, line)
+            sample = _sample(where, line, look)
             _once(where, sample.id, seen)
             yield sample
         else:
@@ -91,12 +97,16 @@ def _once(where: str, name: str, seen: set[str]) -> None:
     seen.add(name)
 
 
-def _sample(where: str, line: bytes) -> Sample:
+def _sample(where: str, line: bytes, look: Look | None = None) -> Sample:
     try:
         # NaN and infinity are no JSON: other people's parsers refuse them, and so does a verdict
-        return Sample.from_json(from_json(line, allow_inf_nan=False))
+        parsed = from_json(line, allow_inf_nan=False)
+        sample = Sample.from_json(parsed)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise StorqualError(f"{where}: found no sample ({problem}); the run directory is damaged") from None
+    if look is not None:
+        look(line, parsed)
+    return sample
 
 
 def _launch(where: str, line: bytes) -> Launch:
@@ -110,7 +120,7 @@ def _launch(where: str, line: bytes) -> Launch:
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
         names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()
-        if status not in STATUSES or tail.keys() - {"suspect", "raw"}:
+        if status not in STATUSES or tail.keys() - {"suspect", "notes", "seed", "raw"}:
             return Launch.of(_sample(where, line))
         return Launch(
             **names,

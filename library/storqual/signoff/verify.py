@@ -11,6 +11,7 @@ from typing import Any
 
 from storqual.inputs.policy import load_trust
 from storqual.run import Run, read_run, sha256_of
+from storqual.run.published import run_findings
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
 from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differences, parse_manifest
 from storqual.signoff.signature import Checked, Signature, check_signature
@@ -129,7 +130,7 @@ def verify_run(
             wrong += _lines(path, problem)
     keys = {key.id: key for key in trust.keys}
     checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
-    problems += [*strange, *odd, *wrong, *terms.problems]
+    problems += [*strange, *odd, *wrong, *run_findings(path), *terms.problems]
     problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]

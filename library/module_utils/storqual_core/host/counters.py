@@ -24,7 +24,8 @@ from typing import Any, Iterable, Mapping, Sequence
 from ..kit.machine import Machine
 
 CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+"""A tick of this machine."""
 _CPU = re.compile(r"cpu\d+\Z")
 _KICK_AT_MOST = 256
 _CLOCKS_AT_MOST = 64
@@ -129,12 +130,15 @@ def adapter_vectors(addresses: Iterable[str], root: Path = Path("/sys")) -> tupl
     return tuple(dict.fromkeys(found))
 
 
-def differences(before: Snapshot, after: Snapshot, prefix: str = "") -> dict[str, int]:
-    """What happened between two snapshots, as primitives whose names begin with `prefix`."""
+def differences(before: Snapshot, after: Snapshot, prefix: str = "", *, tick_ns: int = TICK_NS) -> dict[str, int]:
+    """What happened between two snapshots, as primitives whose names begin with `prefix`.
+
+    `tick_ns` is the tick of the machine that they were read on.
+    """
     found: dict[str, int | None] = {
         "cpu_count": after.cpu_count if after.cpu_count == before.cpu_count else None,
         "wall_ns": after.time_ns - before.time_ns,
-        "tick_ns": _TICK_NS,
+        "tick_ns": tick_ns,
         "cpuidle_ns": _less(after.cpuidle_ns, before.cpuidle_ns),
         "interrupts": _less(after.interrupts, before.interrupts),
         "adapter_interrupts": _less(after.adapter_interrupts, before.adapter_interrupts),
@@ -164,10 +168,11 @@ def _summed(
     return found
 
 
-def idle_window(before: Snapshot, after: Snapshot) -> dict[str, int]:
+def idle_window(before: Snapshot, after: Snapshot, *, tick_ns: int = TICK_NS) -> dict[str, int]:
     """What the idle bench does by itself, as `idle_*` primitives."""
     constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
-    return {name: value for name, value in differences(before, after, "idle_").items() if name not in constant}
+    found = differences(before, after, "idle_", tick_ns=tick_ns)
+    return {name: value for name, value in found.items() if name not in constant}
 
 
 def _less(after: int | None, before: int | None) -> int | None:

@@ -27,19 +27,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return body if len(body) == len(pairs) else Repeated(body)
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
 def find_spans(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Every complete JSON object that begins at the start of a line, with its first place and the one behind it.
 
     An object with a key twice is a `Repeated`.
     A few dozen beginnings are tried, or a text of braces would take for ever.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_object)
     end = 0
     for match in islice(_OPENING.finditer(text), _TRIES):
         if match.start() < end:
             continue
         try:
-            body, end = decoder.raw_decode(text, match.start())
+            body, end = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
         yield body, match.start(), end

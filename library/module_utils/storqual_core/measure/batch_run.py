@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 from ..guard.writes import Reading, read_disks, reading_of
-from ..host.counters import Meter, idle_window
+from ..host.counters import Meter, Snapshot
 from ..host.kernel_log import KernelLog
 from ..kit import command
 from ..kit.command import Runner
@@ -26,7 +26,16 @@ from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
 from .fio_result import is_unable
-from .launch import Launched, StopRequestedError, arrivals, empty_folder, read_again, run_fio, scratch_folder
+from .launch import (
+    Launched,
+    StopRequestedError,
+    arrivals,
+    arrivals_per_s,
+    empty_folder,
+    read_again,
+    run_fio,
+    scratch_folder,
+)
 from .load import Curve, run_to_cap
 from .precondition import Preconditioner
 from .sample import BlockEnd, end_of, lost_sample, make_sample, now, report_log, start_of
@@ -74,7 +83,7 @@ class BlockRunner:
         self._watched = BlockAim(self._meter, block.targets, self._places)
         self._gone: dict[str, str] = {}
         self._variant: dict[tuple[Variant, ...], int] = {}
-        self._idle: dict[str, int] = {}
+        self._idle: tuple[Snapshot, Snapshot] | None = None
         self._proofs: list[str] = []
         self._started = now()
         self._accounted_ns = time.monotonic_ns()
@@ -218,7 +227,7 @@ class BlockRunner:
         self._wait(self._block.idle_s)
         before = self._meter.snapshot()
         self._wait(self._block.idle_s)
-        self._idle = idle_window(before, self._meter.snapshot())
+        self._idle = (before, self._meter.snapshot())
 
     def _wait(self, seconds: float) -> None:
         """Let time pass. Raises StopRequestedError when the program is asked to stop meanwhile."""
@@ -294,8 +303,8 @@ class BlockRunner:
             return str(problem)
         self._log.mark(f"launch {name} ends")
         said = report_log(self._log, launch, start, self._block.kernel_rules)
-        status, reason = self._judge(launch, launched)
-        arrived, kept_back = arrivals(launch.fio, len(launch.drives), launched.result)
+        is_lost, reason = self._judge(launch, launched)
+        kept_back = arrivals(arrivals_per_s(launch.fio, len(launch.drives)), launched.result)
         accounted_ns = time.monotonic_ns()
         fio_ns = launched.wall_ns if curve is None else sum(step.wall_ns for _, step in curve.runs)
         overhead_ns = accounted_ns - self._accounted_ns - fio_ns - self._excluded_ns
@@ -306,12 +315,13 @@ class BlockRunner:
             launched,
             start=start,
             seed=seed,
-            status=status,
+            gone=is_lost,
             reason=reason,
             suspect=[*said.doubts, *kept_back, *read_again(launch.fio, targets, launched.result)],
             notes=[*self._proofs, *made, *notes],
-            extra={"overhead_ns": overhead_ns, **self._idle, **arrived, **(curve.primitives() if curve else {})},
-            beside=curve.texts() if curve else (),
+            overhead_ns=overhead_ns,
+            idle=self._idle,
+            curve=curve,
         )
         spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
@@ -354,14 +364,14 @@ class BlockRunner:
         instead = f"instead of {asked.ioengine}, direct {asked.direct}"
         return launched, [f"declared fallback: engine {used.ioengine}, direct {used.direct} {instead}"]
 
-    def _judge(self, launch: Launch, launched: Launched) -> tuple[str, str]:
-        """What fio's result says, unless a drive is no longer there: then that is why, whatever fio said."""
+    def _judge(self, launch: Launch, launched: Launched) -> tuple[bool, str]:
+        """Whether a drive of the launch is gone, and why it ended: that drive, else what fio's result says."""
         result = launched.result
         for name in launch.drives:
             if is_gone(self._targets[name], self._places[name]):
                 self._gone[name] = f"({self._targets[name].node}) is gone from the bench since {now()}"
         gone = self._gone_of(launch)
-        return ("lost", f"{gone}; {result.reason}".rstrip("; ")) if gone else (result.status, result.reason)
+        return bool(gone), f"{gone}; {result.reason}".rstrip("; ") if gone else result.reason
 
     def _gone_of(self, launch: Launch) -> str:
         """Which of the launch's drives is no longer there, as a sentence; empty when all are."""

@@ -11,10 +11,11 @@ import os
 import re
 import signal
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 from ..kit.json_text import Repeated, find_spans
 
+_EDGE = re.compile(r"[0-9]{1,18}").fullmatch
 _VERSION = re.compile(r"fio-(\d+)\.")
 
 
@@ -35,7 +36,7 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     found = None
     notes, end = [], 0
     for body, start, after in find_spans(output):
-        document = _document(body)
+        document = document_of(body)
         if document is not None:
             found = document
             notes.append(output[end:start])
@@ -44,7 +45,7 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     return found, "\n".join(notes)
 
 
-def _document(body: object) -> FioDocument | None:
+def document_of(body: object) -> FioDocument | None:
     """A parsed object as fio's result; None when it is something else."""
     if not isinstance(body, dict):
         return None
@@ -55,6 +56,9 @@ def _document(body: object) -> FioDocument | None:
     match = _VERSION.match(version)
     return FioDocument(version, tuple(jobs), old_units=match is not None and int(match.group(1)[:6]) < 3)
 
+
+Find = Callable[[str], Tuple[Optional[FioDocument], str]]
+"""From an output to its last complete result, and to what is no part of one."""
 
 SHORT_BELOW = 0.9
 """A run that lasted less than this share of what was asked is short."""
@@ -88,12 +92,15 @@ def is_unable(result: FioResult) -> bool:
     return result.status in ("refused", "io_error") and any(word in result.reason for word in _UNSUPPORTED)
 
 
-def read_result(output: str, *, exit_status: int, asked_s: float, errors: str = "") -> FioResult:
+def read_result(
+    output: str, *, exit_status: int, asked_s: float, errors: str = "", find: Find = find_document
+) -> FioResult:
     """Judge one fio process by its output, its exit status (negative: ended by that signal) and the asked seconds.
 
-    `errors` is what it wrote to standard error. Raises nothing, whatever the text.
+    `errors` is what it wrote to standard error. `find` finds the result in the output. Raises nothing, whatever the
+    text.
     """
-    document, said = find_document(output)
+    document, said = find(output)
     notes = _lines(said) + _lines(errors)
     signalled = _signal(exit_status)
     if document is None:
@@ -217,8 +224,8 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
         if ios:
             found[f"{name}_lat_sum_ns"] = sum(way.lat_sum_ns for way in ways)
             found[f"{name}_lat_max_ns"] = max(way.lat_max_ns for way in ways)
-        bins: dict[int, int] = {}
-        for way in ways:
+        bins = ways[0].bins if len(ways) == 1 else {}
+        for way in ways if len(ways) > 1 else ():
             for edge, count in way.bins.items():
                 bins[edge] = bins.get(edge, 0) + count
         if bins:
@@ -254,7 +261,8 @@ class _Reader:
             if isinstance(entry, Repeated):
                 self.unreadable.add(f"{where or 'a job'} (a key stands in it twice)")
             for key, value in entry.items():
-                if key not in ("job options", "percentile"):
+                # most values of a histogram are numbers
+                if isinstance(value, dict) and key not in ("job options", "percentile"):
                     self.once(value, f"{where}.{key}" if where else key)
 
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
@@ -319,11 +327,12 @@ class _Reader:
             self.unreadable.add(f"{where}bins")
             return found
         for edge, count in entry.items():
-            if not (isinstance(count, int) and count >= 0 and re.fullmatch(r"\d{1,18}", str(edge), re.ASCII)):
+            if not (isinstance(count, int) and count >= 0 and _EDGE(str(edge))):
                 self.unreadable.add(f"{where}bins")
                 return {}
             if count:
-                found[int(edge) * scale] = found.get(int(edge) * scale, 0) + count
+                lower = int(edge) * scale
+                found[lower] = found.get(lower, 0) + count
         return found
 
 

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Iterator, Mapping, Sequence
 
-from ..host.counters import DiskCounters, Meter, Snapshot, differences
+from ..host.counters import TICK_NS, DiskCounters, Meter, Snapshot
+from .derive import arrived_of, counted_of, result_of, series_of
 from .fio_job import FioAsk, FioTarget, build_argv, time_limit_s
 from .fio_process import FioProcess
-from .fio_result import FioResult, per_second, read_result
+from .fio_result import FioResult
 
 _ASK_S = 0.02
 _TICK_S = 1.0
@@ -41,15 +42,34 @@ class StopRequestedError(Exception):
 
 @dataclass(frozen=True)
 class Launched:
-    """One fio process that ended: its result, its life, what was counted around it, and fio's own output."""
+    """One fio process that ended: its result, its life, the counters around it, and fio's own output.
+
+    `asked_s` is how long it was to measure, `in_time` whether it ended by itself; `iops_logs` are its I/Os per second
+    as it logged them (every `log_ms`), `logs` the other logs by name.
+    """
 
     result: FioResult
     wall_ns: int
-    counted: Mapping[str, int]
-    series: Sequence[float]
     output: str
     errors: str
     logs: Mapping[str, str]
+    exit_status: int = 0
+    asked_s: float = 0.0
+    in_time: bool = True
+    before: Snapshot | None = None
+    after: Snapshot | None = None
+    iops_logs: Sequence[str] = ()
+    log_ms: int = 1000
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """The window's primitives; none when fio ended before its ramp did."""
+        return counted_of(self.before, self.after, TICK_NS)
+
+    @property
+    def series(self) -> list[float]:
+        """The I/Os of each second."""
+        return series_of(self.result, self.iops_logs, self.log_ms)
 
 
 @contextmanager
@@ -95,16 +115,29 @@ def run_fio(
         if not in_time:
             fio.end(gently=True)
         ended = fio.collect()
-    result = read_result(ended.output, exit_status=ended.exit_status, asked_s=ask.runtime_s, errors=ended.errors)
-    if not in_time:
-        why = f"storqual gave fio up {ended.wall_ns / 1e9:.0f} s after its start; {result.reason or 'it was running'}"
-        result = FioResult("killed", why, result.primitives, result.notes, result.suspect, result.version)
+    result = result_of(
+        ended.output,
+        ended.errors,
+        exit_status=ended.exit_status,
+        asked_s=ask.runtime_s,
+        in_time=in_time,
+        wall_ns=ended.wall_ns,
+    )
     logs = _read_logs(folder)
-    iops = [text for name, text in logs.items() if "_iops." in name]
-    runtime_ns = int(result.primitives.get("runtime_ns", 0))
-    series = per_second(iops, jobs_ios=result.jobs_ios, runtime_ns=runtime_ns, interval_ms=ask.log_ms)
-    kept = {name: text for name, text in logs.items() if "_iops." not in name}
-    return Launched(result, ended.wall_ns, watch.counted(), series, ended.output, ended.errors, kept)
+    return Launched(
+        result,
+        ended.wall_ns,
+        ended.output,
+        ended.errors,
+        {name: text for name, text in logs.items() if "_iops." not in name},
+        exit_status=ended.exit_status,
+        asked_s=ask.runtime_s,
+        in_time=in_time,
+        before=watch.before,
+        after=watch.after,
+        iops_logs=tuple(text for name, text in logs.items() if "_iops." in name),
+        log_ms=ask.log_ms,
+    )
 
 
 class _Watch:
@@ -127,8 +160,8 @@ class _Watch:
         self._meter = meter
         self._tick = tick
         self._stopping = stopping
-        self._before: Snapshot | None = None
-        self._after: Snapshot | None = None
+        self.before: Snapshot | None = None
+        self.after: Snapshot | None = None
         self._last: tuple[float, int] | None = None
         self._next = time.monotonic() + _TICK_S
 
@@ -136,17 +169,11 @@ class _Watch:
         """Until fio is gone; False when it outlives `limit_s` seconds. Raises StopRequestedError."""
         deadline = time.monotonic() + limit_s
         if self._until_first_io(deadline) and self._until(time.monotonic() + self._ask.ramp_s, deadline):
-            self._before = self._meter.snapshot()
+            self.before = self._meter.snapshot()
             self._until(time.monotonic() + max(self._ask.runtime_s - _ASK_S, 0.0), deadline)
-            self._after = self._meter.snapshot()
+            self.after = self._meter.snapshot()
         self._until(deadline, deadline)
         return self._fio.wait(0.0)
-
-    def counted(self) -> dict[str, int]:
-        """The window's primitives; none when fio ended before its ramp did."""
-        if self._before is None or self._after is None:
-            return {}
-        return differences(self._before, self._after)
 
     def _until_first_io(self, deadline: float) -> bool:
         """Wait for the first I/O; False when fio ends, or the time is over, before it can have come."""
@@ -230,22 +257,25 @@ KEPT = 0.99
 _SPREADS = 3.0
 
 
-def arrivals(ask: FioAsk, drives: int, result: FioResult) -> tuple[dict[str, int], list[str]]:
-    """Primitives of an open-loop launch on so many drives, and what puts it in doubt; nothing for a closed loop."""
+def arrivals_per_s(ask: FioAsk, drives: int) -> int | None:
+    """Arrivals a second of an open-loop launch on so many drives; None for a closed loop."""
     rate = ask.options.get("rate_iops", "")
     if ask.options.get("rate_process") != "poisson" or not rate.isdigit():
-        return {}, []
-    runtime_s = int(result.primitives.get("runtime_ns", 0)) / 1e9
-    asked = int(rate) * ask.numjobs * drives * runtime_s
-    primitives = {"open_loop": 1, "asked_ios": round(asked)}
+        return None
+    return int(rate) * ask.numjobs * drives
+
+
+def arrivals(per_s: int | None, result: FioResult) -> list[str]:
+    """What puts an open-loop launch of so many arrivals a second in doubt; nothing for a closed loop (None)."""
+    asked = arrived_of(per_s, result).get("asked_ios")
+    if asked is None:
+        return []
     issued = sum(result.jobs_ios)
     # arrivals are counts of a Poisson process: their own spread is no shortfall
     if result.status != "ok" or issued >= KEPT * asked - _SPREADS * math.sqrt(asked):
-        return primitives, []
+        return []
     share = 100.0 * issued / asked
-    return primitives, [
-        f"{share:.1f} % of the arrivals were issued: the loop was closed in part, its latencies hide waits"
-    ]
+    return [f"{share:.1f} % of the arrivals were issued: the loop was closed in part, its latencies hide waits"]
 
 
 def read_again(ask: FioAsk, targets: Sequence[FioTarget], result: FioResult) -> list[str]:

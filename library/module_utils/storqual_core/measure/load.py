@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 from .asks import LoadAsk
+from .derive import counts_of
 from .fio_job import FioAsk
 from .launch import Launched
 
@@ -101,9 +102,6 @@ def read_steps(entries: Sequence[Mapping[str, object]], share_ppm: int) -> tuple
     return tuple(steps)
 
 
-_WAYS = ("read", "write", "trim")
-
-
 @dataclass
 class Curve:
     """The launches of a search in the order they were run; `notes` are those of fio."""
@@ -126,19 +124,9 @@ class Curve:
         within = step is not None and step.response_ns <= self.ask.cap_ns
         return within, load if within else -load
 
-    def primitives(self) -> dict[str, Any]:
-        """What a sample holds of it: counts and bins of each launch, and what was asked."""
-        return {
-            "load_steps": [{"load": load, **_counts(launched)} for load, launched in self.runs],
-            "load_cap_ns": self.ask.cap_ns,
-            "load_share_ppm": self.ask.share_ppm,
-            "load_most": self.ask.most,
-        }
-
-    def texts(self) -> list[tuple[str, str]]:
-        """What fio wrote in the launches that do not stand for the search, as (text, type)."""
-        others = [launched for _, launched in self.runs if launched is not self.chosen]
-        return [(launched.output, "json" if launched.result.version else "txt") for launched in others]
+    def asked(self) -> dict[str, int]:
+        """What was searched for, as primitives."""
+        return {"load_cap_ns": self.ask.cap_ns, "load_share_ppm": self.ask.share_ppm, "load_most": self.ask.most}
 
 
 def run_to_cap(ask: LoadAsk, fio: FioAsk, run: Callable[[FioAsk], tuple[Launched, list[str]]]) -> Curve:
@@ -158,24 +146,9 @@ def run_to_cap(ask: LoadAsk, fio: FioAsk, run: Callable[[FioAsk], tuple[Launched
     return curve
 
 
-def _counts(launched: Launched) -> dict[str, Any]:
-    """I/Os, time, latency and bins over all directions."""
-    primitives = launched.result.primitives
-    bins: dict[str, int] = {}
-    for way in _WAYS:
-        for edge, count in (primitives.get(f"{way}_bins") or {}).items():
-            bins[edge] = bins.get(edge, 0) + count
-    return {
-        "ios": sum(int(primitives.get(f"{way}_ios", 0)) for way in _WAYS),
-        "runtime_ns": int(primitives.get("runtime_ns", 0)),
-        "lat_sum_ns": sum(int(primitives.get(f"{way}_lat_sum_ns", 0)) for way in _WAYS),
-        "bins": bins,
-    }
-
-
 def _step(load: int, launched: Launched, ask: LoadAsk) -> LoadStep | None:
     """The step that a launch is; None when it has no response time."""
-    counts = _counts(launched)
+    counts = counts_of(launched.result)
     response = response_ns(counts["ios"], counts["lat_sum_ns"], counts["bins"], ask.share_ppm)
     if response is None or not counts["runtime_ns"]:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 import os
 import platform
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
 from ..guard.writes import Reading, end_line
-from ..host.counters import adapter_vectors, ticks_are_measured
+from ..host.counters import TICK_NS, Snapshot, adapter_vectors, ticks_are_measured
 from ..host.kernel_log import KernelLog, Record, texts
 from ..host.log_findings import Finding, find_all
 from ..host.log_rule import Rule
 from .batch_file import Block, Launch
+from .derive import RECORD, RECORD_SCHEMA, SAMPLE_SCHEMA, derive, dump_snapshot
 from .fio_job import FioAsk, FioTarget
-from .launch import Launched
+from .launch import Launched, arrivals_per_s
+from .load import Curve
 from .targets import Place
 
 _FOREIGN_PROCESSORS = 0.5
@@ -85,7 +88,6 @@ def _heat(primitives: Mapping[str, Any]) -> list[str]:
     return said
 
 
-SCHEMA = "storqual.sample/1"
 _WINDOW_TOLERANCE = 0.2
 _LEVEL = 6
 
@@ -102,7 +104,7 @@ def evidence(text: str, ending: str) -> tuple[dict[str, str], str]:
 
 def _head(block: Block, launch: Launch, start: str) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
+        "schema": SAMPLE_SCHEMA,
         "id": f"{block.block}/{launch.index}",
         "bench": block.bench,
         "adapter": launch.adapter,
@@ -123,51 +125,94 @@ def make_sample(
     *,
     start: str,
     seed: int,
-    status: str,
+    gone: bool,
     reason: str,
     suspect: Sequence[str],
     notes: Sequence[str],
-    extra: Mapping[str, Any],
-    beside: Sequence[tuple[str, str]] = (),
+    overhead_ns: int,
+    idle: tuple[Snapshot, Snapshot] | None = None,
+    curve: Curve | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The sample and its artifacts. `extra` are primitives that are not the launch's own: overhead, idle window.
+    """The sample and its artifacts: what fio wrote, and the record that the sample is derived from.
 
-    `beside` are texts (with their type) of other launches that the sample rests on.
+    `gone` says that a drive of the launch is no longer there. `idle` are the counters around the idle bench, `curve`
+    is the search that the launch stands for.
     """
     result = launched.result
+    status = "lost" if gone else result.status
     doubts: list[str] = ([reason] if reason else []) + [*result.suspect, *suspect, *_window_doubt(launched, status)]
     if status == "ok" and launch.load is None and launch.file_system is None:
         counted = {**result.primitives, **launched.counted}
         doubts += environment_doubts(launch.fio, len(launch.drives), counted)
-    artifacts: dict[str, str] = {}
-    raw = []
-    ending = "json" if result.version else "txt"
-    texts = [(launched.output, ending), (launched.errors, "txt"), *((text, "log") for text in launched.logs.values())]
-    texts += beside
-    for text, kind in texts:
-        if text:
-            name, data = evidence(text, kind)
-            raw.append(name)
-            artifacts[name["path"]] = data
-    runtime_ns = int(result.primitives.get("runtime_ns", 0))
-    return {
-        **_head(block, launch, start),
-        "runtime_s": runtime_ns / 1e9,
-        "status": status,
+    kept = _Kept()
+    runs, chosen = _runs(launched, curve, kept)
+    for text in launched.logs.values():
+        kept.add(text, "log")
+    record = {
+        "schema": RECORD_SCHEMA,
+        "run": block.run,
+        "launch": _head(block, launch, start),
+        "runs": runs,
+        "chosen": chosen,
+        "search": None if curve is None else curve.asked(),
+        "asked_s": launch.fio.runtime_s,
+        "arrivals_per_s": arrivals_per_s(launch.fio, len(launch.drives)),
+        "log_ms": launched.log_ms,
+        "iops_logs": list(launched.iops_logs),
+        "tick_ns": TICK_NS,
+        "before": dump_snapshot(launched.before),
+        "after": dump_snapshot(launched.after),
+        "idle": None if idle is None else [dump_snapshot(one) for one in idle],
+        "overhead_ns": overhead_ns,
+        "gone": gone,
         "reason": reason,
-        "series": {"iops": list(launched.series)},
-        "primitives": {
-            **result.primitives,
-            "asked_runtime_ns": round(launch.fio.runtime_s * 1e9),
-            "fio_wall_ns": launched.wall_ns,
-            **launched.counted,
-            **extra,
-        },
         "suspect": doubts,
         "notes": [*result.notes, *notes],
         "seed": seed,
-        "raw": raw,
-    }, artifacts
+    }
+    sample = derive(record, kept.texts)
+    kept.add(json.dumps(record, separators=(",", ":"), allow_nan=False), RECORD)
+    return {**sample, "raw": kept.named}, kept.artifacts
+
+
+class _Kept:
+    """The evidence of a launch: how the sample names it, its bytes, and each text by the name that it has there."""
+
+    def __init__(self) -> None:
+        self.named: list[dict[str, str]] = []
+        self.artifacts: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+
+    def add(self, text: str, ending: str) -> str:
+        """Keep a text; its name, empty for an empty one."""
+        if not text:
+            return ""
+        name, data = evidence(text, ending)
+        if name["path"] not in self.artifacts:
+            self.named.append(name)
+        self.artifacts[name["path"]] = data
+        self.texts[name["path"]] = text
+        return name["path"]
+
+
+def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[dict[str, Any]], int]:
+    """Each fio process of a launch for its record, and which of them stands for it: the others wrote no log."""
+    every = [(None, launched)] if curve is None else list(curve.runs)
+    chosen = next(number for number, (_, one) in enumerate(every) if one is launched)
+    listed: list[dict[str, Any]] = []
+    for load, one in every:
+        listed.append(
+            {
+                "load": load,
+                "output": kept.add(one.output, "json" if one.result.version else "txt"),
+                "errors": kept.add(one.errors, "txt") if one is launched else "",
+                "exit_status": one.exit_status,
+                "in_time": one.in_time,
+                "wall_ns": one.wall_ns,
+                "asked_s": one.asked_s,
+            }
+        )
+    return listed, chosen
 
 
 def lost_sample(block: Block, launch: Launch, *, start: str, reason: str) -> dict[str, Any]:

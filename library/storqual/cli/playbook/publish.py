@@ -86,23 +86,28 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.robot_library import publish_suites
     from storqual.robustness.store import has_trials
     from storqual.run import append_event, finish_run, read_run
+    from storqual.run.closing import close_run, is_closed
+    from storqual.run.published import record_published
 
     accepted = waivers_for(run, waivers)
-    append_event(run, "run_finished", {})
     opened = read_run(run)
     measured = _measured(opened)
-    finish_run(run, measured=measured)
-    if not has_trials(opened.document):
-        # they look at measured batches and at facts that a campaign of trials has none of
-        run_checks(run)
-        publish_suites(run)
+    if not is_closed(run):
+        append_event(run, "run_finished", {})
+        finish_run(run, measured=measured)
+        if not has_trials(opened.document):
+            # they look at measured batches and at facts that a campaign of trials has none of
+            run_checks(run)
+            publish_suites(run)
+        close_run(run)
     verdict = judge_run(run, waivers=accepted, measured=measured)
-    append_event(run, "judged", {"outcome": verdict["outcome"], "exit_code": verdict["exit_code"]})
     log = publish_log(run)
     material = read_material(run, measured)
     report = build_report(run, material)
     _audited(run, report)
-    return Published(run=run, verdict=verdict, report=report, log=log, ocp=write_ocp(run, material))
+    ocp = write_ocp(run, material)
+    record_published(run)
+    return Published(run=run, verdict=verdict, report=report, log=log, ocp=ocp)
 
 
 def _measured(run: Run) -> Measurements:
@@ -116,7 +121,7 @@ def _measured(run: Run) -> Measurements:
     suite = load_suite(run.input_file("suite"))
     judged = metrics_of(asked_of(run, suite, Gate()))
     names = (name for names in judged.values() for name in names)
-    return measurements(run, judged, metrics_to_read(suite, names), histograms=True)
+    return measurements(run, judged, metrics_to_read(suite, names), histograms=True, evidence=True)
 
 
 def waivers_for(run: Path, asked: Path | None) -> Path | None:

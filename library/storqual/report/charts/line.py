@@ -27,6 +27,9 @@ from storqual.report.charts.svg import (
     text,
 )
 
+FEWEST_OF_A_LINE = 3
+"""Marks through which a line is drawn: two levels show a difference, and no curve."""
+
 _DODGE = {"baseline": -2.5, "candidate": 2.5}
 
 
@@ -59,7 +62,7 @@ def curve_panel(
     *,
     size: tuple[float, float] = (340, 216),
 ) -> Markup:
-    """One small multiple. Curves with a single mark show it with whiskers; no line is drawn through one value."""
+    """One small multiple. Fewer than three marks have whiskers and no line: two values are no curve."""
     longest = max((len(curve.label) for curve in curves), default=0)
     widest = max((len(label) for _, label in up.ticks), default=1)
     margin = 14 + longest * CHARACTER if longest else 12
@@ -69,13 +72,25 @@ def curve_panel(
     lines: list[str] = []
     marks: list[str] = []
     for curve in curves:
-        dodge = _DODGE.get(curve.arm, 0.0) if len(curve.marks) == 1 else 0.0
+        dodge = _DODGE.get(curve.arm, 0.0) if len(curve.marks) < FEWEST_OF_A_LINE else 0.0
         places = [(x(mark.x) + dodge, y(mark.y)) for mark in curve.marks]
         bands.append(_interval(curve, places, y))
-        lines.append(stroke(curve.arm, places))
+        lines.append(stroke(curve.arm, places if len(places) >= FEWEST_OF_A_LINE else []))
         marks.append(dots(curve.arm, places))
     axes = frame(box, _inset(across, box), up)
     return drawing(ident, size, title, description, [axes, *bands, *lines, *marks, _ends(curves, box, x, y)])
+
+
+def tail_panel(
+    ident: str, title: str, description: str, curves: Sequence[PlottedCurve], across: Axis, up: Axis,
+    *, size: tuple[float, float] = (340, 216),
+) -> Markup:  # fmt: skip
+    """Lines alone, one for each arm, on the axes as they are: for curves of many marks."""
+    widest = max((len(label) for _, label in up.ticks), default=1)
+    box = Box(10 + widest * CHARACTER, 26, size[0] - 12, size[1] - 40)
+    x, y = across.scale(box.left, box.right), up.scale(box.bottom, box.top)
+    lines = [stroke(curve.arm, [(x(mark.x), y(mark.y)) for mark in curve.marks]) for curve in curves]
+    return drawing(ident, size, title, description, [frame(box, across, up), *lines])
 
 
 def _inset(across: Axis, box: Box) -> Axis:
@@ -90,14 +105,14 @@ def _inset(across: Axis, box: Box) -> Axis:
 
 
 def _interval(curve: PlottedCurve, places: Sequence[tuple[float, float]], y: Linear | Log) -> Markup:
-    """A band between the interval ends of several marks, or whiskers at a single one."""
+    """A band between the interval ends of several marks, or whiskers at fewer than three."""
     ends = [
         (place[0], y(mark.low), y(mark.high))
         for place, mark in zip(places, curve.marks, strict=True)
         if mark.low is not None and mark.high is not None
     ]
     colour = look(curve.arm)["stroke"]
-    if len(ends) > 1:
+    if len(ends) >= FEWEST_OF_A_LINE:
         outline = [(at, high) for at, _, high in ends] + [(at, low) for at, low, _ in reversed(ends)]
         shape = path(outline, closed=True)
         return element("path", {"class": f"i-{curve.arm}", "fill": colour, "fill-opacity": ".15", "d": shape})

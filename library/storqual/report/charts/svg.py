@@ -270,7 +270,12 @@ def frame(box: Box, across: Axis, up: Axis) -> Markup:
     base = [[(x(value), box.bottom), (x(value), box.bottom + 4)] for value, _ in across.ticks]
     base.append([(box.left, box.bottom), (box.right, box.bottom)])
     labels: list[str] = [text(box.left - 6, y(value) + 4, label, anchor="end") for value, label in up.ticks]
-    labels += [text(x(value), box.bottom + 16, label, anchor="middle") for value, label in across.ticks]
+    # a label at the right end stays within the picture
+    last = box.right + 10
+    labels += [
+        text(min(x(value), last - len(label) * CHARACTER / 2), box.bottom + 16, label, anchor="middle")
+        for value, label in across.ticks
+    ]
     if up.name:
         labels.append(text(box.left - 6, box.top - 9, up.name, anchor="start", class_="n"))
     labels.append(text(box.right, box.bottom + 31, across.name, anchor="end", class_="n"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from storqual.base.text import terminal_text
 from storqual.report.criterion import Criterion, read_criteria, waived_by
 from storqual.report.material import Material
-from storqual.report.parts.first_screen import sentence_for
+from storqual.report.parts.sentence import sentence_for
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step."""

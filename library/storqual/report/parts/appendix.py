@@ -97,8 +97,8 @@ def _blocks(material: Material) -> ChartTable:
     return ChartTable("Blocks: each file holds every command that its launches ran", heads, tuple(rows))
 
 
-def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
-    """What to type, as (for what, command); the first measures again."""
+def measure_again(material: Material) -> list[str]:
+    """The words of the command that measures the whole campaign again."""
     run = material.run
     inputs = material.document.get("inputs") or {}
     inventories = [str(name) for name in material.document.get("inventories") or ()]
@@ -114,6 +114,13 @@ def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
         "--profile",
         run.suite.profile,
     ]
+    return again
+
+
+def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
+    """What to type, as (for what, command); the first measures again."""
+    run = material.run
+    again = measure_again(material)
     here = f"runs/{run.name}"
     return (
         ("Measure again", shlex.join(again)),

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from storqual.report.change import amount, detectable, ends_in_words, says_nothing
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
 from storqual.report.criterion import NO_PICTURE, Criterion, Outcome, place_name
-from storqual.report.figures import MINUS, NONE, Figure, count, scale_for
+from storqual.report.figures import MINUS, NONE, Figure, count, percent, scale_for
 from storqual.report.links import Links
 from storqual.report.material import measure
+from storqual.report.view import Phrase
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,19 @@ class CriteriaTable:
     required: bool
     drawn: bool
     axis: Markup
-    rows: tuple[Criterion, ...]
+    rows: tuple[CriterionRow, ...]
+
+
+@dataclass(frozen=True)
+class CriterionRow:
+    """A criterion with its change in words; `again` is what launches made to confirm a fail say by themselves."""
+
+    of: Criterion
+    change: Figure
+    low: Figure
+    high: Figure
+    detectable: Figure
+    again: Phrase
 
 
 @dataclass(frozen=True)
@@ -103,10 +117,38 @@ def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -
         drawn=drawn,
         axis=interval_axis(end, _axis_label) if drawn else NO_PICTURE,
         rows=tuple(
-            row.shown(scale, links.point(row.key), interval_bar(shift, end, _described(row)) if drawn else NO_PICTURE)
+            _row(
+                row.shown(
+                    scale, links.point(row.key), interval_bar(shift, end, _described(row)) if drawn else NO_PICTURE
+                )
+            )
             for row, shift in zip(rows, shifts, strict=True)
         ),
     )
+
+
+def _row(row: Criterion) -> CriterionRow:
+    return CriterionRow(row, amount(row, row.shift), *ends_in_words(row), detectable(row), _confirmation(row))
+
+
+def _confirmation(row: Criterion) -> Phrase:
+    """The fresh launches of a fail, with their own change and interval; empty where there are none."""
+    again = row.fields.get("confirmation")
+    if not isinstance(again, dict):
+        return ()
+    counts = again.get("samples") or {}
+    launches = [
+        count(counts.get(arm) or 0, row.source(f"confirmation/samples/{arm}")) for arm in ("baseline", "candidate")
+    ]
+    shift = amount(row, percent(again.get("shift_percent"), row.source("confirmation/shift_percent")))
+    told: Phrase = (*launches[:1], " + ", *launches[1:], " fresh launches: ", shift)
+    ends = again.get("ci95_percent")
+    if isinstance(ends, (list, tuple)) and len(ends) == 2:
+        low, high = (
+            amount(row, percent(end, row.source(f"confirmation/ci95_percent/{at}"))) for at, end in enumerate(ends)
+        )
+        told = (*told, ", ", low, " to ", high)
+    return told
 
 
 def _shift(row: Criterion) -> Shift:
@@ -124,8 +166,10 @@ def _described(row: Criterion) -> str:
     """What a row's picture shows, for those who cannot see it."""
     if row.shift.value is None:
         return "no shift"
-    low, high = row.ends
-    return f"shift {row.shift}, 95 % interval {low} to {high}, margin {row.percent('margin', signed=False)}"
+    low, high = ends_in_words(row)
+    reach = "too wide to say anything" if says_nothing(row) else f"{low} to {high}"
+    limit = row.percent("margin", signed=False)
+    return f"{amount(row, row.shift)}, 95 % interval {reach}, unacceptable loss {limit}"
 
 
 _BAD = ("FAIL", "ERROR", "INCONCLUSIVE")
@@ -185,7 +229,7 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
         ProblemPoint(
             name=row.name,
             href=links.criterion(row),
-            shift=row.shift if judged else NONE,
+            shift=amount(row, row.shift) if judged else NONE,
             reason="" if told else row.text("reason"),
         )
         for row in by_shift[:_MOST_POINTS]
@@ -201,8 +245,8 @@ def _problem(same: Sequence[Sequence[Criterion]], total: int, benches: Sequence[
         metric="" if check else " and ".join(measure(one[0].text("metric")).label for one in same),
         number=count(len(group), f"count:problem:{first.index}"),
         total=count(total, f"count:problem-of:{first.index}"),
-        worst=by_shift[0].shift if judged else NONE,
-        best=by_shift[-1].shift if judged else NONE,
+        worst=amount(by_shift[0], by_shift[0].shift) if judged else NONE,
+        best=amount(by_shift[-1], by_shift[-1].shift) if judged else NONE,
         reason=common,
         waiver=first.waiver,
         href=links.criterion(first) if check else "",

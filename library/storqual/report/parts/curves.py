@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
 from storqual.report.axes import along, combination, levels, size_axis, value_axis
-from storqual.report.charts.line import DotRow, Mark, PlottedCurve, curve_panel, dot_chart
+from storqual.report.charts.line import FEWEST_OF_A_LINE, DotRow, Mark, PlottedCurve, curve_panel, dot_chart
 from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
 from storqual.report.material import ARMS, CURVES, Mean, Measure, Spread, mean_of, spread_of
 from storqual.report.view import Chart, ChartTable
@@ -52,7 +52,7 @@ def curve_groups(adapter: str, points: Sequence[PointData], ident: str) -> tuple
         return ()
     measured = [point for point in measured if levels(point.planned).get(x) is not None]
     lines = _lines(measured, x)
-    thin = 2 * sum(len(line.points) > 1 for line in lines) < len(lines)
+    thin = 2 * sum(len(line.points) >= FEWEST_OF_A_LINE for line in lines) < len(lines)
     groups: list[CurveGroup] = []
     charts: list[Chart] = []
     for number, metric in enumerate(CURVES):

@@ -9,24 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.judge.outcome import required_roles
+from storqual.report.change import once_each
 from storqual.report.criterion import Criterion, Outcome, outcome, place_name
 from storqual.report.figures import DASH, NONE, Figure, count, minute
 from storqual.report.links import Links
 from storqual.report.material import Material, measure
 from storqual.report.parts.arms import AdapterIdentity, environment_of, identities
+from storqual.report.parts.changes import Change, change_of, compared_of, odd_launches, shown_beside
 from storqual.report.parts.criteria import Problem, problems_of
+from storqual.report.parts.limits import Limits, how_sure, limits_of
+from storqual.report.parts.sentence import sentence_for
 from storqual.report.parts.timeline import TimelineEvent
+from storqual.report.parts.untested import untested
 from storqual.report.view import KeyValue, Phrase
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The worst or the best shift and where it was found."""
-
-    shift: Figure
-    where: str
-    metric: str
-    href: str
 
 
 @dataclass(frozen=True)
@@ -49,9 +44,12 @@ class FirstScreen:
     incidents: tuple[TimelineEvent, ...]
     problems: tuple[Problem, ...]
     more_problems: Figure | None
-    informative: Phrase
-    worst: Extreme | None
-    best: Extreme | None
+    told: tuple[Phrase, ...]
+    limits: tuple[Limits, ...]
+    sure: tuple[Phrase, ...]
+    untested: tuple[KeyValue, ...]
+    worst: Change | None
+    best: Change | None
     planned: Figure
     measured: Figure
     skipped: Figure
@@ -101,18 +99,16 @@ def first_screen(
 ) -> FirstScreen:
     """Everything of the first screen; `links` leads from a criterion to its row."""
     verdict, run = material.verdict, material.run
-    required = [row for row in rows if row.required]
-    problems, more = problems_of(required, list(material.run.benches), links)
-    compared = [row for row in required if row.against == "baseline" and row.outcome not in ("ERROR", "SKIPPED")]
-    shifts = [row for row in compared if row.number("shift_percent") is not None]
-    shifts.sort(key=lambda row: row.number("shift_percent") or 0.0)
+    required, benches = [row for row in rows if row.required], list(run.benches)
+    problems, more = problems_of(required, benches, links)
+    compared = compared_of(required)
     covered = verdict.get("coverage") or {}
     holes = sum(not skipped.get("reason") for skipped in covered.get("skipped") or ())
     skipped = len(covered.get("skipped") or ()) - holes
     arms = {name: arm.drop for name, arm in run.arms.items()}
     code = verdict.get("exit_code")
     signers, may_sign = signers_for(material, rows)
-    counted = Counter("WAIVED" if row.waived else row.outcome for row in required)
+    counted = Counter("WAIVED" if row.waived else row.outcome for row in once_each(required))
     return FirstScreen(
         notices=tuple(_notices(material)),
         single="baseline" not in material.arms,
@@ -134,9 +130,12 @@ def first_screen(
         incidents=tuple(incidents),
         problems=problems,
         more_problems=count(more, f"count:more:{more}") if more else None,
-        informative=_informative(rows),
-        worst=_extreme(material, shifts[0], links) if shifts else None,
-        best=_extreme(material, shifts[-1], links) if len(shifts) > 1 else None,
+        told=(*shown_beside(rows, benches), *odd_launches(rows, benches), *_informative(rows)),
+        limits=limits_of(compared),
+        sure=tuple(how_sure(material, compared)),
+        untested=untested(material, required, benches),
+        worst=change_of(compared[0], benches, links) if compared else None,
+        best=change_of(compared[-1], benches, links) if len(compared) > 1 else None,
         planned=count(covered.get("planned"), "verdict:/coverage/planned"),
         measured=count(covered.get("measured"), "verdict:/coverage/measured"),
         skipped=count(skipped, "count:skipped"),
@@ -208,20 +207,17 @@ def _facts(material: Material) -> Iterable[KeyValue]:
     yield KeyValue("Run", (run.name,))
 
 
-def _informative(rows: Sequence[Criterion]) -> Phrase:
-    """How many informative criteria did not pass; empty when all did or there are none."""
+def _informative(rows: Sequence[Criterion]) -> tuple[Phrase, ...]:
+    """How many informative criteria did not pass; none where all did or there are none."""
     bad = [row for row in rows if not row.required and row.outcome in ("FAIL", "ERROR", "INCONCLUSIVE")]
-    total = [row for row in rows if not row.required]
     if not bad:
         return ()
+    total = count(sum(not row.required for row in rows), "count:informative")
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in bad if row.against != "check")
     named = f" ({', '.join(metrics)})" if metrics else ""
-    return (
-        count(len(bad), "count:informative:bad"),
-        " of ",
-        count(len(total), "count:informative"),
-        f" informative criteria did not pass{named}; they decide nothing.",
-    )
+    words = Counter(row.outcome for row in bad)
+    told = (part for word, number in words.items() for part in (", ", count(number, f"count:bad:{word}"), f" {word}"))
+    return (("Of ", total, f" informative criteria, which decide nothing{named}: ", *list(told)[1:], "."),)
 
 
 def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
@@ -230,15 +226,6 @@ def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) ->
     reason = str(verdict.get("reason") or "")
     listed = (str(text) for text in verdict.get("warnings") or ())
     return tuple(text for text in listed if text != reason and not any(headline in text for headline in told))
-
-
-def _extreme(material: Material, row: Criterion, links: Links) -> Extreme:
-    return Extreme(
-        shift=row.shift,
-        where=f"{place_name(list(material.run.benches), row.text('bench'), row.text('adapter'))} {row.text('point')}",
-        metric=measure(row.text("metric")).label,
-        href=links.criterion(row),
-    )
 
 
 def _sectors(material: Material) -> Figure:
@@ -261,87 +248,6 @@ def _sectors_note(material: Material) -> str:
     return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
 
 
-def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
-    """What the outcome means here, with how many required criteria it rests on; `drops` names the arms' drops.
-
-    Where the outcome does not follow from counting criteria (the rig, the guard, the gate's policy), the judge's own
-    reason is the sentence.
-    """
-    required = [row for row in rows if row.required]
-    reason = str(verdict.get("reason") or "")
-    sectors = verdict.get("sectors_written_outside_claims")
-    if isinstance(sectors, int) and sectors > 0:
-        shown = count(sectors, "verdict:/sectors_written_outside_claims")
-        return (shown, " sectors were written to disks that no claim covers; nothing measured here may be used.")
-    if reason and reason in (verdict.get("warnings") or ()):
-        return (f"The run is not valid; {reason.rstrip('.')}.",)
-    told = _counted(str(verdict.get("outcome")), required, drops) or _holes(verdict)
-    if told:
-        return told
-    return (
-        f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else "There was no required criterion to judge.",
-    )
-
-
-def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
-    """The sentence where the outcome follows from the criteria; empty where it does not."""
-    if not required:
-        return ()
-    if word in ("PASS", "MARGINAL"):
-        return _passed(required)
-    bad = [row for row in required if row.outcome == word and not row.waived]
-    if not bad:
-        return ()
-    shown, total = count(len(bad), f"count:criteria:{word}"), count(len(required), "count:criteria:required")
-    if word == "FAIL" and all(row.against == "baseline" for row in bad):
-        names = drops.get("candidate", "The candidate"), drops.get("baseline", "the baseline")
-        return ("{} is shown to be worse than {} at ".format(*names), shown, " of ", total, " required criteria.")
-    return (shown, " of ", total, _ENDINGS.get(word, " required criteria did not pass."))
-
-
-_ENDINGS = {
-    "FAIL": " required criteria failed.",
-    "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
-    "INCONCLUSIVE": " required criteria are undecided: what was measured neither shows a loss nor excludes one.",
-}
-
-
-def _passed(required: Sequence[Criterion]) -> Phrase:
-    total = count(len(required), "count:criteria:required")
-    alone = len(required) == 1
-    waived = sum(row.waived for row in required)
-    if waived:
-        held = count(len(required) - waived, "count:criteria:held")
-        accepted = count(waived, "count:criteria:WAIVED")
-        return (held, " of ", total, " required criteria hold; ", accepted, " failed and are waived.")
-    narrow = sum(row.outcome == "MARGINAL" for row in required)
-    if narrow:
-        close = count(narrow, "count:criteria:MARGINAL")
-        if alone:
-            return ("The ", total, " required criterion holds, only just.")
-        return ("All ", total, " required criteria hold, ", close, " of them only just.")
-    compared = sum(row.against == "baseline" for row in required)
-    if not compared:
-        return ("The ", total, " required criterion holds.") if alone else ("All ", total, " required criteria hold.")
-    noun = "criterion" if compared == 1 else "criteria"
-    shown = f" required {noun} the candidate was shown to be no worse than its margin allows"
-    if compared == len(required):
-        return ("At the " if alone else "At all ", total, shown, ".")
-    rest = len(required) - compared
-    told = (count(compared, "count:criteria:compared"), shown, "; ", count(rest, "count:criteria:others"))
-    return ("At ", *told, " other holds." if rest == 1 else " others hold.")
-
-
-def _holes(verdict: Mapping[str, Any]) -> Phrase:
-    """Planned points that were not measured and that nobody explained; empty when there are none."""
-    skipped = (verdict.get("coverage") or {}).get("skipped") or ()
-    holes = sum(not entry.get("reason") for entry in skipped)
-    if not holes or verdict.get("exit_code") == 0:
-        return ()
-    noun = "point was" if holes == 1 else "points were"
-    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")
-
-
 def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[str, ...], bool]:
     """Sentences for the first screen, and whether anybody may sign at all."""
     roles = " and ".join(role.replace("-", " ") for role in required_roles(material.run))
@@ -355,7 +261,7 @@ def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[st
         return tuple(lines), True
     if code == 1:
         return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
-    return ("Nobody: what was not judged cannot be signed or waived. Repeat or resume the run.",), False
+    return ("Nobody: a run that could not be judged is neither signed nor waived. Repeat or resume it.",), False
 
 
 EXIT_CODES: dict[int, str] = {

@@ -16,13 +16,16 @@ from typing import Any, TextIO
 from rich.table import Table
 
 from storqual.base.text import OUTCOME_COLOURS, terminal_text
+from storqual.report.change import amount, ends_in_words, says_nothing
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
 from storqual.report.material import measure
-from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES, sentence_for
+from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES
+from storqual.report.parts.sentence import sentence_for
 
 _MOST_ROWS = 40
 _REASON = 44
+_INTERVAL = 14
 _BAD_NEWS = ("FAIL", "ERROR")
 _REST = ("FAIL", "ERROR", "INCONCLUSIVE", "MARGINAL", "SKIPPED", "PASS")
 
@@ -75,12 +78,12 @@ def _rank(word: str) -> int:
 
 
 def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
-    """Outcome, metric, where, shift, interval, margin, and the reason of what did not pass: safe texts.
+    """Outcome, metric, where, change, interval, margin, and the reason of what did not pass: safe texts.
 
     `several`: the run has more than one bench, so each line names its own.
     """
-    low, high = (percent(end, "") for end in row.interval())
-    shift = percent(row.number("shift_percent"), "")
+    low, high = ends_in_words(row)
+    shift = amount(row, row.shift)
     margin = percent(row.number("margin_percent"), "", signed=False)
     word = row.outcome if row.required else f"{row.outcome} (informative)"
     if row.waived:
@@ -91,8 +94,8 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
         "check" if check else measure(row.text("metric")).label,
         _where(row, several=several),
         "" if shift is NONE else str(shift),
-        "" if low is NONE else f"{low} to {high}",
-        "" if margin is NONE or shift is NONE else f"margin {margin}",
+        "interval too wide" if says_nothing(row) else "" if low is NONE else f"{low} to {high}",
+        "" if margin is NONE or shift is NONE else f"limit {margin}",
         "" if row.outcome == "PASS" else row.text("reason"),
     )
     return tuple(terminal_text(part) for part in parts)
@@ -174,12 +177,13 @@ def _table(rows: Sequence[Criterion], *, several: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for name in ("Outcome", "Metric", "Point"):
         table.add_column(name, overflow="fold", no_wrap=name != "Point")
-    for name in ("Shift", "95 % interval", "Margin"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Change", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", min_width=_INTERVAL, max_width=_INTERVAL)
+    table.add_column("Limit", justify="right", no_wrap=True)
     table.add_column("Reason", overflow="fold", max_width=_REASON)
     for row in rows:
         word, *others = _cells(row, several=several)
-        others[4] = others[4].removeprefix("margin ")
+        others[4] = others[4].removeprefix("limit ")
         style = OUTCOME_COLOURS.get(row.outcome, "bold") if row.required else "dim"
         # Text, not str: a drive called "[bold]" must stay that
         table.add_row(Text(f"{outcome(row.outcome).symbol} {word}", style=style), *(Text(text) for text in others))

@@ -229,7 +229,8 @@ def _sessions(material: Material, bench: str, points: Sequence[PointData]) -> Ch
     )
 
 
-_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", "run_finished", "judged")
+_END = ("run_finished", "checks_planned", "closed", "judged", "published")
+_ROUTINE = ("planned", "environment", "session_started", "limited", "block_started", *_END)
 
 
 @dataclass(frozen=True)

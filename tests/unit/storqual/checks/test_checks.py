@@ -113,7 +113,8 @@ def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_pa
     suite = tmp_path / "test_typo.py"
     suite.write_text("import pytest\n\n@pytest.mark.pionts(workload='x')\ndef test_it(run): pass\n")
     run_checks(run, [suite])
-    assert not read_run(run).checks
+    (check,) = read_run(run).checks
+    assert (check.outcome, "'pionts' not found" in check.reason) == ("ERROR", True)
 
 
 LIVE = '''

@@ -43,6 +43,9 @@ def test_a_signed_verdict_is_never_replaced(tmp_path: Path) -> None:
     before = (path / "verdict.json").read_bytes()
     judge_run(path)
     assert (path / "verdict.json").read_bytes() == before
+    assert not (path / "annex").exists()
+    judge_run(path, as_of=datetime(2026, 12, 1, tzinfo=UTC))
+    assert (path / "verdict.json").read_bytes() == before
     assert len(list((path / "annex" / "judgements").glob("*/verdict.json"))) == 1
 
 

@@ -295,3 +295,18 @@ def test_a_module_that_drives_nothing_is_an_error(tmp_path: Path) -> None:
     drop = {"driver": {"dkms": {"package": "x.deb", "module": "syn_driver", "version": "1"}}}
     said = problems(make_lab(tmp_path, candidate=drop))
     assert "found module 'syn_driver', which drives no adapter of b1, expected one of mpt_driver, sym_driver" in said
+
+
+def test_a_point_is_planned_alone_whatever_the_profile_chooses(tmp_path: Path) -> None:
+    whole = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER))
+    name = whole.document["plan"]["points"][-1]["point"]
+    campaign = make_plan(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, points=[name]))
+    assert {point["point"] for point in campaign.document["plan"]["points"]} == {name}
+    assert {launch["point"] for batch in campaign.batches for launch in batch["launches"]} == {name}
+    assert f"only {name}, as asked by --point; the suite's other points are not planned" in campaign.warnings
+    assert not any("--point" in warning for warning in whole.warnings)
+
+
+def test_a_point_that_the_suite_does_not_have_is_refused(tmp_path: Path) -> None:
+    told = problems(make_lab(tmp_path, baseline=KERNEL, candidate=OTHER, points=["nonsense[bs=4k]"]))
+    assert "--point: found no point 'nonsense[bs=4k]'" in told

@@ -72,6 +72,9 @@ def says(text: str, value: float) -> bool:
     digits = len(shown.partition(".")[2].partition("e")[0])
     power = int(shown.partition("e")[2] or 0)
     sign = -1 if MINUS in text[: found.start() + 1] else 1
+    if re.search(r"%\s?(?:more|less|fewer|higher|lower)\b", text):
+        # the word tells the direction; test_change.py holds it to the metric
+        value = abs(value)
     # whole numbers of five digits and more are rounded to the whole, others to the last digit shown
     return abs(sign * float(shown) - value) <= 0.5000001 * 10.0 ** (power - digits) or (
         power == 0 and abs(abs(float(shown)) - abs(value)) <= 0.5000001 * 10.0**-digits and float(shown) == 0
@@ -86,7 +89,7 @@ def test_figures_of_files_say_what_stands_there(report: tuple[Path, View]) -> No
         file, _, pointer = figure.source.partition(":")
         if file in documents:
             stands = pointed(documents[file], pointer)
-            fraction = pointer in ("/plan/margin", "/plan/indifference")
+            fraction = pointer in ("/plan/margin", "/plan/indifference", "/plan/alpha")
             assert figure.value == pytest.approx(100 * stands if fraction else stands), figure
             if "min" not in figure.text and " h " not in figure.text:
                 assert says(figure.text, (figure.value or 0) / figure.divisor), figure
@@ -180,6 +183,8 @@ def allowed(run: Path, view: View) -> set[str]:
             texts += strings({key: value for key, value in record.items() if key not in ("primitives", "series")})
     texts += [run.name, *(text for text in [view.appendix.digests[0].sha256] if view.appendix)]  # type: ignore[union-attr]
     texts += [hashlib.sha256(file.read_bytes()).hexdigest() for file in (run / "blocks").glob("*.json")]
+    # test_repeat.py holds jobs to the command that the bench ran
+    texts += [text for point in view.points if point.repeat for text in (point.repeat.job, point.repeat.command)]
     # a time of day is shown without its fraction
     texts += [text[11:19] for text in texts if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.", text)]
     return OWN_WORDS | {number for text in texts for number in NUMBER.findall(text)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storqual.report import build_report
-from storqual.report.figures import DASH, MINUS
+from storqual.report.figures import DASH
 from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Node, Page, read_page
 
@@ -155,10 +155,10 @@ def test_a_panic_is_on_the_first_screen_and_its_text_in_the_report(pages: dict[s
     assert "RIP: 0010:sym_probe+0x1a4/0x5c0" in pages["error"].section("time").text()
 
 
-def test_worst_and_best_shift_coverage_and_sectors_are_on_the_first_screen(pages: dict[str, Page]) -> None:
+def test_worst_and_best_change_coverage_and_sectors_are_on_the_first_screen(pages: dict[str, Page]) -> None:
     text = pages["fail"].section("figures").text()
-    assert re.search(rf"Worst shift {MINUS}1\d\.\d % IOPS, sym", text)
-    assert re.search(rf"Best shift [+{MINUS}]0\.\d\d % IOPS, mpt", text)
+    assert re.search(r"Worst 1\d\.\d\s% fewer IOPS sym", text)
+    assert re.search(r"Best 0\.\d\d\s% (more|fewer) IOPS mpt", text)
     assert "Coverage 13 of 14 points measured, 1 skipped with a reason, 0 without" in text
     assert "Sectors written outside claims 0" in text
 
@@ -169,7 +169,7 @@ def test_sectors_outside_the_claims_are_the_sentence(pages: dict[str, Page]) -> 
 
 
 def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
-    assert f"Worst shift {DASH} no shift was measured" in pages["error"].section("figures").text()
+    assert f"Worst {DASH} no change was measured" in pages["error"].section("figures").text()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
         ("pass", "May be signed by: release manager."),
         ("waived", "May be signed by: release manager, with the waivers below."),
         ("fail", "Nobody, until waivers cover every failure"),
-        ("error", "Nobody: what was not judged cannot be signed or waived."),
+        ("error", "Nobody: a run that could not be judged is neither signed nor waived."),
     ],
 )
 def test_the_first_screen_says_who_may_sign(name: str, said: str, pages: dict[str, Page]) -> None:
@@ -278,8 +278,8 @@ def test_the_table_of_criteria_shows_what_the_verdict_says(runs: dict[str, Path]
     assert [float(text.replace(",", "")) for text in shown[2:4]] == pytest.approx(
         [row["reference"], row["candidate"]], rel=1e-3
     )
-    assert shown[4].startswith(f"shift {MINUS}")
+    assert "% less, 95 % interval" in shown[4]
     low, high = (f"{abs(end):.1f}" if abs(end) >= 10 else f"{abs(end):.2f}" for end in row["ci95_percent"])
-    assert shown[5].endswith(f"{MINUS}{low} % to {MINUS}{high} %")
+    assert shown[5].endswith(f"{low} % less to {high} % less")
     assert shown[6].startswith("3 %")
     assert shown[7] == "2 + 2 2 + 2"

@@ -15,6 +15,7 @@ from storqual.run import Launch, read_launches, read_run, read_samples, samples
 from storqual.run.layout import dump_line
 from storqual_core.kit.errors import StorqualError
 from tests.support.make_run import make_run
+from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
 SAMPLE = {
     "schema": "storqual.sample/1", "id": "s01-b01/0", "bench": "b", "adapter": "sym", "arm": "baseline",
@@ -131,3 +132,16 @@ def test_nan_is_no_json(tmp_path: Path) -> None:
     line = json.dumps({**SAMPLE, "primitives": {"read_ios": float("nan")}}).encode() + b"\n"
     with pytest.raises(StorqualError, match="found no sample"):
         list(read_samples(stored(tmp_path, line)))
+
+
+def test_of_lines_as_a_bench_writes_them_no_primitives_are_parsed_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have a reason, notes and a seed besides."""
+    path = plan(tmp_path)
+    drive(path, Bench(Rates()))
+    expected = [Launch.of(sample) for sample in read_samples(path)]
+    assert expected
+    parsed = whole_lines_parsed(monkeypatch)
+    assert list(read_launches(path)) == expected
+    assert parsed == []

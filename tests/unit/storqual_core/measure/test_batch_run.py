@@ -354,7 +354,7 @@ def test_all_samples_of_failing_fios_are_kept_with_their_reason(tmp_path: Path) 
     samples = spooled(block)
     assert [sample["status"] for sample in samples] == ["refused", "short", "killed", "io_error", "killed"]
     assert all(sample["suspect"][0] == sample["reason"] != "" for sample in samples)
-    assert [len(sample["raw"]) for sample in samples] == [1, 1, 1, 1, 0]
+    assert [len(sample["raw"]) for sample in samples] == [2, 2, 2, 2, 1]
 
 
 def resident_kib() -> int:

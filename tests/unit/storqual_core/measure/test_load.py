@@ -72,7 +72,7 @@ def test_the_sample_holds_the_whole_curve_and_the_cap_is_the_analytic_one(tmp_pa
     steps = sample["primitives"]["load_steps"]
     assert sample["status"] == "ok"
     assert [step["load"] for step in steps][:2] == [1, 4]
-    assert len(sample["raw"]) == len(steps)
+    assert len(sample["raw"]) == len(steps) + 1
     assert value(sample, "iops_at_cap") == Value(pytest.approx(4000.0), "closed loop, mean response time")
     assert value(sample, "load_at_cap") == Value(pytest.approx(80.0, rel=1e-3), "closed loop, mean response time")
     at_8 = value(sample, "iops_at_8ms")

@@ -43,8 +43,12 @@ def panel(*curves: PlottedCurve) -> str:
     )
 
 
-BASE = PlottedCurve("baseline", "baseline", (Mark(4096, 100, 95, 105), Mark(65536, 50, 45, 55)))
-CAND = PlottedCurve("candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(65536, 50, 49, 51)))
+BASE = PlottedCurve(
+    "baseline", "baseline", (Mark(4096, 100, 95, 105), Mark(16384, 70, 66, 74), Mark(65536, 50, 45, 55))
+)
+CAND = PlottedCurve(
+    "candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(16384, 70, 68, 72), Mark(65536, 50, 49, 51))
+)
 
 
 def test_higher_values_stand_higher_and_equal_values_level() -> None:
@@ -54,11 +58,17 @@ def test_higher_values_stand_higher_and_equal_values_level() -> None:
     assert base[0][0] == cand[0][0] < base[1][0]
 
 
-def test_curves_have_bands_and_single_marks_have_whiskers() -> None:
+def test_curves_of_three_levels_have_bands_and_single_marks_have_whiskers() -> None:
     assert {"i-baseline", "i-candidate", "s-baseline", "s-candidate"} <= set(paths(panel(BASE, CAND)))
     single = paths(panel(PlottedCurve("candidate", "candidate", (Mark(4096, 90, 88, 92),))))
     assert "w-candidate" in single
     assert "s-candidate" not in single
+
+
+def test_two_levels_are_no_curve() -> None:
+    two = paths(panel(PlottedCurve("candidate", "candidate", (Mark(4096, 90, 88, 92), Mark(65536, 50, 49, 51)))))
+    assert "w-candidate" in two
+    assert not {"s-candidate", "i-candidate"} & set(two)
 
 
 def test_curves_without_intervals_are_drawn_without_bands() -> None:

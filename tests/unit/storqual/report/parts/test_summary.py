@@ -25,7 +25,10 @@ def test_a_pipe_gets_one_line_per_required_criterion_in_columns(runs: dict[str, 
     shown = lines(runs["fail"])
     failed = [line for line in shown if line.startswith("FAIL ") and "sym/" in line]
     assert len(failed) == 7
-    assert all("margin 3 %" in line and "the whole interval is beyond the margin" in line for line in failed)
+    assert all(
+        "limit 3 %" in line and "% less to " in line and "the whole interval is beyond the margin" in line
+        for line in failed
+    )
     passed = [line for line in shown if line.startswith("PASS ")]
     assert len(passed) == 6
     assert not any("interval is" in line for line in passed)
@@ -33,7 +36,7 @@ def test_a_pipe_gets_one_line_per_required_criterion_in_columns(runs: dict[str, 
 
 def test_the_last_lines_are_outcome_exit_code_and_report(runs: dict[str, Path]) -> None:
     assert lines(runs["pass"])[-3:] == [
-        "PASS: At all 14 required criteria the candidate was shown to be no worse than its margin allows.",
+        "PASS: The unacceptable loss is excluded at all 14 required measurements.",
         "exit code 0 (passed)",
         "report: report.html",
     ]

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what fio and the kernel said of a launch to its sample: one function, on the bench and whenever it is judged.
+
+A launch leaves fio's output, and a record: which launch it was, how fio ended, the counters before and after, fio's
+log of I/Os per second. Both are kept as evidence. The sample follows from them and from nothing else, so whoever has
+them can make it again and compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Mapping, Sequence
+
+from ..host.counters import DiskCounters, Snapshot, differences, idle_window
+from .fio_result import Find, FioResult, find_document, per_second, read_result
+
+SAMPLE_SCHEMA = "storqual.sample/2"
+RECORD_SCHEMA = "storqual.launch/1"
+RECORD = "launch"
+"""The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
+_WAYS = ("read", "write", "trim")
+
+
+def result_of(
+    output: str,
+    errors: str,
+    *,
+    exit_status: int,
+    asked_s: float,
+    in_time: bool,
+    wall_ns: int,
+    find: Find = find_document,
+) -> FioResult:
+    """One fio process by what it wrote and how it ended; one that was not done in time was killed."""
+    result = read_result(output, exit_status=exit_status, asked_s=asked_s, errors=errors, find=find)
+    if in_time:
+        return result
+    why = f"storqual gave fio up {wall_ns / 1e9:.0f} s after its start; {result.reason or 'it was running'}"
+    return FioResult("killed", why, result.primitives, result.notes, result.suspect, result.version)
+
+
+def series_of(result: FioResult, iops_logs: Sequence[str], log_ms: int) -> list[float]:
+    """The I/Os of each second."""
+    runtime_ns = int(result.primitives.get("runtime_ns", 0))
+    return per_second(iops_logs, jobs_ios=result.jobs_ios, runtime_ns=runtime_ns, interval_ms=log_ms)
+
+
+def counted_of(before: Snapshot | None, after: Snapshot | None, tick_ns: int) -> dict[str, int]:
+    """The window's primitives; none when fio ended before its ramp did."""
+    if before is None or after is None:
+        return {}
+    return differences(before, after, tick_ns=tick_ns)
+
+
+def arrived_of(per_s: int | None, result: FioResult) -> dict[str, int]:
+    """Primitives of an open loop of so many arrivals a second; none of a closed one (None)."""
+    if per_s is None:
+        return {}
+    return {"open_loop": 1, "asked_ios": round(per_s * (int(result.primitives.get("runtime_ns", 0)) / 1e9))}
+
+
+def counts_of(result: FioResult) -> dict[str, Any]:
+    """I/Os, time, latency and bins over all directions."""
+    primitives = result.primitives
+    bins: dict[str, int] = {}
+    for way in _WAYS:
+        for edge, count in (primitives.get(f"{way}_bins") or {}).items():
+            bins[edge] = bins.get(edge, 0) + count
+    return {
+        "ios": sum(int(primitives.get(f"{way}_ios", 0)) for way in _WAYS),
+        "runtime_ns": int(primitives.get("runtime_ns", 0)),
+        "lat_sum_ns": sum(int(primitives.get(f"{way}_lat_sum_ns", 0)) for way in _WAYS),
+        "bins": bins,
+    }
+
+
+def derive(record: Mapping[str, Any], texts: Mapping[str, str], find: Find = find_document) -> dict[str, Any]:
+    """The sample of a launch (but for `raw`, which names its evidence) from its record and the texts beside it.
+
+    `texts` are by the name that the record has for them, `find` finds fio's result in one. Raises KeyError, TypeError
+    or ValueError for a record that is none, or whose texts are not all there.
+    """
+    if record["schema"] != RECORD_SCHEMA:
+        raise ValueError(f"found schema {record['schema']!r}, expected {RECORD_SCHEMA!r}")
+    results = [_result(run, texts, find) for run in record["runs"]]
+    result, run = results[record["chosen"]], record["runs"][record["chosen"]]
+    tick_ns = int(record["tick_ns"])
+    idle = record["idle"]
+    return {
+        **record["launch"],
+        "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
+        "status": "lost" if record["gone"] else result.status,
+        "reason": record["reason"],
+        "series": {"iops": series_of(result, record["iops_logs"], record["log_ms"])},
+        "primitives": {
+            **result.primitives,
+            "asked_runtime_ns": round(record["asked_s"] * 1e9),
+            "fio_wall_ns": run["wall_ns"],
+            **counted_of(_snapshot(record["before"]), _snapshot(record["after"]), tick_ns),
+            "overhead_ns": record["overhead_ns"],
+            **(_idle(idle, tick_ns) if idle else {}),
+            **arrived_of(record["arrivals_per_s"], result),
+            **(_curve(record, results) if record["search"] else {}),
+        },
+        "suspect": list(record["suspect"]),
+        "notes": list(record["notes"]),
+        "seed": record["seed"],
+    }
+
+
+def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> FioResult:
+    output, errors = (texts[run[name]] if run[name] else "" for name in ("output", "errors"))
+    return result_of(
+        output,
+        errors,
+        exit_status=run["exit_status"],
+        asked_s=run["asked_s"],
+        in_time=run["in_time"],
+        wall_ns=run["wall_ns"],
+        find=find,
+    )
+
+
+def _idle(idle: Sequence[Mapping[str, Any]], tick_ns: int) -> dict[str, int]:
+    before, after = (_snapshot(one) for one in idle)
+    if before is None or after is None:
+        raise ValueError("found an idle window without its two readings")
+    return idle_window(before, after, tick_ns=tick_ns)
+
+
+def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str, Any]:
+    """What a search for a latency cap measured: counts and bins of each launch, and what was asked."""
+    steps = [{"load": run["load"], **counts_of(one)} for run, one in zip(record["runs"], results)]
+    return {"load_steps": steps, **record["search"]}
+
+
+def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
+    """Counters as a record has them; what the kernel does not count is left out."""
+    if snapshot is None:
+        return None
+    return {name: value for name, value in asdict(snapshot).items() if value not in (None, {})}
+
+
+def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
+    """Counters out of a record. Raises KeyError or TypeError for anything else."""
+    if entry is None:
+        return None
+    known: dict[str, Any] = {"context_switches": None, "interrupts": None, "cpuidle_ns": None}
+    known.update({"adapter_interrupts": None, "ticks": {}, **entry})
+    for name in ("disks", "members"):
+        known[name] = {disk: DiskCounters(**counters) for disk, counters in (entry.get(name) or {}).items()}
+    return Snapshot(**known)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release's own documents: test plan, requirements, summary for a customer, compatibility; one template for all."""
+
+from __future__ import annotations
+
+from storqual.report.documents.compatibility import compatibility
+from storqual.report.documents.customer import customer_summary
+from storqual.report.documents.document import Document, Section, write_document
+from storqual.report.documents.requirements import traceability
+from storqual.report.documents.test_plan import planned_tests
+
+__all__ = [
+    "Document",
+    "Section",
+    "compatibility",
+    "customer_summary",
+    "planned_tests",
+    "traceability",
+    "write_document",
+]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A summary for a customer: what was tested against what, what was found, what was not; no serial, host or path.
+
+Only what is chosen here gets onto the page: aliases, models, drivers, drops, workloads and numbers. Names of benches,
+inventories, runs and people are not among it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from storqual.report.change import once_each
+from storqual.report.criterion import Criterion, outcome, read_criteria
+from storqual.report.documents.document import Document, Row, Section, Table
+from storqual.report.figures import minute
+from storqual.report.links import Links, Sites
+from storqual.report.material import Material, measure
+from storqual.report.parts.arms import identities
+from storqual.report.parts.changes import Change, changes_of, compared_of
+from storqual.report.parts.first_screen import BENCH_KINDS
+from storqual.report.parts.limits import limits_of
+from storqual.report.parts.sentence import sentence_for
+from storqual.report.parts.untested import untested
+
+_MOST_CHANGES = 8
+_NO_LINKS = Links(Sites({}, {}, frozenset()), None)
+
+
+def customer_summary(material: Material) -> Document:
+    """Two pages at most on paper; numbers are those of the verdict."""
+    rows = read_criteria(material.verdict)
+    required = [row for row in rows if row.required]
+    drops = {name: arm.drop for name, arm in material.run.arms.items()}
+    # without benches a place is its adapter alone
+    changes = changes_of(rows, [], _NO_LINKS)
+    sections = [
+        Section("result", "Result", tuple(_result(material, rows, drops))),
+        Section("tested", "What was tested", tuple(_tested(material, required)), _adapters(material)),
+        Section(
+            "changes",
+            "What changed",
+            (
+                ()
+                if changes.worse or changes.better
+                else ("No measurement shows a change whose 95 % interval excludes none.",)
+            ),
+            Table(
+                "Changes that are shown, the largest first",
+                ("Change", "Where", "Result"),
+                tuple(_change(one) for one in (*changes.worse[:_MOST_CHANGES], *changes.better[:_MOST_CHANGES])),
+                judged=True,
+            ),
+        ),
+        Section(
+            "untested",
+            "What was not tested",
+            tuple(f"{one.name}: {''.join(map(str, one.values))}." for one in untested(material, required, [])),
+        ),
+    ]
+    return Document(
+        kind="Qualification summary",
+        title=" against ".join(drops[arm] for arm in ("candidate", "baseline") if arm in drops),
+        subject=(f"Measured {minute(material.document.get('created'))}",),
+        sections=tuple(sections),
+        foot=f"Made by storqual; the verdict it tells has SHA-256 {material.verdict_sha256}.",
+        outcome=outcome(str(material.verdict.get("outcome"))),
+    )
+
+
+def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, str]) -> Iterator[str]:
+    for kind in sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()}):
+        name, meaning = BENCH_KINDS.get(kind, (kind, ""))
+        if meaning:
+            yield f"{name}: {meaning}"
+    told = "".join(map(str, sentence_for(material.verdict, rows, drops)))
+    reason = str(material.verdict.get("reason") or "").rstrip(".")
+    # the judge's own reason may name a bench or a file
+    quoted = bool(reason) and reason.casefold() in told.casefold()
+    yield "The campaign could not be judged as it was planned." if quoted else told
+    waived = once_each([row for row in rows if row.required and row.waived])
+    if waived:
+        yield f"{len(waived)} failures were accepted by a named person for a limited time."
+
+
+def _tested(material: Material, required: list[Criterion]) -> Iterator[str]:
+    workloads = Counter(key[2].partition("[")[0] for key in material.points)
+    told = ", ".join(f"{name} ({number} points)" for name, number in workloads.items())
+    yield f"Workloads: {told}."
+    for one in limits_of(compared_of(required)):
+        yield (
+            f"{one.metrics}: a loss up to {one.acceptable} is acceptable, one of {one.unacceptable} must be excluded."
+        )
+    metrics = dict.fromkeys(measure(row.text("metric")).label for row in required if row.text("metric"))
+    yield f"Required: {', '.join(metrics)}."
+
+
+def _adapters(material: Material) -> Table:
+    rows = {Row((one.alias, one.model, one.driver, one.baseline, one.candidate), "") for one in identities(material)}
+    return Table(
+        "Adapters and their drivers in both arms",
+        ("Adapter", "Model", "Driver", "Baseline", "Candidate"),
+        tuple(sorted(rows, key=lambda row: str(row.cells[0]))),
+    )
+
+
+def _change(change: Change) -> Row:
+    return Row((change.words, change.where), outcome=change.outcome)

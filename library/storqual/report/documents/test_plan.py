@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test plan of a campaign: what will be measured, against which limits, in which order, how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from storqual.inputs import load_suite
+from storqual.inputs.suite import Suite
+from storqual.judge.outcome import required_roles
+from storqual.metrics import METRICS
+from storqual.report.criterion import place_name
+from storqual.report.documents.document import Document, Row, Section, Table
+from storqual.report.figures import percent, seconds
+from storqual.run import Run, read_run
+
+
+def planned_tests(path: Path) -> Document:
+    """The plan of the run directory at `path`, measured or not. Raises BadInputError when it is none."""
+    run = read_run(path)
+    suite = load_suite(run.input_file("suite"))
+    plan = run.plan
+    title = " against ".join(run.arms[arm].drop for arm in ("candidate", "baseline") if arm in run.arms)
+    roles = " and ".join(role.replace("-", " ") for role in required_roles(run))
+    lasts, runtime, ramp = (
+        seconds(value, f"run:/plan/{name}")
+        for name, value in (
+            ("expected_seconds", plan.expected_seconds),
+            ("runtime_s", plan.runtime_s),
+            ("ramp_s", plan.ramp_s),
+        )
+    )
+    how = (
+        f"{len(plan.sessions)} sessions, about {lasts} of bench time; design: {plan.design}, seed {plan.seed}.",
+        f"Each launch runs {runtime} after a ramp of {ramp}.",
+        f"A passing run is signed by: {roles}.",
+    )
+    return Document(
+        kind="Test plan",
+        title=title,
+        subject=(f"Suite {run.suite.name}, profile {run.suite.profile}; run {run.name}",),
+        sections=(
+            Section("how", "How it is measured", (*how, *map(str, plan.fields.get("warnings") or ()))),
+            Section("criteria", "What decides", (), _criteria(run, suite)),
+            Section("requirements", "Requirements", tuple(_requirements(suite))),
+            Section("points", "What is measured", (), _points(run)),
+            Section("order", "Order of sessions", (), _sessions(run)),
+        ),
+        foot="Made by storqual from run.json and the copies of its inputs, before or after the bench was touched.",
+    )
+
+
+def _criteria(run: Run, suite: Suite) -> Table:
+    """Each criterion once for each pair of limits that points have by it."""
+    counted: Counter[tuple[str, ...]] = Counter()
+    for point in run.plan.points:
+        for one in suite.criteria_for(point, run.suite.profile):
+            metric = METRICS.get(one.metric)
+            limits = " to ".join(f"{limit:g}" for limit in (one.min, one.max) if limit is not None)
+            shifts = one.against in ("baseline", "peers")
+            counted[
+                one.id,
+                metric.label if metric else one.metric,
+                one.against,
+                str(percent(100 * one.indifference, "", signed=False)) if shifts else "",
+                str(percent(100 * one.margin, "", signed=False)) if shifts else limits,
+                "required" if one.required else "informative",
+            ] += not point.skipped
+    heads = ("Criterion", "Metric", "Against", "Acceptable loss", "Unacceptable loss or limit", "Decides", "Points")
+    rows = tuple(Row((*texts, str(number))) for texts, number in counted.items())
+    return Table("Criteria with their limits", heads, rows)
+
+
+def _requirements(suite: Suite) -> Iterator[str]:
+    names = dict.fromkeys([*suite.requirements, *(name for one in suite.criteria for name in one.requirement)])
+    for name in names:
+        answers = [one.name for one in suite.criteria if name in one.requirement]
+        declared = suite.requirements.get(name)
+        answers += declared.checks if declared is not None else ()
+        text = f" {declared.text}:" if declared is not None and declared.text else ""
+        yield f"{name}:{text} {', '.join(dict.fromkeys(answers)) or 'nothing in this suite answers it'}"
+
+
+def _points(run: Run) -> Table:
+    benches = list(run.benches)
+    rows = tuple(
+        Row(
+            (
+                place_name(benches, point.bench, point.adapter),
+                point.point,
+                str(len(point.drives)),
+                point.skipped or "measured",
+            )
+        )
+        for point in run.plan.points
+    )
+    return Table("Points in the order of the plan", ("Adapter", "Point", "Drives", "What happens"), rows)
+
+
+def _sessions(run: Run) -> Table:
+    rows = tuple(
+        Row((session.id, session.bench, " and ".join(session.arms), session.change, str(len(session.blocks))))
+        for session in run.plan.sessions
+    )
+    return Table("Sessions", ("Session", "Bench", "Arm", "Change before it", "Blocks"), rows)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was not tested, as prominent as what was: points and levels left out, adapters, tails, faults, endurance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from storqual.base.factor_names import level_text
+from storqual.metrics import METRICS
+from storqual.plan.points import points_of
+from storqual.report.criterion import Criterion, place_name
+from storqual.report.figures import count, seconds
+from storqual.report.material import Material, measure
+from storqual.report.view import KeyValue, Phrase
+from storqual.robustness.store import has_trials
+
+_MOST_NAMED = 12
+_TAIL = ("_p99", "_max_")
+
+
+def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
+    """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
+    told = [
+        KeyValue("Points of the suite", _points(material)),
+        KeyValue("Levels", tuple(_levels(material))),
+        KeyValue("Adapters", tuple(_adapters(material, benches))),
+        KeyValue("Tail latency", tuple(_tail(required))),
+        KeyValue("Cost per I/O", tuple(_cost(required))),
+        KeyValue("Steady state", tuple(_steady(material))),
+        KeyValue("Endurance", tuple(_endurance(material))),
+        KeyValue("Faults", tuple(_faults(material))),
+    ]
+    return tuple(one for one in told if one.values)
+
+
+def suite_points(material: Material) -> int | None:
+    """The points of the whole suite on all adapters under test; None where the suite cannot be read any more."""
+    if material.suite is None:
+        return None
+    every = len(points_of(material.suite))
+    return every * len({key[:2] for key in material.points})
+
+
+def _points(material: Material) -> Phrase:
+    whole = suite_points(material)
+    measured = (material.verdict.get("coverage") or {}).get("measured")
+    if whole is None or not isinstance(measured, int) or measured >= whole:
+        return ()
+    return (
+        count(whole - measured, "count:points:left"),
+        " of ",
+        count(whole, "count:points:suite"),
+        f" of suite {material.run.suite.name} on these adapters; profile {material.run.suite.profile} asks for ",
+        count((material.verdict.get("coverage") or {}).get("planned"), "verdict:/coverage/planned"),
+    )
+
+
+def _levels(material: Material) -> Iterator[str]:
+    """Workloads and levels of the suite at which nothing at all was measured."""
+    if material.suite is None:
+        return
+    seen: dict[str, dict[str, set[Any]]] = {}
+    for data in material.points.values():
+        if any(data.good(arm) for arm in material.arms):
+            factors = seen.setdefault(data.planned.workload, {})
+            for name, level in data.planned.factors.items():
+                factors.setdefault(name, set()).add(level)
+    lacking = [name for name in material.suite.workloads if name not in seen]
+    for name, workload in material.suite.workloads.items():
+        levels = [
+            level_text(factor, level)
+            for factor, listed in workload.factors.items()
+            for level in listed
+            if name in seen and level not in seen[name].get(factor, ())
+        ]
+        lacking += [f"{name} with {' or '.join(levels)}"] if levels else []
+    if lacking:
+        yield _listed(lacking)
+
+
+def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
+    """Adapters of a bench that no point is of."""
+    tested = {key[:2] for key in material.points}
+    left = [
+        f"{place_name(benches, bench, alias)} ({_described(adapter)})"
+        for bench, entry in material.run.benches.items()
+        for alias, adapter in (entry.get("adapters") or {}).items()
+        if (bench, alias) not in tested
+    ]
+    if left:
+        yield _listed(left)
+
+
+def _described(adapter: Mapping[str, Any]) -> str:
+    return str(adapter.get("model") or adapter.get("driver") or "not described")
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (" and others" if rest > 0 else "")
+
+
+def _tail(required: Sequence[Criterion]) -> Iterator[str]:
+    if not any(mark in row.text("metric") for row in required for mark in _TAIL):
+        yield "no required criterion is about a percentile of latency"
+
+
+def _cost(required: Sequence[Criterion]) -> Iterator[str]:
+    costs = [name for name in METRICS if name.startswith("cpu_")]
+    if not any(row.text("metric") in costs for row in required):
+        yield f"{measure('cpu_us_per_io').label} decides nothing here"
+
+
+def _faults(material: Material) -> Iterator[str]:
+    """A campaign of measurements makes no faults; trials of faults are campaigns of their own."""
+    if not has_trials(material.document):
+        yield "no lost drive, cable or power while I/O runs: trials of faults are campaigns of their own"
+
+
+def _steady(material: Material) -> Iterator[str]:
+    """Benches whose drives were not brought to a steady state before the first launch, as SNIA's PTS has it."""
+    if any(str(bench.get("kind")) == "local" for bench in material.run.benches.values()):
+        return
+    done = {
+        str(entry.get("bench")): bool(((entry.get("report") or {}).get("steady") or {}).get("steady"))
+        for entry in material.document.get("preconditioned") or ()
+    }
+    if not all(done.get(name) for name in material.run.benches):
+        yield (
+            "drives were measured as they were found: not purged, conditioned and brought to a steady state as SNIA's"
+            " PTS asks of solid state drives"
+        )
+
+
+def _endurance(material: Material) -> Iterator[Any]:
+    longest = max((launch.runtime_s for data in material.points.values() for launch in data.every()), default=0.0)
+    if longest > 0:
+        yield "no launch ran longer than "
+        yield seconds(round(longest), "count:longest-launch")

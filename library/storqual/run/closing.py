@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a run's chain: what was collected, by count and digest, so that a cut at the end of a line is found.
+
+The first event of a run has the digest of its plan, the event `closed` that of all that came after it. A campaign
+that goes on after it was closed is closed again, over all that it has then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.layout import (
+    BLOCKS,
+    CHECKS,
+    EVENTS,
+    RAW,
+    RUN_FILE,
+    SAMPLES,
+    complete_lines,
+    file_digest,
+    locked,
+    sha256_of,
+)
+from storqual.run.records import Event
+
+_ADDED_LATER = ("finished", "provisioned", "coverage", "preconditioned", "guard", "overhead", "versions")
+GOES_ON = (
+    "session_started",
+    "session_planned",
+    "block_planned",
+    "block_started",
+    "block_finished",
+    "trial_started",
+    "trial_finished",
+)
+"""Events of a run that is still measured."""
+
+
+def plan_digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of what run.json said when the run was planned: all but what its end adds to it."""
+    frozen = {name: value for name, value in document.items() if name not in _ADDED_LATER}
+    benches = frozen.get("benches") or {}
+    frozen["benches"] = {
+        name: {key: value for key, value in bench.items() if key != "environment"} for name, bench in benches.items()
+    }
+    return sha256_of(json.dumps(frozen, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode())
+
+
+def collected(run: Path) -> dict[str, Any]:
+    """Count and digest of samples, checks, raw files and block files, and the digest of run.json, as they are now."""
+    return {
+        "samples": line_digests(run / SAMPLES, ())[-1],
+        "checks": line_digests(run / CHECKS, ())[-1],
+        "raw": _names(run / RAW),
+        "blocks": _names(run / BLOCKS),
+        "document": file_digest(run / RUN_FILE),
+    }
+
+
+def line_digests(path: Path, counts: Iterable[int]) -> list[dict[str, Any]]:
+    """Count and digest of the first so many lines of a file for each of `counts`, and of all of them as the last."""
+    wanted, found = sorted(set(counts)), []
+    digest, number = hashlib.sha256(), 0
+    while wanted and wanted[0] == 0:
+        found.append({"count": wanted.pop(0), "sha256": digest.hexdigest()})
+    for number, line in complete_lines(path):
+        digest.update(line)
+        digest.update(b"\n")
+        if wanted and wanted[0] == number:
+            found.append({"count": wanted.pop(0), "sha256": digest.hexdigest()})
+    return [*found, {"count": number, "sha256": digest.hexdigest()}]
+
+
+def _names(folder: Path) -> dict[str, Any]:
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return {"count": len(names), "sha256": sha256_of("\n".join(names).encode())}
+
+
+def chain_digest(run: Path) -> str:
+    """The digest of the event that closed a run, which stands for all before it; of the last one where none did."""
+    closed = last = b""
+    for _, last in complete_lines(run / EVENTS):
+        if b'"kind":"closed"' in last[:80]:
+            closed = last
+    return sha256_of(closed or last)
+
+
+def last_closed(events: Sequence[Event]) -> Event | None:
+    """The event that closed a run; None for one that is still measured, or was interrupted before its end."""
+    for event in reversed(events):
+        if event.kind in GOES_ON:
+            return None
+        if event.kind == "closed":
+            return event
+    return None
+
+
+def is_closed(run: Path) -> bool:
+    """Whether everything of a run was collected: nothing is added to it any more."""
+    return last_closed(tuple(iter_events(run))) is not None
+
+
+def close_run(run: Path) -> None:
+    """Append the event that ends what is collected, unless it is there. Raises BadInputError for a signed run."""
+    with locked(run):
+        if not is_closed(run):
+            append_event_locked(run, "closed", collected(run))

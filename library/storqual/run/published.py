@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was published of a run: verdict, report and exports belong together, and the chain says which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from storqual.run.events import append_event_locked, iter_events
+from storqual.run.evidence import evidence_findings
+from storqual.run.layout import EVENTS, file_digest, locked
+from storqual.run.run import Run, read_run
+from storqual_core.kit.errors import StorqualError
+
+PUBLISHED = ("verdict.json", "report.html", "junit.xml", "pytest.html", "ocp.jsonl", "audit.json")
+
+
+def record_published(run: Path) -> None:
+    """Append the digests of what was published, unless the chain has them. Raises BadInputError for a signed run."""
+    with locked(run):
+        files = {name: file_digest(run / name) for name in PUBLISHED if (run / name).is_file()}
+        said = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
+        if said[-1:] != [files]:
+            append_event_locked(run, "published", {"files": files})
+
+
+def run_findings(path: Path) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    What cannot be read as what it is speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [*evidence_findings(run), *published_findings(run)]
+    except (StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        return [line.removeprefix(f"{path}/") for line in str(problem).splitlines()]
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    said: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in said.items():
+        path = run.path / name
+        if not path.is_file():
+            yield f"{name}: is missing, {EVENTS} says that it was published"
+        elif file_digest(path) != digest:
+            yield f"{name}: is not what was published"

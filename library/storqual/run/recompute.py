@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each sample against what it rests on: the batch that launched it, its raw evidence, and what follows from that."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import multiprocessing
+import os
+import zlib
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from storqual.run.collect import read_block, sample_problem
+from storqual.run.layout import RAW, SAMPLES, sha256_of
+from storqual_core.kit.errors import StorqualError
+from storqual_core.measure.derive import RECORD, SAMPLE_SCHEMA, derive
+from storqual_core.measure.fio_result import FioDocument, document_of, find_document
+
+MOST_TOLD = 20
+"""Sentences of one kind of finding; the rest is counted."""
+_BLOCKS_HELD = 16
+_FEW = 2000
+"""Samples that are held to their evidence in this process; starting others takes as long."""
+_CHUNK = 200
+_MOST_ASKED = 8
+_RECORD_END = f".{RECORD}.gz"
+
+
+class SampleCheck:
+    """Looks at each sample of a run once, in the order in which they were collected.
+
+    `findings` are sentences that begin with the file that is wrong. With `derived` each sample is made again from its
+    evidence, as runs have it since storqual.run/2.
+    """
+
+    def __init__(self, run: Path, name: str, *, derived: bool) -> None:
+        self.findings: list[str] = []
+        self.more = 0
+        self.by_block: defaultdict[str, list[str]] = defaultdict(list)
+        self._run = run
+        self._name = name
+        self._derived = derived
+        self._blocks: OrderedDict[str, tuple[Mapping[str, Any], Mapping[str, Any]] | str] = OrderedDict()
+        self._last: dict[str, int] = {}
+        self._seen = 0
+        self._chunk: list[Mapping[str, Any]] = []
+        self._asked: deque[Future[list[str]]] = deque()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def look(self, line: bytes, sample: Mapping[str, Any]) -> None:
+        """One more sample: its line, and the same parsed."""
+        self.by_block[str(sample.get("block"))].append(sha256_of(line))
+        told = self._place(sample)
+        if told:
+            self.tell(told)
+        else:
+            self._held(sample)
+
+    def tell(self, finding: str) -> None:
+        """One more finding; beyond the first ones they are only counted."""
+        if len(self.findings) < MOST_TOLD:
+            self.findings.append(finding)
+        else:
+            self.more += 1
+
+    def _place(self, sample: Mapping[str, Any]) -> str:
+        """Whether the sample is of a launch of its batch, and comes after those before it."""
+        name, block = str(sample.get("id")), str(sample.get("block"))
+        planned = self._block(block)
+        if isinstance(planned, str):
+            return planned
+        launches, document = planned
+        problem = sample_problem(sample, launches.get(name), document)
+        if problem:
+            return f"{SAMPLES}: sample {name} {problem}"
+        index = int(launches[name]["index"])
+        if index <= self._last.get(block, -1):
+            return f"{SAMPLES}: sample {name} stands behind one that was launched after it"
+        self._last[block] = index
+        return ""
+
+    def _block(self, block: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
+        """The launches of a batch by sample id with its file, or why there are none."""
+        held = self._blocks.get(block)
+        if held is None:
+            try:
+                document = read_block(self._run, block)
+                launches = {f"{block}/{launch['index']}": launch for launch in document["launches"]}
+                held = (launches, document)
+            except (StorqualError, KeyError, TypeError) as problem:
+                held = str(problem).removeprefix(f"{self._run}/")
+            self._blocks[block] = held
+            if len(self._blocks) > _BLOCKS_HELD:
+                self._blocks.popitem(last=False)
+        return held
+
+    def _held(self, sample: Mapping[str, Any]) -> None:
+        """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
+        self._seen += 1
+        if self._seen <= _FEW:
+            self._told([evidence_problem(self._run, self._name, sample, derived=self._derived)])
+            return
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(max_workers=os.cpu_count() or 1, mp_context=context)
+        self._chunk.append(sample)
+        if len(self._chunk) == _CHUNK:
+            self._send(self._pool)
+
+    def _send(self, pool: ProcessPoolExecutor) -> None:
+        while len(self._asked) >= _MOST_ASKED:
+            self._told(self._asked.popleft().result())
+        self._asked.append(pool.submit(_problems, self._run, self._name, self._chunk, self._derived))
+        self._chunk = []
+
+    def finish(self) -> None:
+        """Wait for what is looked at beside this process; call it when every sample was seen."""
+        if self._pool is None:
+            return
+        with self._pool as pool:
+            if self._chunk:
+                self._send(pool)
+            while self._asked:
+                self._told(self._asked.popleft().result())
+        self._pool = None
+
+    def _told(self, findings: Iterable[str]) -> None:
+        for finding in filter(None, findings):
+            self.tell(finding)
+
+
+def _problems(run: Path, name: str, samples: Sequence[Mapping[str, Any]], derived: bool) -> list[str]:
+    """What is wrong with some samples, in a process of its own."""
+    return [told for one in samples if (told := evidence_problem(run, name, one, derived=derived))]
+
+
+def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, derived: bool) -> str:
+    """Why the raw files of a sample are not there, or do not say what it says; empty when they do."""
+    name = str(sample["id"])
+    # a run that was planned by a former version may have gone on with this one
+    derived = derived or sample.get("schema") == SAMPLE_SCHEMA
+    texts: dict[str, str] = {}
+    for file in sample.get("raw") or ():
+        path, sha256 = str(file["path"]), str(file["sha256"])
+        if not path.startswith(f"{RAW}/{sha256}.") or "/" in path[len(RAW) + 1 :]:
+            return f"{SAMPLES}: found evidence named {path[:100]!r} with digest {sha256[:70]!r}"
+        data = read_raw(run / path, path, sha256, unpack=derived)
+        if isinstance(data, str):
+            return f"{data} (it is evidence of sample {name})"
+        if derived:
+            texts[path] = data.decode("utf-8", "replace")
+    if not derived:
+        return ""
+    if sample.get("schema") != SAMPLE_SCHEMA:
+        return f"{SAMPLES}: sample {name} is of schema {sample.get('schema')!r}, expected {SAMPLE_SCHEMA!r}"
+    return _not_made_again(run_name, sample, texts) if texts else _without_evidence(sample)
+
+
+def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    name = str(sample["id"])
+    records = [text for path, text in texts.items() if path.endswith(_RECORD_END)]
+    if len(records) != 1:
+        return f"{SAMPLES}: sample {name} has {len(records)} records of its launch, expected one"
+    try:
+        record = from_json(records[0], allow_inf_nan=False)
+        if record["run"] != run_name:
+            return f"{SAMPLES}: the record of sample {name} is of run {record['run']!r}"
+        wrong, made = [], derive(record, texts, _alone)
+        if any(made.get(key) != sample.get(key) for key in made.keys() | sample.keys() if key != "raw"):
+            # as its bench read it, word for word
+            made = derive(record, texts)
+            wrong = sorted(k for k in made.keys() | sample.keys() if k != "raw" and made.get(k) != sample.get(k))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
+        return f"{SAMPLES}: sample {name} cannot be derived from its raw files ({problem!r})"
+    return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
+
+
+def _alone(output: str) -> tuple[FioDocument | None, str]:
+    """The result of fio where there is nothing beside it, as there mostly is: the same, and faster."""
+    try:
+        found = document_of(from_json(output, allow_inf_nan=False))
+    except ValueError:
+        found = None
+    return (found, "") if found is not None else find_document(output)
+
+
+def read_raw(file: Path, path: str, sha256: str, *, unpack: bool) -> bytes | str:
+    """The bytes of a piece of evidence, unpacked where that is asked; a sentence where its digest is another one."""
+    try:
+        data = file.read_bytes()
+    except OSError as problem:
+        return f"{path}: cannot be read ({problem.strerror})"
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        return f"{path}: holds bytes of digest {found}"
+    if not unpack:
+        return b""
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as problem:
+        return f"{path}: cannot be unpacked ({problem})"
+
+
+def _without_evidence(sample: Mapping[str, Any]) -> str:
+    """A launch that was never run has no evidence, and nothing that it measured."""
+    name = str(sample["id"])
+    measured = (sample.get("series") or {}).get("iops") or sample["primitives"].keys() - {"asked_runtime_ns"}
+    if sample.get("status") == "lost" and not measured:
+        return ""
+    return f"{SAMPLES}: sample {name} has no raw files that it can be derived from"
+
+
+def _differences(made: Mapping[str, Any], sample: Mapping[str, Any], keys: list[str]) -> str:
+    """What the raw files say and what the sample says, for the first thing that differs."""
+    key = keys[0]
+    if key == "primitives":
+        both = made[key], sample.get(key) or {}
+        key = min(name for name in both[0].keys() | both[1].keys() if both[0].get(name) != both[1].get(name))
+        made, sample = both
+    said, found = (_short(one.get(key)) for one in (sample, made))
+    return f"found {key} {said}, its raw files say {found}"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

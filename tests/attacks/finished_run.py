@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small finished runs, made by the product's own code on a simulated bench, and cheap copies of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from storqual.cli.playbook.publish import publish
+from storqual.cli.playbook.record import record
+from tests.support.make_lab import KERNEL, OTHER, lab_hosts
+from tests.support.simulated_campaign import Bench, Rates, drive, plan
+
+SUITE = """\
+name: small
+workloads:
+  rand_read: {rw: randread, factors: {bs: [4k, 64k]}}
+criteria:
+  - {metric: iops, against: baseline}
+  - {metric: read_latency_mean_us, against: absolute, max: 1s}
+profiles:
+  quick: {cells: all, runtime: 5s, ramp: 1s, sessions: 8, launches: 1, margin: 8%, indifference: 2%}
+"""
+GATE = "informative: ['bench_acceptance.robot::*']\n"
+"""A simulated bench has no adapters to look at."""
+
+
+def finished_run(folder: Path, loss: float) -> Path:
+    """A published run of 16 launches in 8 sessions whose candidate loses that share."""
+    folder.mkdir(parents=True)
+    gate = folder / "gate.yml"
+    gate.write_text(GATE, encoding="utf-8")
+    path = plan(folder, hosts=lab_hosts({"sym": 2}), suite=SUITE, baseline=KERNEL, candidate=OTHER, gate=gate)
+    drive(path, Bench(Rates(noise=0.003, losses={"bs": loss})), close=False)
+    record(path, "restored", {"bench": "b1"})
+    publish(path)
+    return path
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    """A copy that shares its files with `run`: whoever changes one puts another in its place."""
+    copy = folder / run.name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(run, copy, copy_function=os.link)
+    return copy
+
+
+def put(path: Path, data: bytes | str) -> None:
+    """Put a file in the place of another one."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody who can write to a run tampers with it before it is signed: nothing of the written list goes unseen."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from storqual.judge.verdict import verdict_of
+from storqual.run import read_run
+from storqual.run.published import published_findings
+from storqual_core.kit.errors import StorqualError
+from tests.attacks.finished_run import copy_of, finished_run
+from tests.attacks.kinds import KINDS
+
+EACH = 8
+"""Drawings of each kind."""
+PASSING = ("PASS", "MARGINAL")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run that passes and one that fails."""
+    folder = tmp_path_factory.mktemp("runs")
+    return {"good": finished_run(folder / "good", 0.0), "bad": finished_run(folder / "bad", 0.3)}
+
+
+def seen(run: Path) -> str:
+    """Why this run is not released as it lies there; empty when nothing speaks against it."""
+    try:
+        verdict = verdict_of(run)
+        if verdict["outcome"] not in PASSING:
+            return str(verdict["reason"] or verdict["outcome"])
+        return "; ".join(published_findings(read_run(run)))
+    except StorqualError as problem:
+        return str(problem)
+
+
+def test_the_runs_are_what_they_are_taken_for(runs: dict[str, Path]) -> None:
+    assert seen(runs["good"]) == ""
+    verdict = verdict_of(runs["bad"])
+    assert (verdict["outcome"], "derived again" in verdict["evidence"]) == ("FAIL", True)
+
+
+def test_there_are_five_hundred_of_them() -> None:
+    assert len(KINDS) * EACH >= 500
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_is_seen(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+    """Each drawing: the run does not pass, or what was published of it does not agree with it."""
+    unseen = []
+    for number in range(EACH):
+        run = copy_of(runs["good"], tmp_path)
+        KINDS[name](run, random.Random(f"{name}/{number}"))
+        if not seen(run):
+            unseen.append(number)
+    assert unseen == []
+
+
+def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Three hundred and more, each of two kinds one after the other: none is released."""
+    passed = []
+    source = random.Random(16)
+    for number in range(320):
+        run = copy_of(runs["bad"], tmp_path)
+        names = source.sample(list(KINDS), 2)
+        for name in names:
+            try:
+                KINDS[name](run, source)
+            except (OSError, ValueError, KeyError, IndexError, StopIteration):
+                # the first left nothing for the second
+                continue
+        try:
+            outcome = verdict_of(run)["outcome"]
+        except StorqualError:
+            continue
+        if outcome in PASSING:
+            passed.append((number, names))
+    assert passed == []
+
+
+def test_a_finding_names_the_file(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = copy_of(runs["good"], tmp_path)
+    KINDS["a_primitive_is_changed"](run, random.Random(1))
+    (first, *_) = verdict_of(run)["warnings"]
+    assert first.startswith("samples.jsonl: ")
+    assert "its raw files say" in json.dumps(verdict_of(run)["warnings"])

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A launch as its bench would have spooled it: fio's output and counters of chosen counts, and their sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from storqual_core.host.counters import DiskCounters, Snapshot
+from storqual_core.measure.batch_file import Block, parse_block
+from storqual_core.measure.derive import result_of
+from storqual_core.measure.launch import Launched
+from storqual_core.measure.sample import make_sample
+
+_CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Block:
+    return parse_block(text)
+
+
+def spooled_launch(
+    block: Mapping[str, Any], index: int, start: str, series: Sequence[float], primitives: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given."""
+    parsed = _parsed(json.dumps(block))
+    launch = next(one for one in parsed.launches if one.index == index)
+    before, after = _counters(primitives, "")
+    sample, artifacts = make_sample(
+        parsed,
+        launch,
+        _launched(launch.fio.runtime_s, series, primitives, before, after),
+        start=start,
+        seed=1,
+        gone=False,
+        reason="",
+        suspect=(),
+        notes=(),
+        overhead_ns=int(primitives.get("overhead_ns", 0)),
+        idle=_counters(primitives, "idle_"),
+    )
+    return {"kind": "sample", "sample": sample, "artifacts": artifacts}
+
+
+def _launched(
+    asked_s: float, series: Sequence[float], primitives: Mapping[str, Any], before: Snapshot, after: Snapshot
+) -> Launched:
+    runtime_ns = int(primitives.get("runtime_ns", asked_s * 1e9))
+    output = fio_output(primitives, runtime_ns)
+    wall_ns = int(primitives.get("fio_wall_ns", runtime_ns))
+    result = result_of(output, "", exit_status=0, asked_s=asked_s, in_time=True, wall_ns=wall_ns)
+    way = 1 if primitives.get("write_ios") else 0
+    log = "".join(f"{1000 * (number + 1)}, {round(rate)}, {way}, 4096, 0\n" for number, rate in enumerate(series))
+    return Launched(result, wall_ns, output, "", {}, asked_s=asked_s, before=before, after=after, iops_logs=(log,))
+
+
+def fio_output(primitives: Mapping[str, Any], runtime_ns: int) -> str:
+    """What fio 3 prints of one job with these counts."""
+    milliseconds = round(runtime_ns / 1e6)
+
+    def share(name: str) -> float:
+        return 100.0 * float(primitives.get(name, 0)) / max(runtime_ns, 1)
+
+    job: dict[str, Any] = {"jobname": "d0", "desc": "d0", "error": 0, "job_runtime": milliseconds}
+    for way in ("read", "write"):
+        ios = int(primitives.get(f"{way}_ios", 0))
+        bins = dict(primitives.get(f"{way}_bins") or ({"1000": ios} if ios else {}))
+        mean = float(primitives.get(f"{way}_lat_sum_ns", 1000 * ios)) / ios if ios else 0.0
+        most = int(primitives.get(f"{way}_lat_max_ns", 0))
+        job[way] = {
+            "io_bytes": int(primitives.get(f"{way}_bytes", 4096 * ios)),
+            "runtime": milliseconds if ios else 0,
+            "total_ios": ios,
+            "lat_ns": {"min": 0, "max": most, "mean": mean, "N": ios, "bins": bins},
+        }
+    job.update(usr_cpu=share("fio_user_ns"), sys_cpu=share("fio_system_ns"))
+    job["ctx"] = int(primitives.get("fio_context_switches", 0))
+    return json.dumps({"fio version": "fio-3.33", "jobs": [job]}) + "\n"
+
+
+def _counters(primitives: Mapping[str, Any], prefix: str) -> tuple[Snapshot, Snapshot]:
+    """Two readings that differ by the primitives with that prefix."""
+
+    def reading(times: int) -> Snapshot:
+        def counted(name: str) -> int:
+            return times * int(primitives.get(prefix + name, 0))
+
+        disk = (counted(f"disk_{name}") for name in ("read_ios", "read_sectors", "write_ios", "write_sectors"))
+        return Snapshot(
+            time_ns=counted("wall_ns"),
+            cpu_count=2,
+            ticks={name: counted(f"stat_{name}_ticks") for name in _CLASSES},
+            context_switches=counted("context_switches"),
+            interrupts=counted("interrupts"),
+            cpuidle_ns=counted("cpuidle_ns"),
+            adapter_interrupts=counted("adapter_interrupts"),
+            disks={"d0": DiskCounters(*disk, in_flight=0)},
+        )
+
+    return reading(0), reading(1)
