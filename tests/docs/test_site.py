@@ -177,6 +177,11 @@ def test_a_page_on_the_virtual_bench_does_what_it_says(page: str) -> None:
         if block.where == "bench":
             do(block, REPOSITORY)
 
+    told = (DOCS / "reference" / "run-files.md").read_text(encoding="utf-8").replace("ROLE", "release-manager")
+    (made,) = (tmp_path / "runs").iterdir()
+    listed = {f"{path.name}/" if path.is_dir() else path.name for path in made.iterdir()}
+    assert not {name for name in listed if f"`{name}`" not in told}
+
 
 BUSY = "another load on the bench"
 """What a launch is suspect for when other programs run on this machine: then no campaign can pass, rightly."""
