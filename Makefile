@@ -3,7 +3,7 @@ SHELL := /bin/bash
 # Ansible refuses a locale that is not UTF-8; messages in English
 export LC_ALL := C.UTF-8
 .DELETE_ON_ERROR:
-.PHONY: help qualify robustness methods test test-fast test-long test-pages lint benchmark bench-up bench-down clean setup setup-bench setup-pages
+.PHONY: help qualify robustness methods test test-fast test-long test-pages lint docs benchmark bench-up bench-down clean setup setup-bench setup-pages
 
 BASELINE ?= stable
 CANDIDATE ?= backport
@@ -51,6 +51,10 @@ test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no scri
 
 lint: setup ## all linters
 	@ci/lint
+
+docs: setup ## the documentation site, in .cache/site; a dead link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "docs: .cache/site/index.html"
 
 benchmark: setup ## error rates and bench seconds of the gate, from its own simulator
 	@$(BIN)/python -m tests.error_rates

@@ -4,7 +4,7 @@ Documentation    Cabling and identity of a bench: every expected drive on its ad
 ...
 ...              storqual robot bench_acceptance -i inventories/virtual
 ...
-...              Every problem is told at once. With --run it reads what preflight saw before a campaign.
+...              All problems are reported together. With --run it reads what preflight saw before a campaign.
 
 Library          storqual.robot_library.StorqualLibrary    run=${RUN}    inventory=${INVENTORY}    bench=${BENCH}
 

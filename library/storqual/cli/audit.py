@@ -17,7 +17,7 @@ from storqual.cli.options import as_json, print_json
 @click.option("--all", "everything", is_flag=True, help="Every claim, not only the inconsistent ones.")
 @as_json
 def audit_command(files: tuple[Path, ...], everything: bool, as_json: bool) -> int:
-    """Recompute every derived figure and claim of a report; leave with 1 when any is inconsistent.
+    """Recompute every derived figure and claim of a report; exit with 1 when any is inconsistent.
 
     FILES are figures of published reports (suites/published/*.yml), the texts they were read from, or runs.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 @as_json
 def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
-    """Compare adapters of one run or of several: who leads where, by how much, and where nobody is shown to lead.
+    """Compare adapters of one run or of several: which adapter leads at which points, and by how much.
 
     Each pair at each level they share, with intervals that hold for all of them together; CPU at equal IOPS and IOPS
     at equal CPU where the load was raised by queue depth, jobs, drives or ports.

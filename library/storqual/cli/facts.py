@@ -39,7 +39,7 @@ def facts_command(
 ) -> int:
     """Read adapters, drives, volumes and tools of benches; nothing on them is changed.
 
-    Exit code 2 when a bench does not answer; the others are told all the same.
+    Exit code 2 when a bench does not answer; the others are still reported.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ from storqual_core.kit.quantities import parse_duration
     "--baseline",
     shell_complete=complete_drop,
     default="",
-    help="The drop it must not fall behind; none to characterise one drop.",
+    help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
 @click.option("--profile", help="A profile of the suite.")

@@ -26,7 +26,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option(
     "--baseline",
     shell_complete=complete_drop,
-    help="The drop it must not fall behind; none to characterise one drop.",
+    help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
 @click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
@@ -83,10 +83,10 @@ def qualify_command(
     verbose: int,
     as_json: bool,
 ) -> int:
-    """Qualify a candidate drop against a baseline, end to end, and leave with the gate's exit code.
+    """Qualify a candidate drop against a baseline, end to end, and exit with the gate's exit code.
 
-    Without --baseline one drop is characterised by a suite that compares with none: adapters, drives, ports and
-    settings among themselves, against limits and published figures.
+    Without --baseline one drop is characterised by a suite that has no criterion against the baseline: adapters,
+    drives, ports and settings are compared with each other, with limits and with published figures.
 
     \b
     Examples:

@@ -50,7 +50,7 @@ def signoff_command(
 ) -> None:
     """Sign a judged run off; what is signed is every file of it and what the candidate is made of.
 
-    The verdict is made again from the files first. A run that failed is signed only with waivers for every failure,
+    The verdict is recomputed from the files first. A run that failed is signed only with waivers for every failure,
     one that could not be judged never. The gate policy says which roles must sign.
 
     \b

@@ -61,7 +61,7 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
         document = read_yaml(path)
         others = ", ".join(other.name for other, _ in drops if other is not drop)
         sentence = f"firmware, which drop {others} does not declare"
-        yield document.problem(("firmware",), sentence, "both arms with theirs, so that a bench can go to and fro")
+        yield document.problem(("firmware",), sentence, "both arms with theirs, so that a bench can switch back")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
     for number, criterion in enumerate(suite.criteria):
         if criterion.against == "baseline":
             found = f"{criterion.name} against the baseline, and no --baseline"
-            yield document.problem(("criteria", number), found, "a baseline drop, or a suite that compares with none")
+            yield document.problem(("criteria", number), found, "a baseline drop, or a suite without such criteria")
 
 
 def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:

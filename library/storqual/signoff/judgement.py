@@ -111,7 +111,7 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
     reason = f"{run.name}: found outcome {verdict['outcome']} ({verdict.get('reason') or 'no reason was recorded'})"
     if code == 1:
         return f"{reason}, expected waivers that cover every failure (--waivers)"
-    return f"{reason}; what was not judged cannot be signed or waived: repeat or resume the run"
+    return f"{reason}; a run that could not be judged is neither signed nor waived: repeat or resume it"
 
 
 def _of_file(run: Run, path: Path) -> Judgement:

@@ -261,7 +261,7 @@ def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[st
         return tuple(lines), True
     if code == 1:
         return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
-    return ("Nobody: what was not judged cannot be signed or waived. Repeat or resume the run.",), False
+    return ("Nobody: a run that could not be judged is neither signed nor waived. Repeat or resume it.",), False
 
 
 EXIT_CODES: dict[int, str] = {

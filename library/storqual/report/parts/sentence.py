@@ -53,7 +53,7 @@ def _counted(word: str, required: Sequence[Criterion], drops: Mapping[str, str])
 _ENDINGS = {
     "FAIL": " required criteria failed.",
     "ERROR": " required criteria could not be judged: what they need is missing or invalid.",
-    "INCONCLUSIVE": " required criteria are undecided: what was measured neither shows a loss nor excludes one.",
+    "INCONCLUSIVE": " required criteria are undecided: the measurements neither prove nor rule out a loss.",
 }
 
 

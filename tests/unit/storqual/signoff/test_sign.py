@@ -277,7 +277,9 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
     assert judge_run(run)["exit_code"] == 2
     waivers = waivers_of(tmp_path)
-    assert "what was not judged cannot be signed or waived" in refusal(run, people[1], keys, waivers=waivers)
+    assert "a run that could not be judged is neither signed nor waived" in refusal(
+        run, people[1], keys, waivers=waivers
+    )
 
 
 def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:

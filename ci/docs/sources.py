@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the site that are written elsewhere in the project: READMEs and the change log, taken as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One page: the file, the section of it that is wanted (empty: all of it), a new title, and an introduction."""
+
+    file: str
+    section: str = ""
+    title: str = ""
+    introduction: str = ""
+
+
+SOURCES: Mapping[str, Source] = {
+    "reference/suites.md": Source("suites/README.md", title="Suites and checks"),
+    "reference/labs.md": Source("inventories/README.md", title="Labs, drops, gates, waivers and keys"),
+    "reference/glossary.md": Source("library/README.md", "Glossary"),
+    "reference/exit-codes.md": Source(
+        "README.md",
+        "Exit codes",
+        introduction="Every command ends with one of these codes. `storqual qualify` and `storqual judge` end with "
+        "the code of the verdict, so a pipeline needs nothing else.",
+    ),
+    "concepts/error-rates.md": Source("library/storqual/judge/README.md", title="How often the gate is wrong"),
+    "how-to/driver-developer/add-a-vendor-tool.md": Source("CONTRIBUTING.md", "Adding a vendor tool"),
+    "upgrade.md": Source(
+        "CHANGELOG.md",
+        title="Upgrade notes",
+        introduction="Run directories of older releases can still be judged, shown and verified. Finish a campaign, "
+        "or restore its benches, before you upgrade the control node. What changed:",
+    ),
+}
+
+
+def page(source: Source) -> str:
+    """The text of a page in Markdown. Raises ValueError when the section is not there."""
+    text = (PROJECT / source.file).read_text(encoding="utf-8")
+    if source.section:
+        text = section(text, source.section)
+    title, _, body = text.partition("\n")
+    if not title.startswith("# "):
+        raise ValueError(f"{source.file} does not begin with a title")
+    # the picture of an attribute block of ours is a file name that only the project's own test reads
+    body = re.sub(r"^```(python|text|yaml) \S+$", r"```\1", body, flags=re.MULTILINE)
+    introduction = f"\n{source.introduction}\n" if source.introduction else ""
+    return f"# {source.title or title.removeprefix('# ')}\n{introduction}{body}"
+
+
+def section(text: str, heading: str) -> str:
+    """One section of a page as a page of its own. Raises ValueError when there is none of that heading."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise ValueError(f"there is no section {heading!r}")
+    return f"# {heading}\n{found[1]}"

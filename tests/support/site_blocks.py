@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fenced blocks of the documentation site: what they are, how they are run, how the others are checked.
+
+A console block holds commands after `$ ` and below each the lines that it prints; `...` stands for any text of a
+line, and alone on a line for any lines. A comment right above a block says where it is run:
+
+- `<!-- run -->`: in the page's own empty folder, in the order of the page; `<!-- run: exit 1 -->` with another code;
+- `<!-- bench -->`: in the checkout, on the virtual bench, in the order of the page;
+- nothing: not run, because it takes hardware, a network or hours; its programs, options and files are checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+
+_BLOCK = re.compile(
+    r"^(?P<indent> *)(?:<!-- (?P<where>run|bench)(?:: exit (?P<code>\d+))? -->\n(?P=indent))?"
+    r"```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?(?P<other>[^\n]*)\n"
+    r"(?P<text>.*?)^(?P=indent)```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page; `title` is the file that it shows."""
+
+    page: str
+    line: int
+    language: str
+    title: str
+    where: str
+    code: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Where it is, for a test's id."""
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a console block, and the lines that are shown below it."""
+
+    line: str
+    shown: tuple[str, ...]
+
+
+def pages() -> list[Path]:
+    """Every page that is written for the site."""
+    return sorted(DOCS.rglob("*.md"))
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page, in order. Raises ValueError for a fence of a form that no reader here knows."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["other"].strip():
+            raise ValueError(f"{page}:{line}: {match['other'].strip()!r} after the language of a block")
+        indent = match["indent"]
+        body = "".join(one.removeprefix(indent) for one in match["text"].splitlines(keepends=True))
+        name = str(page.relative_to(DOCS))
+        found.append(
+            Block(
+                name,
+                line,
+                match["language"],
+                match["title"] or "",
+                match["where"] or "",
+                int(match["code"] or 0),
+                body,
+            )
+        )
+    if len(found) * 2 != len(re.findall(r"^ *```", text, re.MULTILINE)):
+        raise ValueError(f"{page}: a fence that is not closed")
+    return found
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """The commands of a console block. Raises ValueError when its first line is none."""
+    lines = block.text.splitlines()
+    while lines:
+        first = lines.pop(0)
+        if not first.startswith("$ "):
+            raise ValueError(f"{block.name}: {first!r} stands before any command")
+        words = [first.removeprefix("$ ")]
+        while words[-1].endswith("\\"):
+            words.append(lines.pop(0))
+        shown = []
+        while lines and not lines[0].startswith("$ "):
+            shown.append(lines.pop(0))
+        yield Command("\n".join(words), tuple(shown))
+
+
+def shows(printed: str, shown: tuple[str, ...]) -> str:
+    """The first line of `shown` that was not printed in its place, empty when all were; blanks do not count."""
+    rest = [_single(line) for line in printed.splitlines()]
+    anywhere = True
+    for line in shown:
+        if line.strip() == "...":
+            anywhere = True
+            continue
+        if not line.strip():
+            continue
+        pattern = re.compile(".*".join(re.escape(part.strip()) for part in _single(line).split("...")))
+        while rest and not rest[0].strip() and not anywhere:
+            rest.pop(0)
+        place = next((n for n, told in enumerate(rest if anywhere else rest[:1]) if pattern.fullmatch(told)), None)
+        if place is None:
+            return line
+        del rest[: place + 1]
+        anywhere = False
+    return ""
+
+
+def _single(line: str) -> str:
+    return " ".join(line.split())
+
+
+def run(command: Command, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run a command in a shell, with the programs of this environment first; its exit code and all it printed."""
+    programs = Path(sys.executable).parent
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "ANSIBLE", "STORQUAL"))
+    }
+    ended = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command.line],
+        cwd=folder,
+        env={
+            **kept,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "200",
+            **(environment or {}),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    return ended.returncode, ended.stdout
+
+
+def words_of(command: Command) -> list[list[str]]:
+    """The simple commands of a line as words: what a pipe or `&&` joins is several."""
+    lexer = shlex.shlex(command.line.replace("\\\n", " "), posix=True, punctuation_chars="|&;")
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    parts: list[list[str]] = [[]]
+    for word in lexer:
+        if word and set(word) <= set("|&;"):
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return [part for part in parts if part]
