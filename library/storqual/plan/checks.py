@@ -94,9 +94,8 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
                     if bench.kind != "virtual":
                         sentence = f"section virtual, for bench {bench.name}, which is {bench.kind}"
                         yield document.problem(keys, sentence, "it on virtual benches only")
-            if section == "driver" and "dkms" in entry.settings:
-                yield from _module_problems(document, (*keys, "dkms"), entry.settings["dkms"], benches)
             if section == "driver":
+                yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), benches)
                 yield from _build_problems(document, keys, entry.settings, file.drop.folder)
             if section == "raid":
                 yield from _member_problems(document, keys, entry.settings, benches)
@@ -113,6 +112,7 @@ def level_problems(
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
     seen: set[tuple[str, str]] = set()
+    raw: dict[str, None] = {}
     for point in points_of(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
@@ -122,6 +122,9 @@ def level_problems(
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
+        if all("in no volume" in reason for reason in reasons):
+            raw[point.workload] = None
+            continue
         key = (point.workload, reasons[0])
         if key not in seen:
             seen.add(key)
@@ -129,6 +132,13 @@ def level_problems(
             keys = ("workloads", point.workload, "factors", factor)
             found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"
             yield document.problem(keys, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
+    if raw:
+        # one cause, one message: the suite is right, it only measures something else than the drop makes
+        yield (
+            f"{path}:{document.line(('workloads',))}: the volumes of the drops leave too few single drives for "
+            f"{', '.join(raw)}; to measure the volumes, write `target: volume` in `defaults` or in these workloads, "
+            "with as many `drives` as there are volumes"
+        )
 
 
 def criterion_problems(
@@ -242,9 +252,11 @@ def _drive_problems(
     found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
     if any(drive.claim for drive in found):
         return
-    claimed = [drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
+    drives = [drive for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
+    claimed = [drive.id for drive in drives]
+    known = claimed + [drive.serial for drive in drives if drive.serial and drive.serial not in claimed]
     what = f"drive {text!r}, which is not claimed" if found else f"no drive {text!r} on any bench"
-    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, claimed)}")
+    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, known)}")
 
 
 def _section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:

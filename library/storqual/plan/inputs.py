@@ -161,7 +161,9 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
             for alias in unclaimed
         ]
         if not aliases:
-            problems.append(f"{bench.name}: found no adapter with a claimed drive, expected one to put under test")
+            problems.append(
+                f"{bench.name}: found no adapter with a claimed drive, expected `claim: true` on the drives to test"
+            )
     if not problems:
         drops = [file.drop for file in read.drops.values()]
         problems += level_problems(read.suite, read.suite_path, chosen, drops)

@@ -69,6 +69,38 @@ def hosts(old: str, new: str) -> Callable[[], list[str]]:
     return make
 
 
+def unclaimed() -> list[str]:
+    """The virtual lab without a claim."""
+    text = Path(HOSTS).read_text(encoding="utf-8")
+    Path(HOSTS).write_text(text.replace("claim: true", "claim: false"), encoding="utf-8")
+    return [*VIRTUAL[:5], "backport", *VIRTUAL[6:]]
+
+
+def two_benches() -> list[str]:
+    """A volume across two benches."""
+    second = """
+    second:
+      storqual_kind: hardware
+      storqual_adapters:
+        sas:
+          model: "LSI SAS1068"
+          driver: mptsas
+          pci: "0000:05:00.0"
+          drives:
+            - {wwn: "0x5000c5001f2a1000", serial: SEC0000001, model: ST3146356SS, size: 1GiB, port: 0, claim: true}
+"""
+    with Path(HOSTS).open("a", encoding="utf-8") as file:
+        file.write(second)
+    return drop("raid: {level: 1, on: {adapter: fusion}, members: [FUS0000001, SEC0000001]}")()
+
+
+def volumes() -> list[str]:
+    """A drop that makes volumes, with a suite that measures single drives."""
+    chosen = drop("raid: {level: 1, on: {adapter: sym}}")()
+    Path("mine.suite.yml").write_text(SUITE.replace("drives: [1]", "drives: [1, 2]"), encoding="utf-8")
+    return [*chosen, "--adapters", "sym"]
+
+
 def words(*more: str) -> Callable[[], list[str]]:
     """The right files with other options; a later option wins."""
     return lambda: [*LOCAL, *more]
@@ -81,12 +113,18 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "wrong unit of a runtime": suite("runtime: 2s", "runtime: 2 apples"),
     "wrong unit of a size": hosts("size: 1GiB", "size: 1 mile"),
     "driver that drives no adapter": drop("driver:\n  dkms: {package: new.deb, module: mpt3sass, version: '1'}"),
-    "missing firmware file": drop(f"firmware: {{file: gone.bin, sha256: '{ZEROS}', version: '2'}}"),
+    "missing firmware file": drop(
+        f"firmware: {{file: gone.bin, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
+    ),
     "missing DKMS package": drop("driver:\n  dkms: {package: gone.deb, module: mptsas}"),
     "missing module file": drop(f"driver:\n  module: {{file: gone.ko, sha256: '{ZEROS}'}}"),
     "bad digest of a module": drop(f"driver:\n  module: {{file: new.ko, sha256: '{ZEROS}'}}"),
-    "bad digest of an image": drop(f"firmware: {{file: new.ko, sha256: '{ZEROS}', version: '2'}}"),
-    "digest that is none": drop("firmware: {file: new.ko, sha256: abc, version: '2'}"),
+    "bad digest of an image": drop(
+        f"firmware: {{file: new.ko, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
+    ),
+    "digest that is none": drop(
+        "firmware: {file: new.ko, sha256: abc, version: '2', tool: sas2flash, on: {adapter: fusion}}"
+    ),
     "indentation in hosts.yml": hosts("      storqual_kind", "     storqual_kind"),
     "tab in hosts.yml": hosts("      storqual_kind", "\tstorqual_kind"),
     "two drives with one serial": hosts("SYM0000002", "SYM0000001"),
@@ -104,6 +142,10 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "no candidate": words("--candidate", ""),
     "RAID with too few members": drop("raid: {level: 5, members: [SYM0000001, SYM0000002]}"),
     "RAID member that is nowhere": drop("raid: {level: 1, members: [SYM0000001, SYM0000009]}"),
+    "RAID members on two benches": two_benches,
+    "RAID with a suite for single drives": volumes,
+    "nothing claimed": unclaimed,
+    "one session": suite("sessions: 4", "sessions: 1"),
     "unknown metric": suite("metric: iops", "metric: iosp"),
     "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
     "percent without its sign": suite("margin: 8%", "margin: 8"),
@@ -119,7 +161,7 @@ def told(make: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> s
     said = capsys.readouterr()
     assert left.value.code == 3, said
     assert not Path("runs").exists()
-    return said.err
+    return said.err.replace(str(Path.cwd()), "LAB")
 
 
 def golden() -> dict[str, str]:
