@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.__main__ import outcomes_of, read_map, read_passed
+from tests.live.__main__ import candidates, outcomes_of, read_map, read_passed
 from tests.live.choice import (
     ALWAYS_S,
     DIRECT,
@@ -121,6 +121,12 @@ def test_a_test_that_is_not_known_to_have_passed_is_chosen_by_the_last_change() 
     )
     assert set(asked) == {""}
     assert {one.test.partition("::")[0] for one in found} == {"c.py"}
+
+
+def test_a_test_that_never_passed_waits_for_the_long_run() -> None:
+    passed = {TESTS[1]: Passed("old", 9.0)}
+    assert candidates(TESTS, passed, new=False) == [TESTS[1]]
+    assert candidates(TESTS, passed, new=True) == TESTS
 
 
 def test_only_passes_are_recorded_and_what_is_no_test_goes() -> None:

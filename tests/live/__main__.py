@@ -14,7 +14,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -73,7 +73,12 @@ def _collected() -> list[str]:
     return [line for line in printed.splitlines() if line.startswith("tests/virtual/") and "::" in line]
 
 
-def _choose(minutes: float) -> int:
+def candidates(tests: Sequence[str], passed: Mapping[str, Passed], *, new: bool) -> list[str]:
+    """Tests to choose from: one that has never passed says nothing of a change and waits for `make test-long`."""
+    return [test for test in tests if new or test in passed]
+
+
+def _choose(minutes: float, *, new: bool) -> int:
     import grimp  # noqa: PLC0415 - only a choice needs it
 
     graph = grimp.build_graph("storqual", "storqual_core", cache_dir=None)
@@ -96,7 +101,9 @@ def _choose(minutes: float) -> int:
         for commit in commits
         if _changed_since(commit) is not None
     }
-    chosen = choose(_collected(), abouts, passed, near, ages, commit=head, budget_s=60 * minutes)
+    chosen = choose(
+        candidates(_collected(), passed, new=new), abouts, passed, near, ages, commit=head, budget_s=60 * minutes
+    )
     for one in chosen:
         print(f"long: {one.test} ({one.seconds / 60:.0f} min): {one.reason}", file=sys.stderr)
         print(one.test)
@@ -119,10 +126,12 @@ def main(arguments: Sequence[str]) -> int:
     """Choose or record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("choose").add_argument("--minutes", type=float, required=True)
+    choice = commands.add_parser("choose")
+    choice.add_argument("--minutes", type=float, required=True)
+    choice.add_argument("--new", action="store_true", help="also tests that are not known to have passed")
     commands.add_parser("record").add_argument("junit", type=Path)
     options = parser.parse_args(arguments)
-    return _choose(options.minutes) if options.command == "choose" else _record(options.junit)
+    return _choose(options.minutes, new=options.new) if options.command == "choose" else _record(options.junit)
 
 
 if __name__ == "__main__":

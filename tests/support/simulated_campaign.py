@@ -97,7 +97,8 @@ class Bench:
         measured = self.measure(block, launch)
         if self.measure is not counted:
             series = measured["series"].get("iops") or []
-            return spooled_launch(block, launch["index"], start, series, measured["primitives"])
+            suspect = measured.get("suspect", ())
+            return spooled_launch(block, launch["index"], start, series, measured["primitives"], suspect)
         sample = {
             "id": f"{block['block']}/{launch['index']}",
             **{name: block[name] for name in ("bench", "session", "block")},

@@ -23,7 +23,12 @@ def _parsed(text: str) -> Block:
 
 
 def spooled_launch(
-    block: Mapping[str, Any], index: int, start: str, series: Sequence[float], primitives: Mapping[str, Any]
+    block: Mapping[str, Any],
+    index: int,
+    start: str,
+    series: Sequence[float],
+    primitives: Mapping[str, Any],
+    suspect: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The spool's line of launch `index`: series and primitives are, but for rounding, those that are given."""
     parsed = _parsed(json.dumps(block))
@@ -37,7 +42,7 @@ def spooled_launch(
         seed=1,
         gone=False,
         reason="",
-        suspect=(),
+        suspect=suspect,
         notes=(),
         overhead_ns=int(primitives.get("overhead_ns", 0)),
         idle=_counters(primitives, "idle_"),

@@ -38,7 +38,8 @@ def claim_of(adapter: str) -> dict[str, Any]:
 @pytest.mark.parametrize("adapter", ["fusion", "vscsi"])
 def test_arms_that_differ_in_the_scheduler_alone_keep_their_requests(bench: Bench, adapter: str) -> None:
     before = bench.look()
-    asked = {"claim": claim_of(adapter), "schedulers": SCHEDULERS, "nr_requests": 16}
+    # a bench runs a batch of one name once
+    asked = {"block": f"s01-{adapter}", "claim": claim_of(adapter), "schedulers": SCHEDULERS, "nr_requests": 16}
     said = bench.ask(f"cd /root/trial && echo {shlex.quote(json.dumps(asked))} | python3 switch_scheduler.py")
     *seen, end = [json.loads(line) for line in said.splitlines()]
     assert end["outcome"] == "done", end

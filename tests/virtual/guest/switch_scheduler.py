@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run inside a bench: a block whose arms differ in the scheduler alone; tells what the kernel has at each launch.
 
-Reads `{"claim": {...}, "schedulers": [...], "nr_requests": 32}` from standard input, where the claim is that of one
-drive; prints a JSON line per launch, `{"scheduler", "nr_requests"}`, then how the block ended.
+Reads `{"block": "s01-b01", "claim": {...}, "schedulers": [...], "nr_requests": 32}` from standard input, where the
+claim is that of one drive; prints a JSON line per launch, `{"scheduler", "nr_requests"}`, then how the block ended.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
         }
         for index, scheduler in enumerate(asked["schedulers"])
     ]
-    names = {"run": "switching", "block": "s01-b01", "bench": "vbench", "session": "s01"}
+    names = {"run": "switching", "block": asked["block"], "bench": "vbench", "session": "s01"}
     block = {"schema": SCHEMA, **names, "state_dir": "/var/lib/storqual", "idle_s": 0.0, "launches": launches}
     block["targets"] = {drive: {"claim": asked["claim"]}}
     end = Looking(parse_block(json.dumps(block))).run()

@@ -112,7 +112,9 @@ def test_a_damaged_run_is_told_in_a_sentence_and_never_ends_with_1(
         arguments = [word.replace("RUNS", str(run.parent)).replace("RUN", str(run)) for word in words]
         code = ended(arguments)
         said = capsys.readouterr()
-        assert code in (0, 2, 3), (name, code, said.err)
+        # the audit's 1 says that what a run claims is contradicted by its files, here in a sentence
+        contradicted = name == "audit" and code == 1 and "samples.jsonl" in said.out
+        assert code in (0, 2, 3) or contradicted, (name, code, said.err)
         assert "Traceback" not in said.err + said.out, name
         assert code == 0 or (said.err + said.out).strip(), name
         assert all(line.startswith("storqual") for line in said.err.splitlines()[-1:]), (name, said.err)

@@ -53,7 +53,8 @@ EXAMPLES = examples()
 @pytest.fixture(scope="module")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1])
+    suite = SUITE.replace("required: true}", "required: true, requirement: REQ-1}")
+    run = make_run(folder, run=RUN, noise=0.003, points=POINTS[:1], suite=suite)
     judge_run(run)
     return run
 

@@ -61,8 +61,16 @@ def in_a_child(work: Callable[[], None], moment: int | None) -> int:
 
 @pytest.mark.parametrize(("way", "ssh"), [("first", False), ("first", True), ("second", True), ("waived", False)])
 def test_signing_again_leaves_the_same_files(
-    way: str, ssh: bool, run: Path, people: tuple[Person, Person], keys: Path, tmp_path: Path
+    way: str,
+    ssh: bool,
+    run: Path,
+    people: tuple[Person, Person],
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # a judgement that is made anew has another time in its event
+    monkeypatch.setattr("storqual.run.events.now", lambda: "2026-11-22T20:00:00.000Z")
     person, more = people[0], {}
     if way == "second":
         sign(run, people[1], keys)
