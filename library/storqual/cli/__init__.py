@@ -50,6 +50,9 @@ _COMMANDS = {
 }
 
 
+_INTERNAL = frozenset({"collect", "next", "record"})
+
+
 class _Lazy(click.Group):
     """A group whose commands are imported when they are asked for: `next` is called between blocks."""
 
@@ -67,6 +70,8 @@ class _Lazy(click.Group):
         command = getattr(importlib.import_module(module), f"{cmd_name}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{module} has no command {cmd_name}")
+        # playbooks call these, people do not
+        command.hidden = cmd_name in _INTERNAL
         return command
 
     def invoke(self, ctx: click.Context) -> object:

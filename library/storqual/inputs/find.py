@@ -30,8 +30,11 @@ def find_drop(name: str, inventories: Sequence[Path]) -> Path:
 
 
 def find_suite(name: str) -> Path:
-    """`suites/<name>.suite.yml`; a name with `/` is a path. Raises BadInputError that lists what there is."""
-    if "/" in name:
+    """`suites/<name>.suite.yml`; a name with `/` or the ending `.suite.yml` is a path.
+
+    Raises BadInputError that lists what there is.
+    """
+    if "/" in name or name.endswith(_SUITE):
         return _existing(Path(name), "a suite")
     return _named(name, [Path("suites"), suites_folder()], _SUITE, "suite")
 

@@ -123,6 +123,15 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         ]
         if limit is not None and any("pattern" in line.lower() for line in complaints):
             return "{}"
+        # Ansible names no line: our own reading of the same files does
+        located: list[str] = []
+        for file in _files(sources):
+            try:
+                read_yaml(file, foreign_tags=True)
+            except BadInputError as problem:
+                located += problem.problems
+        if located:
+            raise BadInputError(located)
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
         raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
     return done.stdout

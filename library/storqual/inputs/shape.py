@@ -138,6 +138,7 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than_equal": lambda context: f"at least {context['ge']}",
     "less_than": lambda context: f"less than {context['lt']}",
     "less_than_equal": lambda context: f"at most {context['le']}",
+    "multiple_of": lambda context: f"a multiple of {context['multiple_of']}",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
-from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound
+from storqual.inputs.shape import did_you_mean, one_of, raise_all, shaped, shown, sound
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -135,8 +135,8 @@ def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
         facts = metric_facts(criterion.metric)
         if facts is None:
             near = did_you_mean(criterion.metric, metric_names())
-            known = ", ".join(metric_names())
-            yield document.problem((*keys, "metric"), f"unknown metric {criterion.metric!r}", f"one of {known}{near}")
+            found = f"unknown metric {criterion.metric!r}"
+            yield document.problem((*keys, "metric"), found, one_of(metric_names()) + near)
             continue
         yield from _limit_problems(criterion, facts, document, keys)
         yield from _answer_problems(suite, criterion, facts, document, keys)

@@ -19,6 +19,14 @@ Keys = tuple[str | int, ...]
 """Keys and list positions from the top to a value."""
 
 _TAG = "tag:yaml.org,2002:"
+_SYNTAX = {
+    "mapping values are not allowed here": (
+        "a key where none can stand",
+        "the indentation of the keys beside it (and quotes around a text that holds `: `)",
+    ),
+    "found character '\\t' that cannot start any token": ("a tab", "spaces: YAML indents with spaces only"),
+}
+"""What the reader of YAML says of the usual slips, and how that is said here."""
 _LARGEST_FILE = 4 << 20
 _MOST_VALUES = 200_000
 _DEEPEST = 60
@@ -169,7 +177,8 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}" if mark is not None else name
         reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        raise BadInputError([f"{where}: found {reason}, expected YAML 1.2"]) from None
+        found, expected = _SYNTAX.get(reason, (reason, "YAML 1.2"))
+        raise BadInputError([f"{where}: found {found}, expected {expected}"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
         raise BadInputError([f"{name}: found {reason}, expected YAML 1.2"]) from None

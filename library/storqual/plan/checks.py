@@ -19,6 +19,9 @@ from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
+_LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
+"""By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
+
 
 def image_problems(drop: Drop, path: Path) -> Iterator[str]:
     """Images without a version, and files that are not there or not what their SHA-256 says."""
@@ -44,10 +47,7 @@ def _file_problems(document: Document, keys: Keys, image: Firmware | Rollback, f
     if not file.is_file():
         yield document.problem((*keys, "file"), f"no file {str(file)!r}", "the image")
     else:
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        if digest != image.sha256:
-            yield document.problem((*keys, "sha256"), f"{image.sha256}", f"{digest}, which is that of {file}")
+        yield from _digest_problems(document, (*keys, "sha256"), file, image.sha256)
     if image.signature is not None:
         for name, text in (("file", image.signature.file), ("key", image.signature.key)):
             if not Path(folder, text).is_file():
@@ -94,8 +94,11 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
                     if bench.kind != "virtual":
                         sentence = f"section virtual, for bench {bench.name}, which is {bench.kind}"
                         yield document.problem(keys, sentence, "it on virtual benches only")
-            if section == "driver" and "dkms" in entry.settings:
-                yield from _module_problems(document, (*keys, "dkms"), entry.settings["dkms"], benches)
+            if section == "driver":
+                yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), benches)
+                yield from _build_problems(document, keys, entry.settings, file.drop.folder)
+            if section == "raid":
+                yield from _member_problems(document, keys, entry.settings, benches)
     for number, image in enumerate(file.drop.firmware):
         keys = _section_keys(document, "firmware", number)
         yield from _on_problems(document, keys, image.on, benches)
@@ -109,6 +112,7 @@ def level_problems(
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
     seen: set[tuple[str, str]] = set()
+    raw: dict[str, None] = {}
     for point in points_of(suite):
         reasons = [
             f"{alias} of {bench.name} {reason}"
@@ -118,6 +122,9 @@ def level_problems(
         ]
         if not reasons or len(reasons) < sum(len(aliases) for _, aliases in benches):
             continue
+        if all("in no volume" in reason for reason in reasons):
+            raw[point.workload] = None
+            continue
         key = (point.workload, reasons[0])
         if key not in seen:
             seen.add(key)
@@ -125,6 +132,13 @@ def level_problems(
             keys = ("workloads", point.workload, "factors", factor)
             found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"
             yield document.problem(keys, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
+    if raw:
+        # one cause, one message: the suite is right, it only measures something else than the drop makes
+        yield (
+            f"{path}:{document.line(('workloads',))}: the volumes of the drops leave too few single drives for "
+            f"{', '.join(raw)}; to measure the volumes, write `target: volume` in `defaults` or in these workloads, "
+            "with as many `drives` as there are volumes"
+        )
 
 
 def criterion_problems(
@@ -189,6 +203,48 @@ def _module_problems(
         yield document.problem(keys, found, one_of(known) + did_you_mean(str(module), known))
 
 
+def _build_problems(
+    document: Document, keys: tuple[str | int, ...], settings: Mapping[str, Any], folder: str
+) -> Iterator[str]:
+    """Files of a driver that are not there, and a module file that is not what its SHA-256 says."""
+    for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "module")):
+        if name not in settings:
+            continue
+        file = Path(folder, settings[name][key])
+        if not file.is_file():
+            yield document.problem((*keys, name, key), f"no file {str(file)!r}", f"the {what}")
+        elif "sha256" in settings[name]:
+            yield from _digest_problems(document, (*keys, name, "sha256"), file, settings[name]["sha256"])
+
+
+def _digest_problems(document: Document, keys: Keys, file: Path, declared: str) -> Iterator[str]:
+    """A file that is not what its SHA-256 says."""
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != declared.lower():
+        # the digest of the file is left out on purpose: who pastes it into the drop trusts a damaged file
+        sentence = f"{str(file)!r} with another SHA-256 than declared, so it is damaged or another file"
+        yield document.problem(keys, sentence, "the vendor's file and the SHA-256 that the vendor published")
+
+
+def _member_problems(
+    document: Document, keys: tuple[str | int, ...], settings: Mapping[str, Any], benches: Sequence[Bench]
+) -> Iterator[str]:
+    """A volume with fewer members than its level needs, or with members on two benches."""
+    members = settings.get("members", ())
+    level = str(settings.get("level"))
+    least = _LEAST_MEMBERS.get(level, 1)
+    if members and len(members) < least:
+        found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
+        yield document.problem((*keys, "members"), found, f"{least} at least")
+    homes = {
+        bench.name: text for text in reversed(members) for bench in benches if find_drive(bench, text) is not None
+    }
+    if len(homes) > 1:
+        where = ", ".join(f"{text!r} on {bench}" for bench, text in sorted(homes.items()))
+        yield document.problem((*keys, "members"), f"members on several benches ({where})", "drives of one bench")
+
+
 def _drive_problems(
     document: Document, keys: tuple[str | int, ...], text: str, benches: Sequence[Bench]
 ) -> Iterator[str]:
@@ -196,9 +252,11 @@ def _drive_problems(
     found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
     if any(drive.claim for drive in found):
         return
-    claimed = [drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
+    drives = [drive for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
+    claimed = [drive.id for drive in drives]
+    known = claimed + [drive.serial for drive in drives if drive.serial and drive.serial not in claimed]
     what = f"drive {text!r}, which is not claimed" if found else f"no drive {text!r} on any bench"
-    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, claimed)}")
+    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, known)}")
 
 
 def _section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:

@@ -90,6 +90,12 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.problems += problems
             if drop is not None:
                 read.drops[arm] = DropFile(drop, path)
+    files = [file.path.resolve() for file in read.drops.values()]
+    if len(files) > len(set(files)):
+        read.problems.append(
+            f"{read.drops['candidate'].path}: baseline and candidate are the same drop; "
+            "name another drop as --candidate, or leave --baseline out to characterise this one"
+        )
     with _Gather(read.problems):
         read.suite_path = find_suite(request.suite)
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)
@@ -110,7 +116,9 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
-            [alias for bench in read.inventory.benches.values() for alias in bench.adapters] if read.inventory else []
+            list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))
+            if read.inventory
+            else []
         )
         for alias in aliases:
             if alias not in known:
@@ -153,7 +161,9 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
             for alias in unclaimed
         ]
         if not aliases:
-            problems.append(f"{bench.name}: found no adapter with a claimed drive, expected one to put under test")
+            problems.append(
+                f"{bench.name}: found no adapter with a claimed drive, expected `claim: true` on the drives to test"
+            )
     if not problems:
         drops = [file.drop for file in read.drops.values()]
         problems += level_problems(read.suite, read.suite_path, chosen, drops)

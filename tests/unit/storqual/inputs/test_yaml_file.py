@@ -66,7 +66,7 @@ def test_a_tag_is_told() -> None:
     [
         ("a: [1, 2", "x.yml:1: found expected ',' or ']', but got '<stream end>', expected YAML 1.2"),
         ("a: 1\n---\nb: 2\n", "x.yml:3: found a second document, expected one"),
-        ("\ta: 1", "x.yml:1: found found character '\\t' that cannot start any token, expected YAML 1.2"),
+        ("\ta: 1", "x.yml:1: found a tab, expected spaces: YAML indents with spaces only"),
         ("a: *nowhere", "x.yml:1: found found undefined alias 'nowhere', expected YAML 1.2"),
     ],
     ids=["syntax", "two documents", "tab", "alias"],

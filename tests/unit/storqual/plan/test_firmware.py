@@ -93,7 +93,7 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
     ("more", "words"),
     [
         ({"file": "gone.bin"}, "found no file"),
-        ({"sha256": "0" * 64}, "which is that of"),
+        ({"sha256": "0" * 64}, "with another SHA-256 than declared"),
         ({"version": None}, "firmware without `version`"),
         ({"tool": "sas4flash"}, "'sas4flash' in firmware.tool, expected one of arcconf, fwupd"),
         ({"component": "ffirmware"}, "'ffirmware' in firmware.component, expected one of bios, firmware"),

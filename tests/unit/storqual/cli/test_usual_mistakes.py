@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes that newcomers make, one at a time, in a copy of the project's own labs: the whole message of each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storqual.cli import main
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+GOLDEN = REPOSITORY / "tests" / "golden" / "mistakes.txt"
+
+SUITE = """name: mine
+description: Sequential reads.
+default_profile: quick
+workloads:
+  seq_read:
+    rw: read
+    factors: {bs: [4k], drives: [1]}
+criteria:
+  - metric: iops
+    against: baseline
+profiles:
+  quick: {runtime: 2s, sessions: 4, launches: 1, pairs: 3, margin: 8%, indifference: 2%, noise: 1%}
+"""
+LOCAL = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate", "--suite", "mine.suite.yml"]
+VIRTUAL = ["-i", "inventories/virtual", "--baseline", "stable", "--candidate", "new", "--suite", "mine.suite.yml"]
+HOSTS = "inventories/virtual/hosts.yml"
+STABLE = "inventories/virtual/drops/stable.yml"
+NEW = "inventories/virtual/drops/new.yml"
+ZEROS = "0" * 64
+
+
+def suite(old: str, new: str) -> Callable[[], list[str]]:
+    """The suite with `old` replaced, on local files."""
+
+    def make() -> list[str]:
+        assert old in SUITE
+        Path("mine.suite.yml").write_text(SUITE.replace(old, new), encoding="utf-8")
+        return LOCAL
+
+    return make
+
+
+def drop(text: str) -> Callable[[], list[str]]:
+    """A candidate for the virtual bench that holds `text`."""
+
+    def make() -> list[str]:
+        Path(NEW).write_text(f"name: new\n{text}\n", encoding="utf-8")
+        return VIRTUAL
+
+    return make
+
+
+def hosts(old: str, new: str) -> Callable[[], list[str]]:
+    """The virtual lab with the first `old` replaced."""
+
+    def make() -> list[str]:
+        text = Path(HOSTS).read_text(encoding="utf-8")
+        assert old in text
+        Path(HOSTS).write_text(text.replace(old, new, 1), encoding="utf-8")
+        return [*VIRTUAL[:5], "backport", *VIRTUAL[6:]]
+
+    return make
+
+
+def unclaimed() -> list[str]:
+    """The virtual lab without a claim."""
+    text = Path(HOSTS).read_text(encoding="utf-8")
+    Path(HOSTS).write_text(text.replace("claim: true", "claim: false"), encoding="utf-8")
+    return [*VIRTUAL[:5], "backport", *VIRTUAL[6:]]
+
+
+def two_benches() -> list[str]:
+    """A volume across two benches."""
+    second = """
+    second:
+      storqual_kind: hardware
+      storqual_adapters:
+        sas:
+          model: "LSI SAS1068"
+          driver: mptsas
+          pci: "0000:05:00.0"
+          drives:
+            - {wwn: "0x5000c5001f2a1000", serial: SEC0000001, model: ST3146356SS, size: 1GiB, port: 0, claim: true}
+"""
+    with Path(HOSTS).open("a", encoding="utf-8") as file:
+        file.write(second)
+    return drop("raid: {level: 1, on: {adapter: fusion}, members: [FUS0000001, SEC0000001]}")()
+
+
+def volumes() -> list[str]:
+    """A drop that makes volumes, with a suite that measures single drives."""
+    chosen = drop("raid: {level: 1, on: {adapter: sym}}")()
+    Path("mine.suite.yml").write_text(SUITE.replace("drives: [1]", "drives: [1, 2]"), encoding="utf-8")
+    return [*chosen, "--adapters", "sym"]
+
+
+def words(*more: str) -> Callable[[], list[str]]:
+    """The right files with other options; a later option wins."""
+    return lambda: [*LOCAL, *more]
+
+
+MISTAKES: dict[str, Callable[[], list[str]]] = {
+    "typo in a key of the suite": suite("criteria:", "critera:"),
+    "typo in a key of a drop": drop("drvie: {WCE: 1}"),
+    "typo in a variable of the lab": hosts("storqual_kind", "storqual_knid"),
+    "wrong unit of a runtime": suite("runtime: 2s", "runtime: 2 apples"),
+    "wrong unit of a size": hosts("size: 1GiB", "size: 1 mile"),
+    "driver that drives no adapter": drop("driver:\n  dkms: {package: new.deb, module: mpt3sass, version: '1'}"),
+    "missing firmware file": drop(
+        f"firmware: {{file: gone.bin, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
+    ),
+    "missing DKMS package": drop("driver:\n  dkms: {package: gone.deb, module: mptsas}"),
+    "missing module file": drop(f"driver:\n  module: {{file: gone.ko, sha256: '{ZEROS}'}}"),
+    "bad digest of a module": drop(f"driver:\n  module: {{file: new.ko, sha256: '{ZEROS}'}}"),
+    "bad digest of an image": drop(
+        f"firmware: {{file: new.ko, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
+    ),
+    "digest that is none": drop(
+        "firmware: {file: new.ko, sha256: abc, version: '2', tool: sas2flash, on: {adapter: fusion}}"
+    ),
+    "indentation in hosts.yml": hosts("      storqual_kind", "     storqual_kind"),
+    "tab in hosts.yml": hosts("      storqual_kind", "\tstorqual_kind"),
+    "two drives with one serial": hosts("SYM0000002", "SYM0000001"),
+    "bad PCI address": hosts("0000:00:05.0", "00:5"),
+    "one drop twice": words("--candidate", "baseline"),
+    "unknown drop": words("--candidate", "candidat"),
+    "unknown suite": words("--suite", "adaptor"),
+    "missing suite file": words("--suite", "gone.suite.yml"),
+    "unknown profile": words("--profile", "quik"),
+    "unknown adapter": words("--adapters", "sas0"),
+    "unknown inventory": words("-i", "inventories/nowhere"),
+    "unknown setting": drop("drive: {scheduller: none}"),
+    "setting out of range": drop("drive: {WCE: 2}"),
+    "bad budget": words("--budget", "soon"),
+    "no candidate": words("--candidate", ""),
+    "RAID with too few members": drop("raid: {level: 5, members: [SYM0000001, SYM0000002]}"),
+    "RAID member that is nowhere": drop("raid: {level: 1, members: [SYM0000001, SYM0000009]}"),
+    "RAID members on two benches": two_benches,
+    "RAID with a suite for single drives": volumes,
+    "nothing claimed": unclaimed,
+    "one session": suite("sessions: 4", "sessions: 1"),
+    "unknown metric": suite("metric: iops", "metric: iosp"),
+    "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
+    "percent without its sign": suite("margin: 8%", "margin: 8"),
+    "unknown mode of fio": suite("rw: read", "rw: reed"),
+    "more drives than are claimed": suite("drives: [1]", "drives: [9]"),
+}
+
+
+def told(make: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> str:
+    """What `plan` says of a mistake."""
+    with pytest.raises(SystemExit) as left:
+        main(["plan", *make(), "--runs", "runs"])
+    said = capsys.readouterr()
+    assert left.value.code == 3, said
+    assert not Path("runs").exists()
+    return said.err.replace(str(Path.cwd()), "LAB")
+
+
+def golden() -> dict[str, str]:
+    """The accepted message of each mistake."""
+    parts = GOLDEN.read_text(encoding="utf-8").split("## ")[1:] if GOLDEN.is_file() else []
+    return {name: message.rstrip("\n") + "\n" for name, _, message in (part.partition("\n") for part in parts)}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the local and the virtual lab with a suite, as the working directory."""
+    for name in ("local", "virtual"):
+        shutil.copytree(REPOSITORY / "inventories" / name, tmp_path / "inventories" / name)
+    monkeypatch.chdir(tmp_path)
+    Path("mine.suite.yml").write_text(SUITE, encoding="utf-8")
+    for name in ("new.ko", "new.deb"):
+        Path("inventories/virtual/drops", name).write_bytes(b"not what was built")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.usefixtures("lab")
+def test_a_mistake_is_told_in_full_with_exit_code_3_and_nothing_touched(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = told(MISTAKES[name], capsys)
+    if os.environ.get("STORQUAL_ACCEPT_MISTAKES"):
+        accepted = golden() | {name: said}
+        GOLDEN.write_text("".join(f"## {n}\n{accepted[n]}\n" for n in MISTAKES if n in accepted), encoding="utf-8")
+    assert said == golden()[name]
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("arguments", [LOCAL, [*VIRTUAL[:5], "backport", *VIRTUAL[6:]]], ids=["local", "virtual"])
+def test_the_labs_without_a_mistake_are_planned(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["plan", *arguments, "--dry-run"])
+    assert left.value.code == 0, capsys.readouterr().err
+
+
+def test_there_are_at_least_25_mistakes_and_each_accepted_message_belongs_to_one() -> None:
+    assert len(MISTAKES) >= 25
+    assert list(golden()) == list(MISTAKES)
+
+
+def test_commands_that_only_playbooks_call_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")}
+    assert not listed & {"next", "collect", "record"}
+    assert {"plan", "qualify"} <= listed
