@@ -187,7 +187,8 @@ class _Pages:
         drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
         checks = sorted(
-            (one for one in self._criteria if one.against == "check"), key=lambda one: one.outcome in _QUIET
+            (one for one in self._criteria if one.against == "check"),
+            key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == "trials" else ""),
         )
         left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
         incidents = [moment.event() for moment in self._moments if moment.serious and not moment.finding]

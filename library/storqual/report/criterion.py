@@ -45,8 +45,8 @@ class Criterion:
 
     @property
     def name(self) -> str:
-        """Its point; of a check that is about no point, its id."""
-        return self.text("point") or self.text("id")
+        """Its point; of a check that is about no point, its id and the adapter that it is about."""
+        return self.text("point") or " on ".join(filter(None, [self.text("id"), self.text("adapter")]))
 
     @property
     def candidate(self) -> Figure:

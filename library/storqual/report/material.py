@@ -79,6 +79,15 @@ class Material:
         """The arms that the run has: both, or the candidate alone."""
         return tuple(arm for arm in ARMS if arm in self.run.arms) or ARMS
 
+    @property
+    def tested(self) -> tuple[tuple[str, str], ...]:
+        """Bench and alias of each adapter under test: of the points, or of the trials of a campaign of trials."""
+        benches = {session.id: session.bench for session in self.run.sessions}
+        trials = self.run.document["plan"].get("trials") or ()
+        tried = ((benches.get(str(trial["session"]), ""), str(trial["adapter"])) for trial in trials)
+        # a campaign of trials is planned in a random order
+        return tuple(dict.fromkeys([*(key[:2] for key in self.points), *sorted(tried)]))
+
     def provisioned(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What each session ran on, once for every arm that it measured: a session may hold both."""
         arms = {(session.bench, session.id): session.arms for session in self.run.sessions}

@@ -243,7 +243,7 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
     """Each adapter under test with its driver in both arms, as it was read back from the bench."""
     seen = {(str(entry.get("bench")), arm): entry for arm, entry in material.provisioned()}
     found: list[AdapterIdentity] = []
-    tested = {(key[0], key[1]) for key in material.points}
+    tested = material.tested
     for bench_name, bench in material.run.benches.items():
         for alias, adapter in (bench.get("adapters") or {}).items():
             if (bench_name, alias) not in tested:

@@ -67,7 +67,7 @@ class FirstScreen:
 def subject(material: Material) -> Iterable[str]:
     """What was compared, in a line or two."""
     run = material.run
-    names = list(dict.fromkeys(place_name(list(run.benches), key[0], key[1]) for key in material.points))
+    names = list(dict.fromkeys(place_name(list(run.benches), *adapter) for adapter in material.tested))
     adapters = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "no adapter"
     kinds = [f"{name} ({_kind(bench).lower()})" for name, bench in run.benches.items()]
     yield f"{adapters} on {', '.join(kinds)}; suite {run.suite.name}, profile {run.suite.profile}"

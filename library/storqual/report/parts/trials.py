@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from storqual.judge.numbers import plural
 from storqual.report.figures import DASH
 from storqual.report.view import ChartTable
-from storqual.robustness.matrix import matrix_of, repeat_command
+from storqual.robustness.matrix import Cell, matrix_of, repeat_command
 from storqual.robustness.store import has_trials, read_trials
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from storqual.run import Run
@@ -35,6 +36,8 @@ class FailedTrial:
 class Trials:
     """A campaign of trials: fault by adapter by arm, and each trial that failed or proved nothing."""
 
+    figures: tuple[tuple[str, str, str], ...]
+    """For the first screen: name, value, and what it counts."""
     matrix: ChartTable
     failed: tuple[FailedTrial, ...]
     left_out: tuple[str, ...]
@@ -45,6 +48,7 @@ def trials_of(run: Run) -> Trials | None:
     if not has_trials(run.document):
         return None
     files = read_trials(run)
+    cells = matrix_of(files.records)
     rows = tuple(
         (
             cell.fault,
@@ -57,11 +61,23 @@ def trials_of(run: Run) -> Trials | None:
             _seconds(cell.recovery_p50),
             _seconds(cell.recovery_worst),
         )
-        for cell in matrix_of(files.records)
+        for cell in cells
     )
     failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
     left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
-    return Trials(ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
+    return Trials(_figures(cells), ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
+
+
+def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:
+    adapters = plural(len({cell.adapter for cell in cells}), "adapter")
+    trials, void = sum(cell.trials for cell in cells), sum(cell.void for cell in cells)
+    worst = max((cell.recovery_worst for cell in cells if cell.recovery_worst is not None), default=None)
+    return (
+        ("Trials", str(trials), f"whose fault is proven; {void} more are void: their fault is not"),
+        ("Failed", str(sum(cell.failures for cell in cells)), "trials of both arms"),
+        ("Faults", str(len({cell.fault for cell in cells if cell.trials})), f"kinds on {adapters}"),
+        ("Worst recovery", _seconds(worst), "from the fault to the last I/O that failed or stalled"),
+    )
 
 
 def _seconds(value: float | None) -> str:
