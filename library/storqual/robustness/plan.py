@@ -100,6 +100,9 @@ def plan_trials(
         for seat in chosen:
             if trial.adapters and seat.alias not in trial.adapters:
                 continue
+            if seat.alias in profile.leave_out.get(trial.fault, ()):
+                left_out.append(f"{trial.fault} on {seat.alias}: the profile leaves it out")
+                continue
             ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)
             if not ways:
                 left_out.append(

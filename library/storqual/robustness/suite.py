@@ -53,11 +53,12 @@ class Trial(Shape):
 class RobustnessProfile(Shape):
     """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
 
-    `time` is how long loads last, in place of their own.
+    `time` is how long loads last, in place of their own; `leave_out` names adapters by the fault that they are spared.
     """
 
     description: Text | None = None
     faults: ManyOf[Name] = ()
+    leave_out: dict[Name, ManyOf[Text]] = Field(default={})
     adapters: Annotated[int | None, Field(ge=1)] = None
     repeats: Annotated[int, Field(ge=1)] = 1
     sessions: Annotated[int, Field(ge=1)] = 2
@@ -116,6 +117,8 @@ def _problems(document: Document, profile: str | None) -> Iterator[str]:
         faults = _mapping(profiles, name).get("faults")
         words = faults if isinstance(faults, list) else [faults]
         named += [(("profiles", name, "faults"), "tested fault", word, tested) for word in words]
+        spared = _mapping(_mapping(profiles, name), "leave_out")
+        named += [(("profiles", name, "leave_out"), "tested fault", word, tested) for word in spared]
     default = _mapping(document.data).get("default_profile")
     named.append((("default_profile",), "profile", default, list(profiles)))
     named.append(((), "profile", profile, list(profiles)))

@@ -60,12 +60,13 @@ trials:
   - {fault: bus_reset, load: other, way: sg_reset_bus_now}
 profiles:
   quick: {faults: [host_reset]}
+  brief: {leave_out: {drive_removl: fusion}}
 """
     told = refusals(tmp_path, text)
     assert [problem.split(": found")[0] for problem in told] == [
-        *("own:2", "own:3", "own:3", "own:5", "own:6", "own:6", "own:8"),
+        *("own:2", "own:3", "own:3", "own:5", "own:6", "own:6", "own:8", "own:9"),
     ]
-    assert "no profile 'fast', expected one of quick" in told[0]
+    assert "no profile 'fast', expected one of quick, brief" in told[0]
     assert "(did you mean 'device_reset'?)" in told[3]
     assert "no way of bus_reset 'sg_reset_bus_now'" in " ".join(told)
 
@@ -106,7 +107,7 @@ def test_a_profile_may_have_loads_last_longer_and_faults_come_later() -> None:
     short, long = (
         plan_trials(suite, one, SEATS, arms=["candidate"], kind="virtual", seed=1).trials for one in (quick, full)
     )
-    assert {trial.load_s for trial in short} == {2.0}
+    assert {trial.load_s for trial in short} == {1.5}
     assert {trial.load_s for trial in long} == {10.0}
     assert max(trial.at_s for trial in long) > 5
     assert max(trial.at_s for trial in short) < 2
@@ -132,6 +133,12 @@ def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
     assert "host_reset on vscsi: no way with virtio_scsi on a virtual bench" in made.left_out
     assert not usable_ways(FAULTS["flush_error"], "megaraid_sas", "virtual", None)
     assert usable_ways(FAULTS["flush_error"], "virtio_scsi", "virtual", None)
+
+
+def test_what_a_profile_spares_an_adapter_is_told_as_left_out() -> None:
+    made = plan()
+    assert {trial.adapter for trial in made.trials if trial.fault == "device_reset"} == {"vscsi"}
+    assert "device_reset on fusion: the profile leaves it out" in made.left_out
 
 
 def test_a_drive_without_room_for_the_load_is_refused() -> None:
