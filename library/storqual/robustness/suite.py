@@ -53,7 +53,8 @@ class Trial(Shape):
 class RobustnessProfile(Shape):
     """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
 
-    `time` is how long loads last, in place of their own; `leave_out` names adapters by the fault that they are spared.
+    `time` is how long loads last, in place of their own; `leave_out` names adapters by the fault that they are
+    spared.
     """
 
     description: Text | None = None

@@ -73,8 +73,11 @@ def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:
     trials, void = sum(cell.trials for cell in cells), sum(cell.void for cell in cells)
     worst = max((cell.recovery_worst for cell in cells if cell.recovery_worst is not None), default=None)
     return (
-        ("Trials", str(trials), f"whose fault is proven; {void} more are void: their fault is not"),
-        ("Failed", str(sum(cell.failures for cell in cells)), "trials of both arms"),
+        (
+            "Failed trials",
+            f"{sum(cell.failures for cell in cells)} of {trials}",
+            f"both arms; void, without a proven fault: {void}",
+        ),
         ("Faults", str(len({cell.fault for cell in cells if cell.trials})), f"kinds on {adapters}"),
         ("Worst recovery", _seconds(worst), "from the fault to the last I/O that failed or stalled"),
     )

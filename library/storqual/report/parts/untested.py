@@ -16,11 +16,14 @@ from storqual.report.view import KeyValue, Phrase
 from storqual.robustness.store import has_trials
 
 _MOST_NAMED = 12
+_NO_FAULTS = "no lost drive, cable or power while I/O runs: trials of faults are campaigns of their own"
 _TAIL = ("_p99", "_max_")
 
 
 def untested(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> tuple[KeyValue, ...]:
     """Each thing that a reader might believe tested and was not; with several `benches` each adapter with its own."""
+    if has_trials(material.document):
+        return _beside_trials(material, benches)
     told = [
         KeyValue("Points of the suite", _points(material)),
         KeyValue("Levels", tuple(_levels(material))),
@@ -29,7 +32,16 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
         KeyValue("Cost per I/O", tuple(_cost(required))),
         KeyValue("Steady state", tuple(_steady(material))),
         KeyValue("Endurance", tuple(_endurance(material))),
-        KeyValue("Faults", tuple(_faults(material))),
+        KeyValue("Faults", (_NO_FAULTS,)),
+    ]
+    return tuple(one for one in told if one.values)
+
+
+def _beside_trials(material: Material, benches: Sequence[str]) -> tuple[KeyValue, ...]:
+    """What a campaign of trials leaves open; the faults that it left out stand beside its matrix."""
+    told = [
+        KeyValue("Adapters", tuple(_adapters(material, benches))),
+        KeyValue("Performance", ("IOPS, latency and CPU time are measured by campaigns of their own",)),
     ]
     return tuple(one for one in told if one.values)
 
@@ -80,8 +92,8 @@ def _levels(material: Material) -> Iterator[str]:
 
 
 def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
-    """Adapters of a bench that no point is of."""
-    tested = {key[:2] for key in material.points}
+    """Adapters of a bench that are not under test."""
+    tested = material.tested
     left = [
         f"{place_name(benches, bench, alias)} ({_described(adapter)})"
         for bench, entry in material.run.benches.items()
@@ -110,12 +122,6 @@ def _cost(required: Sequence[Criterion]) -> Iterator[str]:
     costs = [name for name in METRICS if name.startswith("cpu_")]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} decides nothing here"
-
-
-def _faults(material: Material) -> Iterator[str]:
-    """A campaign of measurements makes no faults; trials of faults are campaigns of their own."""
-    if not has_trials(material.document):
-        yield "no lost drive, cable or power while I/O runs: trials of faults are campaigns of their own"
 
 
 def _steady(material: Material) -> Iterator[str]:
