@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -177,7 +178,7 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}" if mark is not None else name
         reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        found, expected = _SYNTAX.get(reason, (reason, "YAML 1.2"))
+        found, expected = _SYNTAX.get(reason) or _in_order(reason)
         raise BadInputError([f"{where}: found {found}, expected {expected}"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
@@ -189,6 +190,12 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     builder = _Builder(name, foreign_tags)
     data = builder.build(nodes[0], ())
     return Document(name, data, builder.lines, tuple(builder.problems))
+
+
+def _in_order(reason: str) -> tuple[str, str]:
+    """What was found and what was expected, from words of the reader such as `expected X, but found Y`."""
+    match = re.fullmatch(r"expected (.+), but found (.+)", reason)
+    return (match[2].replace("'<stream end>'", "the end of the file"), match[1]) if match else (reason, "YAML 1.2")
 
 
 @lru_cache(maxsize=16)

@@ -90,12 +90,6 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.problems += problems
             if drop is not None:
                 read.drops[arm] = DropFile(drop, path)
-    files = [file.path.resolve() for file in read.drops.values()]
-    if len(files) > len(set(files)):
-        read.problems.append(
-            f"{read.drops['candidate'].path}: baseline and candidate are the same drop; "
-            "name another drop as --candidate, or leave --baseline out to characterise this one"
-        )
     with _Gather(read.problems):
         read.suite_path = find_suite(request.suite)
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)

@@ -159,7 +159,8 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
             )
         if plan.design.identical:
             warnings.append(
-                f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself"
+                f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself, "
+                "which shows how well the bench repeats and nothing of a new drop"
             )
         left_out = [point for point in plan.points if point.skipped.startswith("outside the budget")]
         if left_out:

@@ -129,7 +129,6 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "tab in hosts.yml": hosts("      storqual_kind", "\tstorqual_kind"),
     "two drives with one serial": hosts("SYM0000002", "SYM0000001"),
     "bad PCI address": hosts("0000:00:05.0", "00:5"),
-    "one drop twice": words("--candidate", "baseline"),
     "unknown drop": words("--candidate", "candidat"),
     "unknown suite": words("--suite", "adaptor"),
     "missing suite file": words("--suite", "gone.suite.yml"),

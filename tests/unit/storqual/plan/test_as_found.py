@@ -12,7 +12,9 @@ from tests.support.make_lab import make_lab
 
 def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path) -> None:
     build = {"dkms": {"package": "x.deb", "module": "sym_driver"}}
-    campaign = make_plan(make_lab(tmp_path, baseline={}, candidate={"driver": build}))
+    lab = make_lab(tmp_path, baseline={}, candidate={"driver": build})
+    (tmp_path / "drops" / "x.deb").touch()
+    campaign = make_plan(lab)
     specs = campaign.document["provision"]["b1"]
     assert Path(specs["candidate"]["driver"]["dkms"]["package"]).is_absolute()
     baseline, candidate = role_inputs(specs["baseline"]), role_inputs(specs["candidate"])

@@ -38,7 +38,12 @@ def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
 
 
 def test_the_example_lab_is_a_good_example(tmp_path: Path) -> None:
-    planned = plan_run(ask("example_lab", "driver_in_field", "driver_candidate", limit="bench01"), tmp_path)
+    package = "qla2xxx-dkms_10.02.14.01_all.deb"
+    (tmp_path / package).touch()
+    drop = (INVENTORIES / "example_lab" / "drops" / "driver_candidate.yml").read_text(encoding="utf-8")
+    (tmp_path / "candidate.yml").write_text(drop.replace(f"/srv/drops/{package}", package), encoding="utf-8")
+    candidate = str(tmp_path / "candidate.yml")
+    planned = plan_run(ask("example_lab", "driver_in_field", candidate, limit="bench01"), tmp_path)
     assert planned.path is not None
     run = read_run(planned.path)
     assert b"baseline_max_age: 90d" in run.input_file("gate").read_bytes()
@@ -76,7 +81,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 def test_an_inventory_that_ansible_cannot_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "hosts.yml").write_text("benches: [\n", encoding="utf-8")
-    with pytest.raises(BadInputError, match="found an inventory that Ansible cannot read"):
+    with pytest.raises(BadInputError, match=r"hosts.yml:2: found the end of the file, expected the node content"):
         plan_run(PlanRequest([tmp_path / "hosts.yml"], "a", "b", "adapter"), tmp_path / "runs")
 
 
