@@ -24,6 +24,8 @@ from storqual.run import InputFile, append_check, append_event, create_run, new_
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 _ATTEMPTS = 20
+_UNCHANGED = "changed=0 "
+"""In the recap of bench_up.yml: the bench was on already."""
 _SEEDS = 1 << 31
 
 
@@ -193,7 +195,9 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
     bench = next(iter(run.benches))
     inventories = [str(source) for source in run.document["inventories"]]
     if run.benches[bench]["kind"] == "virtual":
-        _play("bench_up.yml", path, inventories, bench, {})
+        log = _play("bench_up.yml", path, inventories, bench, {})
+        if _UNCHANGED not in log.read_text(encoding="utf-8"):
+            append_event(path, "powered_on", {"bench": bench})
     files = read_trials(run)
     try:
         for session, arm in files.sessions:
@@ -208,6 +212,9 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
     finally:
         _play("restore.yml", path, inventories, bench, {})
         append_event(path, "restored", {"bench": bench})
+        # the power is left as it was found, also by a campaign that was resumed
+        if any(event.kind == "powered_on" for event in read_run(path).events):
+            _play("bench_down.yml", path, inventories, bench, {})
     files = read_trials(read_run(path))
     for check in checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure):
         append_check(path, check)
@@ -222,7 +229,8 @@ def _left(path: Path, session: str) -> bool:
     return any(trial.session == session and trial.id not in made for trial in files.planned)
 
 
-def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> None:
+def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> Path:
+    """Run a playbook of the project; where its output is kept. Raises StorqualError when it fails."""
     log = path / f"{name.removesuffix('.yml')}.log"
     told = name == "trials.yml"
     status = run_playbook(
@@ -235,3 +243,4 @@ def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variabl
     if status:
         where = "" if told else f"; {log} says why"
         raise StorqualError(f"playbook {name} ended with {status}{where}")
+    return log

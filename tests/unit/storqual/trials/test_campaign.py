@@ -13,7 +13,7 @@ from storqual.cli.playbook.publish import publish
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_check, append_event, read_run
-from storqual.trials.campaign import TrialRequest, plan_campaign
+from storqual.trials.campaign import TrialRequest, plan_campaign, run_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -120,3 +120,21 @@ def test_a_trial_or_an_adapter_that_is_not_there_is_refused(tmp_path: Path) -> N
     with pytest.raises(BadInputError, match="did you mean 'fusion'"):
         plan_campaign(replace(REQUEST, adapters=("fussion",)), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("recap", "off"), [("ok=4 changed=1 ", True), ("ok=4 changed=0 ", False)])
+def test_the_power_of_the_bench_is_left_as_it_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recap: str, off: bool
+) -> None:
+    path = finished(tmp_path)
+    played = []
+
+    def play(name: str, *, output: Path | None, **_: Any) -> int:
+        played.append(name)
+        if output is not None:
+            output.write_text(f"vbench : {recap} unreachable=0\n", encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
+    run_campaign(path, say=lambda _: None)
+    assert played == ["bench_up.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
