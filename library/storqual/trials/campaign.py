@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.plan import Seat, TrialPlan, plan_trials
 from storqual.robustness.store import read_trials
-from storqual.robustness.suite import load_robustness
+from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -53,7 +53,11 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     arms: dict[str, tuple[Drop, Path]] = {}
     for arm, name in (("baseline", request.baseline), ("candidate", request.candidate)):
         if name:
-            path = find_drop(name, sources)
+            try:
+                path = find_drop(name, sources)
+            except BadInputError as problem:
+                problems += problem.problems
+                continue
             drop, wrong = read_drop(path)
             problems += wrong
             if drop is not None:
@@ -74,6 +78,7 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
         )
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)
+    raise_all(_unknown(bench, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
     if request.trial is not None:
@@ -110,14 +115,22 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     return create_run(runs, new_run_id(str(suite.name)), document, inputs=inputs, blocks=())
 
 
-def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
-    """The adapters under test. Raises BadInputError for a name that is none of this bench's."""
-    unknown = [alias for alias in wanted or () if alias not in bench.adapters]
+def _unknown(bench: Bench, suite: RobustnessSuite, file: Path, asked: Sequence[str]) -> Iterator[str]:
+    """Adapters that a user or a suite names and this bench does not have."""
+    named = [("--adapters", alias) for alias in asked]
+    for number, trial in enumerate(suite.trials):
+        named += [(f"{file}: trials[{number}]: adapters", alias) for alias in trial.adapters]
+    for name, profile in suite.profiles.items():
+        where = f"{file}: profiles: {name}: leave_out"
+        named += [(where, alias) for aliases in profile.leave_out.values() for alias in aliases]
     known = list(bench.adapters)
-    raise_all(
-        f"--adapters: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
-        for alias in unknown
-    )
+    for where, alias in named:
+        if alias not in known:
+            yield f"{where}: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
+
+
+def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
+    """The adapters under test."""
     named = wanted or bench.under_test or list(bench.adapters)
     return [
         Seat(

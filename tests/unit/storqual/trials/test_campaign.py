@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from storqual.base.resources import project_root
 from storqual.cli.playbook.publish import publish
+from storqual.cli.qualify import qualify_command
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_check, append_event, read_run
@@ -19,7 +22,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from storqual.run import Run
 
-INVENTORY = Path(__file__).resolve().parents[4] / "inventories" / "virtual"
+INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
     inventories=(str(INVENTORY),),
     candidate="stable",
@@ -120,6 +123,68 @@ def test_a_trial_or_an_adapter_that_is_not_there_is_refused(tmp_path: Path) -> N
     with pytest.raises(BadInputError, match="did you mean 'fusion'"):
         plan_campaign(replace(REQUEST, adapters=("fussion",)), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_suite_that_names_adapters_which_the_bench_lacks_is_refused_with_all_of_them(tmp_path: Path) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\n"
+        "loads: {mine: {region: 2MiB}}\n"
+        "trials:\n"
+        "  - {fault: device_reset, load: mine, adapters: [fusion, vscs]}\n"
+        "profiles:\n"
+        "  quick: {leave_out: {device_reset: fussion}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadInputError) as refused:
+        plan_campaign(replace(REQUEST, suite=str(suite), adapters=("sim",)), tmp_path / "runs")
+    asked, trial, spared = refused.value.problems
+    assert asked.startswith("--adapters: found no adapter 'sim'")
+    assert "trials[0]: adapters: found no adapter 'vscs'" in trial
+    assert "did you mean 'vscsi'" in trial
+    assert "profiles: quick: leave_out: found no adapter 'fussion'" in spared
+
+
+def test_everything_that_is_wrong_with_a_suite_is_told_by_the_command_and_no_run_is_made(tmp_path: Path) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\n"
+        "loads: {mine: {region: 2MiB, sizes: [700]}}\n"
+        "trials:\n"
+        "  - {fault: drive_removl, load: mine, expect: {recovery: soon}}\n"
+        "  - {fault: drive_removal, load: other, repeats: 0, awey: 2s}\n",
+        encoding="utf-8",
+    )
+    words = [
+        "-i",
+        str(INVENTORY),
+        "--candidate",
+        "no_such_drop",
+        "--suite",
+        str(suite),
+        "--runs",
+        str(tmp_path / "r"),
+    ]
+    ended = CliRunner().invoke(qualify_command, words)
+    assert isinstance(ended.exception, BadInputError)
+    assert ended.exception.exit_code == 3
+    told = str(ended.exception)
+    for wrong in ("no_such_drop", "700 bytes", "drive_removl", "soon", "'other'", "repeats", "awey"):
+        assert wrong in told
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_suite_in_the_documents_has_a_fault_a_load_and_an_expectation_in_twelve_lines(tmp_path: Path) -> None:
+    page = (project_root() / "docs" / "how-to" / "lead" / "robustness.md").read_text(encoding="utf-8")
+    text = page.partition('title="suites/removal.suite.yml"\n')[2].partition("```")[0]
+    assert 0 < len(text.splitlines()) <= 12
+    suite = tmp_path / "removal.suite.yml"
+    suite.write_text(text, encoding="utf-8")
+    path = plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path)
+    files = read_trials(read_run(path))
+    assert {trial.fault for trial in files.planned} == {"drive_removal"}
+    assert len(files.planned) == 60 * len(REQUEST.adapters or ()) * 2
+    assert files.suite.trials[0].expect.recovery == 30
 
 
 @pytest.mark.parametrize(("recap", "off"), [("ok=4 changed=1 ", True), ("ok=4 changed=0 ", False)])
