@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storqual.cli.options import print_json
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from storqual.trials.campaign import TrialRequest
@@ -48,6 +48,7 @@ def qualify_trials(
     from storqual.inputs.shape import raise_all
     from storqual.report.parts.summary import print_summary
     from storqual.run import append_event, read_run_json
+    from storqual.run.closing import is_closed
     from storqual.trials.campaign import plan_campaign, run_campaign
 
     if resume is None:
@@ -57,8 +58,15 @@ def qualify_trials(
         click.echo(f"storqual: run {run}", err=True)
     else:
         run = resume
-        append_event(run, "resumed", {})
-    run_campaign(run, say=lambda text: click.echo(text, err=True))
+        if not is_closed(run):
+            append_event(run, "resumed", {})
+    # of a run that is closed all was made: what is missing is at most the verdict
+    if not is_closed(run):
+        try:
+            run_campaign(run, say=lambda text: click.echo(text, err=True))
+        except StorqualError:
+            click.echo(f"storqual: go on with: storqual qualify --resume {run.name} --runs {run.parent}", err=True)
+            raise
     published = publish(run, waivers=waivers)
     if as_json:
         print_json(published.to_json())

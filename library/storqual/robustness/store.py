@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +141,23 @@ def _record(data: bytes) -> tuple[dict[str, Any], list[str]]:
     if not problems and body["outcome"] != "passed" and not body["reasons"]:
         problems.append(f"reasons: found none, expected why it is {body['outcome']}")
     return body, problems
+
+
+@contextmanager
+def making(run: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Be the one process that makes trials of a run; waits for another one to end, such as one without its parent."""
+    folder = run / FOLDER
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{run.name}: another process makes trials of it; waiting for its end")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def keep_record(run: Path, record: Mapping[str, Any]) -> None:

@@ -18,12 +18,13 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.plan import Seat, TrialPlan, plan_trials
-from storqual.robustness.store import read_trials
+from storqual.robustness.store import making, read_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-_ATTEMPTS = 20
+_FUTILE = 5
+"""After so many turns in which no trial was made a session is left as it is."""
 _UNCHANGED = "changed=0 "
 """In the recap of bench_up.yml: the bench was on already."""
 _SEEDS = 1 << 31
@@ -212,17 +213,23 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         if _UNCHANGED not in log.read_text(encoding="utf-8"):
             append_event(path, "powered_on", {"bench": bench})
     files = read_trials(run)
+    with making(path, say):
+        # a campaign whose command was killed has ended by now
+        pass
     try:
         for session, arm in files.sessions:
-            for _ in range(_ATTEMPTS):
-                if not _left(path, session):
-                    break
+            before, futile = None, 0
+            while (left := _left(path, session)) and futile < _FUTILE:
+                futile = futile + 1 if left == before else 0
+                before = left
+                _play("trials_settle.yml", path, inventories, bench, {})
                 say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
                 tested = sorted({trial.adapter for trial in files.planned})
                 drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
                 _play("provision.yml", path, inventories, bench, drop)
                 _play("trials.yml", path, inventories, bench, {"run": str(path), "session": session})
     finally:
+        _play("trials_settle.yml", path, inventories, bench, {})
         _play("restore.yml", path, inventories, bench, {})
         append_event(path, "restored", {"bench": bench})
         # the power is left as it was found, also by a campaign that was resumed
@@ -233,13 +240,13 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         append_check(path, check)
 
 
-def _left(path: Path, session: str) -> bool:
-    """Whether a session has trials to make: those without a record, and none once one failed where that ends it."""
+def _left(path: Path, session: str) -> int:
+    """How many trials a session has to make: those without a record, and none once one failed where that ends it."""
     files = read_trials(read_run(path))
     if files.until_failure and any(record["outcome"] == "failed" for record in files.records):
-        return False
+        return 0
     made = {record["id"] for record in files.records}
-    return any(trial.session == session and trial.id not in made for trial in files.planned)
+    return sum(trial.session == session and trial.id not in made for trial in files.planned)
 
 
 def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> Path:

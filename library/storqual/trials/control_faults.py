@@ -11,7 +11,8 @@ from pathlib import Path
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link
-from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
+from storqual.virtual_bench.description import BenchDescription
+from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import PowerState, power_state, reset
 from storqual.virtual_bench.qmp import Monitor, converse
@@ -20,6 +21,8 @@ from storqual_core.kit.errors import StorqualError, ToolError
 _EVENT_S = 20.0
 _LEAST_IOPS = 1
 _EIO = 5
+_FAULTY, _LOGGING = "-faulty", "-logging"
+"""What the name of a node ends with that is put beneath a drive."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def _errors(iotype: str) -> Callable[[Reach], None]:
 
     def way(reach: Reach) -> None:
         device = reach.power.bench.drive(reach.drive).device
-        faulty, path = f"{device}-faulty", f"/machine/peripheral/{device}"
+        faulty, path = f"{device}{_FAULTY}", f"/machine/peripheral/{device}"
 
         async def fail(monitor: Monitor) -> None:
             rule = {"event": "none", "iotype": iotype, "errno": _EIO, "once": False}
@@ -99,7 +102,7 @@ def _errors(iotype: str) -> Callable[[Reach], None]:
 def _log_writes(reach: Reach) -> None:
     """All that reaches the drive is logged beneath the bench while it lasts."""
     device = reach.power.bench.drive(reach.drive).device
-    logging, path = f"{device}-logging", f"/machine/peripheral/{device}"
+    logging, path = f"{device}{_LOGGING}", f"/machine/peripheral/{device}"
     reach.log.touch()
 
     async def log(monitor: Monitor) -> None:
@@ -142,6 +145,26 @@ def _throttle(reach: Reach) -> None:
             reach.tell("released", f"{reach.drive} is as fast as before")
 
     reach.talk(slow)
+
+
+async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
+    """Take back what a fault left whose campaign was ended in the middle; a sentence for each thing put right."""
+    nodes = {str(node["node-name"]) for node in await monitor.ask("query-named-block-nodes", {"flat": True})}
+    limits, declared, told = await read_limits(monitor, bench), declared_limits(bench), []
+    for drive in bench.drives:
+        left = [name for name in (f"{drive.device}{end}" for end in (_FAULTY, _LOGGING)) if name in nodes]
+        for name in left:
+            path = f"/machine/peripheral/{drive.device}"
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{drive.device}-file"})
+            await monitor.ask("blockdev-del", {"node-name": name})
+            told.append(f"{name} was left beneath {drive.identity}, and was taken out")
+        limit = limits.get(drive.identity)
+        if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
+            told.append(f"{drive.identity} was left unplugged, and was put back")
+        elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
+            await _limit(monitor, drive.device, declared[drive.identity])
+            told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    return told
 
 
 async def _limit(monitor: Monitor, device: str, limit: Limit) -> None:

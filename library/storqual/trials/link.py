@@ -36,7 +36,18 @@ class Link:
 
     def _words(self) -> list[str]:
         shared = ["-o", "ControlMaster=auto", "-o", f"ControlPath={self.control}", "-o", "ControlPersist=600"]
-        return ["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", *self.options, *shared, self.host]
+        return [
+            "ssh",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ServerAliveInterval=5",
+            "-o",
+            "ConnectTimeout=10",
+            *self.options,
+            *shared,
+            self.host,
+        ]
 
     def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
         """What a shell command on the bench prints. Raises LinkError when it fails or does not end in time."""

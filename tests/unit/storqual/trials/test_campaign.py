@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.store import keep_record, read_trials
-from storqual.run import append_check, append_event, read_run
+from storqual.run import append_check, append_event, iter_events, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign, run_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -105,6 +106,62 @@ def test_a_record_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None
     file.write_text(file.read_text(encoding="utf-8").replace("passed", "failed"), encoding="utf-8")
     with pytest.raises(StorqualError, match="not the record"):
         read_trials(read_run(path))
+
+
+def test_a_trial_that_was_cut_short_is_told_in_the_report(tmp_path: Path) -> None:
+    path = finished(tmp_path)
+    lost = {
+        "bench": "vbench",
+        "session": "s01",
+        "trial": "drive_unplug.x",
+        "reason": "no <answer>",
+        "rebooted": False,
+    }
+    append_event(path, "trial_lost", lost)
+    page = publish(path).report.read_text(encoding="utf-8")
+    assert "<li>drive_unplug.x: no &lt;answer&gt;</li>" in page
+
+
+def test_a_session_in_which_no_trial_can_be_made_is_left_after_some_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = plan_campaign(replace(REQUEST, baseline=""), tmp_path)
+    played = []
+
+    def play(name: str, *, output: Path | None, **_: Any) -> int:
+        played.append(name)
+        if output is not None:
+            output.write_text("changed=0 ", encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
+    run_campaign(path, say=lambda _: None)
+    assert 2 <= played.count("trials.yml") <= 6
+    # the bench is waited for before it is changed, each time
+    assert all(
+        before == "trials_settle.yml" for before, name in pairwise(played) if name in {"provision.yml", "restore.yml"}
+    )
+
+
+def test_a_run_that_is_closed_is_only_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = finished(tmp_path)
+    publish(path)
+    before = (path / "checks.jsonl").read_bytes()
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", pytest.fail)
+    ended = CliRunner().invoke(
+        qualify_command, ["--resume", path.name, "--runs", str(tmp_path)], standalone_mode=False
+    )
+    assert (ended.exception, ended.return_value) == (None, 0)
+    assert (path / "checks.jsonl").read_bytes() == before
+    assert not [event for event in iter_events(path) if event.kind == "resumed"]
+
+
+def test_a_campaign_that_fails_tells_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = plan_campaign(REQUEST, tmp_path)
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", lambda *_, **__: 4)
+    ended = CliRunner().invoke(qualify_command, ["--resume", path.name, "--runs", str(tmp_path)])
+    assert isinstance(ended.exception, StorqualError)
+    assert f"go on with: storqual qualify --resume {path.name}" in ended.output
 
 
 def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:
@@ -202,4 +259,4 @@ def test_the_power_of_the_bench_is_left_as_it_was_found(
 
     monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
     run_campaign(path, say=lambda _: None)
-    assert played == ["bench_up.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
+    assert played == ["bench_up.yml", "trials_settle.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
