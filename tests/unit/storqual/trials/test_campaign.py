@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import random
+import shlex
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +18,7 @@ from storqual.base.resources import project_root
 from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
 from storqual.robustness.criteria import checks_of
+from storqual.robustness.matrix import repeat_command
 from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_check, append_event, iter_events, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign, run_campaign
@@ -172,6 +176,33 @@ def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -
     assert files.until_failure
     assert [one.id for one in files.planned] == [f"{wanted.id}.r{number}" for number in range(1, 5)]
     assert {(one.seed, one.at_s, one.drive) for one in files.planned} == {(wanted.seed, wanted.at_s, wanted.drive)}
+
+
+@pytest.mark.parametrize("profile", ["quick", "full", None, "no profiles"])
+def test_the_command_of_the_report_makes_that_very_trial_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None
+) -> None:
+    drop = tmp_path / "elsewhere" / "own.drop.yml"
+    drop.parent.mkdir()
+    drop.write_bytes((INVENTORY / "drops" / "stable.yml").read_bytes())
+    suite = tmp_path / "own.suite.yml"
+    text = (project_root() / "suites" / "robustness.suite.yml").read_text(encoding="utf-8")
+    if profile == "no profiles":
+        text, profile = text.partition("\nprofiles:")[0].replace("default_profile: quick\n", ""), None
+    suite.write_text(text, encoding="utf-8")
+    asked = replace(REQUEST, candidate=str(drop), suite=str(suite), profile=profile, seed=None, limit="vbench")
+    run = read_run(plan_campaign(asked, tmp_path / "runs"))
+    wanted = random.Random(1).choice(read_trials(run).planned)
+    words = shlex.split(repeat_command(run.document, f"{wanted.id}.r3", 2))
+    assert words[:2] == ["storqual", "qualify"]
+    monkeypatch.setattr("storqual.trials.campaign.run_campaign", lambda *_, **__: None)
+    monkeypatch.setattr("storqual.cli.playbook.publish.publish", lambda *_, **__: sys.exit(0))
+    ended = CliRunner().invoke(qualify_command, [*words[2:], "--runs", str(tmp_path / "again")])
+    assert ended.exit_code == 0, ended.output
+    (again,) = (tmp_path / "again").iterdir()
+    made = read_trials(read_run(again)).planned
+    assert [one.id for one in made] == [f"{wanted.id}.r1", f"{wanted.id}.r2"]
+    assert {replace(one, id="", pair="", session="") for one in made} == {replace(wanted, id="", pair="", session="")}
 
 
 def test_a_trial_or_an_adapter_that_is_not_there_is_refused(tmp_path: Path) -> None:
