@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make oracle-cost`: I/Os per second with and without the oracle on the virtual bench, in alternating pairs.
+"""I/Os per second with and without the oracle on the virtual bench, in alternating pairs.
 
 python -m tests.oracle_cost --adapters vscsi,mraid --pairs 8 --seconds 6
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs import read_inventory
+from storqual.inputs.shape import raise_all
 from storqual.robustness.oracle import Oracle
 from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.trials.link import Link
@@ -31,16 +32,18 @@ WANTED = 0.7
 def main() -> int:
     """Print a table for each adapter; 1 when the oracle costs more than it may on one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-i", "--inventory", type=Path, default=REPOSITORY / "inventories" / "virtual")
     parser.add_argument("--adapters", default="vscsi,fusion,mraid")
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=6.0)
     options = parser.parse_args()
-    inventory, _ = read_inventory([REPOSITORY / "inventories" / "virtual"])
-    bench = inventory.benches["vbench"]
-    places = BenchPlaces.of(str(REPOSITORY / ".cache" / "bench" / "vbench"))
+    inventory, problems = read_inventory([options.inventory])
+    raise_all(problems)
+    ((name, bench),) = inventory.benches.items()
+    places = BenchPlaces.of(str(REPOSITORY / ".cache" / "bench" / name))
     worst = math.inf
     with tempfile.TemporaryDirectory(prefix="storqual-") as folder:
-        link = Link("vbench", ("-F", str(places.ssh_config)), Path(folder) / "ssh")
+        link = Link(name, ("-F", str(places.ssh_config)), Path(folder) / "ssh")
         program = send_program(link, "python3", bench.state_dir)
         for alias in options.adapters.split(","):
             turns = _turns(link, program, bench, alias, options.pairs, options.seconds)
