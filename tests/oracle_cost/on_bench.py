@@ -27,11 +27,19 @@ class PlainWorker(Worker):
         view = memoryview(self._buffer)[: length * SECTOR]
         flags = _RWF_DSYNC if through else 0
         kind = WRITE_THROUGH if through else WRITE
-        return self._timed(kind, 0, sector, length, lambda to: os.pwritev(to, [view], sector * SECTOR, flags))
+
+        def write(descriptor: int) -> None:
+            os.pwritev(descriptor, [view], sector * SECTOR, flags)
+
+        return self._timed(kind, 0, sector, length, write)
 
     def _read(self, sector: int, length: int) -> int:
         view = memoryview(self._buffer)[: length * SECTOR]
-        return self._timed(READ, 0, sector, length, lambda of: os.preadv(of, [view], sector * SECTOR))
+
+        def read(descriptor: int) -> None:
+            os.preadv(descriptor, [view], sector * SECTOR)
+
+        return self._timed(READ, 0, sector, length, read)
 
 
 def main(words: list[str]) -> None:

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from storqual.base.text import telling_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
-from storqual.trials.link import Link
+from storqual.trials.link import Link, LinkError
+from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
@@ -19,6 +22,10 @@ from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.errors import StorqualError, ToolError
 
 _EVENT_S = 20.0
+_BOOT_S = 300.0
+_LOOK_S = 1.0
+_ANSWER_S = 10.0
+_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _LEAST_IOPS = 1
 _EIO = 5
 _FAULTY, _LOGGING = "-faulty", "-logging"
@@ -180,6 +187,32 @@ def _reset(reach: Reach) -> None:
         reach.tell("other_boot", f"the bench is on boot {after.boot_id}, it was on {before}")
 
 
+def _panic(reach: Reach) -> None:
+    """The kernel is told to panic; its console says so, and the bench starts again by itself."""
+    console, before = reach.places.console, reach.link.run(_BOOT_ID).strip()
+    since, end = mark(console), time.monotonic() + _BOOT_S
+    reach.link.run(
+        "echo 1 > /proc/sys/kernel/sysrq; (sleep 0.2; echo c > /proc/sysrq-trigger) </dev/null >/dev/null 2>&1 &"
+    )
+    while not (panic := panic_text(written_since(console, since))):
+        if time.monotonic() > end:
+            raise ToolError(f"the kernel did not panic within {_BOOT_S:g} s")
+        time.sleep(_LOOK_S)
+    reach.tell("panicked", telling_line(panic))
+    reach.link.cut()
+    while True:
+        try:
+            after = reach.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
+        except LinkError:
+            after = ""
+        if after and after != before:
+            break
+        if time.monotonic() > end:
+            raise ToolError(f"the bench did not start again within {_BOOT_S:g} s of a panic")
+        time.sleep(_LOOK_S)
+    reach.tell("other_boot", f"the bench is on boot {after}, it was on {before}")
+
+
 def _cut_connection(reach: Reach) -> None:
     reach.link.cut()
     reach.tell("cut", "the connection was ended")
@@ -196,5 +229,6 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_throttle": _throttle,
     LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,
+    "sysrq_panic": _panic,
     "ssh_cut": _cut_connection,
 }

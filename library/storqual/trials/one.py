@@ -170,7 +170,7 @@ class LiveTrial:
             "state_dir": self._bench.state_dir,
             "drive": planned.drive,
             "adapter": self._bench.adapters[planned.adapter],
-            "claims": {name: {"claim": claim} for name, claim in self._bench.claims[planned.adapter].items()},
+            "claims": {name: {"claim": claim} for name, claim in self._claims().items()},
             "claimed": [name for claims in self._bench.claims.values() for name in claims],
             "tag": self._tag,
             "load": {
@@ -194,6 +194,13 @@ class LiveTrial:
             "stream": stream,
         }
         return json.dumps(body).encode()
+
+    def _claims(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the fault may reach: the drives behind the adapter, or all that are claimed for one of the driver."""
+        claims = self._bench.claims
+        if self._way.scope == "driver":
+            return {name: claim for behind in claims.values() for name, claim in behind.items()}
+        return claims[self._planned.adapter]
 
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""
