@@ -148,16 +148,16 @@ def making(run: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Be the one process that makes trials of a run; waits for another one to end, such as one without its parent."""
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"{run.name}: another process makes trials of it; waiting for its end")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        os.close(opened)
 
 
 def keep_record(run: Path, record: Mapping[str, Any]) -> None:

@@ -157,9 +157,9 @@ def _interrupts_move(aim: Aim, tell: Tell) -> None:
                 write_attribute(machine.path(f"/proc/irq/{irq}/smp_affinity_list"), number)
                 moved.append(irq)
         time.sleep(aim.away_s)
-        more = _served(machine, moved, name) - counted
-        if more > 0:
-            tell("interrupts_moved", f"{name} served {more} interrupts of {aim.drive.adapter} ({moved})")
+        gained = _served(machine, moved, name) - counted
+        if gained > 0:
+            tell("interrupts_moved", f"{name} served {gained} interrupts of {aim.drive.adapter} ({moved})")
     finally:
         for irq in moved:
             write_attribute(machine.path(f"/proc/irq/{irq}/smp_affinity_list"), movable[irq])
