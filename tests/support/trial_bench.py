@@ -106,9 +106,9 @@ class TrialBench:
 
 def campaign(run: Path, folder: Path) -> None:
     """Make all that is left of a run's trials, as `storqual qualify --resume` does, without its playbooks."""
-    one.FOLDER = folder / "memory"  # type: ignore[misc]
-    session.send_program = lambda *_: str(folder / "bin")  # type: ignore[assignment]
-    one._QUIET_S, link._SILENCE_S, link._AGAIN_S = 0.2, 0.1, 0.1
+    vars(one).update(FOLDER=folder / "memory", _LOOKS_OF_SILENCE=3)
+    vars(link).update(SILENCE_S=0.1, _AGAIN_S=0.1)
+    vars(session).update(send_program=lambda *_: str(folder / "bin"))
     bench = Link("bench", (), folder / "control")
     for name, _ in read_trials(read_run(run)).sessions:
         done = False

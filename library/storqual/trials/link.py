@@ -17,7 +17,8 @@ from typing import Any
 from storqual_core.kit.errors import StorqualError
 
 _COMMAND_S = 60.0
-_SILENCE_S = 0.5
+SILENCE_S = 0.5
+"""After so long without a line a stream says that it is silent."""
 _AGAIN_S = 1.0
 
 
@@ -112,7 +113,7 @@ class Link:
         assert follower.stdout is not None  # noqa: S101 - it was started with a pipe
         rest = b""
         while time.monotonic() < end:
-            ready, _, _ = select.select([follower.stdout], [], [], _SILENCE_S)
+            ready, _, _ = select.select([follower.stdout], [], [], SILENCE_S)
             if not ready:
                 yield None
                 continue

@@ -25,7 +25,7 @@ from storqual.robustness.record import judge, record_of
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
-from storqual.trials.link import Link, LinkError
+from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
@@ -34,7 +34,8 @@ from storqual_core.trial.stream import FOLDER
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
 _GRACE_S = 30.0
-_QUIET_S = 5.0
+_LOOKS_OF_SILENCE = 20
+"""After so many half seconds without a line the bench is looked at."""
 _ANSWER_S = 10.0
 _PANIC_LINES = 60
 _UNREACHED_S = 360.0
@@ -56,6 +57,7 @@ class BenchHere:
     adapters: Mapping[str, str]
     program: str
     virtual: BenchPlaces | None
+    boot_id: str
 
 
 def send_program(link: Link, python: str, state_dir: str) -> str:
@@ -103,7 +105,9 @@ class LiveTrial:
     ) -> None:
         self._bench, self._suite, self._planned, self._run = bench, suite, planned, run
         self._again = again
-        self._boot = ""
+        self._boot = bench.boot_id
+        self._silent = 0
+        self._unreached = 0.0
         self._cut_off = ""
         self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
         self._fault: Fault = FAULTS[planned.fault]
@@ -214,66 +218,65 @@ class LiveTrial:
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
         begin = f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 & {_BOOT_ID}"
-        self._boot = bench.link.run(begin).strip()
+        boot = bench.link.run(begin).strip()
+        if self._way.downs_bench:
+            self._boot = boot
         limit = planned.load_s + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and parts == "all"
         try:
-            for line in self._lines(f"{base}.jsonl", limit, may_go_down=may_go_down):
+            for line in self._lines(f"{base}.jsonl", limit):
                 if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
                     fault = threading.Thread(target=self._bring_about, daemon=True)
                     fault.start()
                 if self._reached.is_set() and may_go_down:
                     break
+                if line is None and not may_go_down and self._is_down():
+                    break
             else:
-                if self._seen.end is None and not self._seen.down:
+                if self._seen.end is None:
                     self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
         finally:
             if fault is not None:
                 fault.join(_SLACK_S + _GRACE_S)
 
-    def _lines(self, path: str, limit: float, *, may_go_down: bool) -> Iterator[Mapping[str, Any] | None]:
-        """The stream, up to its end or `limit` seconds; time in which the bench does not answer is not counted.
-
-        Raises TrialLostError when the bench is on another boot and nothing says that its kernel failed.
-        """
-        heard = time.monotonic()
-        end = heard + limit
+    def _lines(self, path: str, limit: float) -> Iterator[Mapping[str, Any] | None]:
+        """The stream, up to its end or `limit` seconds, in which time out of reach is not counted."""
+        end = time.monotonic() + limit
         for line in self._bench.link.lines(path, limit_s=limit + _UNREACHED_S):
             if line is not None:
                 self._clock = int(line["at"]) - time.monotonic_ns()
                 self._take(line)
-                heard = time.monotonic()
-            elif time.monotonic() - heard > _QUIET_S and not may_go_down:
-                boot = self._boot_now()
-                if not boot:
-                    end += time.monotonic() - heard
-                elif boot != self._boot:
-                    self._went_down(boot)
-                    return
-                heard = time.monotonic()
+                self._silent = 0
             yield line
-            if time.monotonic() > end:
+            if time.monotonic() > end + self._unreached:
                 return
 
-    def _boot_now(self) -> str:
-        """The boot that the bench is on; empty when it does not answer."""
-        try:
-            return self._bench.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
-        except LinkError:
-            return ""
+    def _is_down(self) -> bool:
+        """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from.
 
-    def _went_down(self, boot: str) -> None:
-        """Tell that the bench failed in this trial. Raises TrialLostError when it may have been something else."""
+        Raises TrialLostError when it is on another boot and may have been reset by somebody.
+        """
+        self._silent += 1
+        if self._silent % _LOOKS_OF_SILENCE:
+            return False
         virtual = self._bench.virtual
-        panic = "" if virtual is None else panic_text(written_since(virtual.console, self._console))
+        panic = panic_text(written_since(virtual.console, self._console)) if virtual else ""
         if panic:
             self._take({"kind": "kernel", "lines": panic.splitlines()[:_PANIC_LINES]})
             self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})
-            return
-        if self._again:
+            return True
+        asked = time.monotonic()
+        try:
+            boot = self._bench.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
+        except LinkError:
+            self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - asked
+            return False
+        if boot != self._boot and self._again:
             raise TrialLostError(f"the bench is on boot {boot}, the trial began on {self._boot}", rebooted=True)
-        self._take({"kind": "down", "text": f"bench down: it went down by itself again and is on boot {boot} now"})
+        if boot != self._boot:
+            self._take({"kind": "down", "text": f"bench down: it went down by itself and is on boot {boot} now"})
+        return boot != self._boot
 
     def _take(self, line: Mapping[str, Any]) -> None:
         """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""

@@ -47,6 +47,7 @@ def _session(
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
     entry = run.benches[bench]
+    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     here = BenchHere(
         name=bench,
         link=link,
@@ -56,8 +57,8 @@ def _session(
         adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
         program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
+        boot_id=boot,
     )
-    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     told = {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
     append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]

@@ -52,7 +52,9 @@ def test_a_fault_of_the_driver_is_guarded_by_the_claims_of_all_adapters(
     tmp_path: Path, fault: str, claimed: set[str]
 ) -> None:
     claims = {alias: {drive: {"wwn": drive}} for alias, drive in (("sym", "0x1"), ("other", "0x2"))}
-    bench = BenchHere("b", cast("Link", None), "python3", "/state", claims, {"sym": "0000:00:05.0"}, "/bin", None)
+    bench = BenchHere(
+        "b", cast("Link", None), "python3", "/state", claims, {"sym": "0000:00:05.0"}, "/bin", None, "boot-1"
+    )
     file = tmp_path / "own.suite.yml"
     file.write_text(
         f"kind: robustness\nloads: {{mine: {{}}}}\ntrials:\n  - {{fault: {fault}, load: mine}}\n", encoding="utf-8"
