@@ -153,9 +153,11 @@ def _interrupts_move(aim: Aim, tell: Tell) -> None:
     counted, moved = _served(machine, movable, name), []
     try:
         for irq in movable:
-            with suppress(OSError):
+            with suppress(ToolError):
                 write_attribute(machine.path(f"/proc/irq/{irq}/smp_affinity_list"), number)
                 moved.append(irq)
+        if not moved:
+            raise ToolError(f"the kernel lets none of the interrupts of {aim.drive.adapter} be moved: {list(irqs)}")
         time.sleep(aim.away_s)
         gained = _served(machine, moved, name) - counted
         if gained > 0:

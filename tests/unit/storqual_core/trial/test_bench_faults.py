@@ -213,5 +213,16 @@ def test_interrupts_that_the_other_processor_never_served_are_not_proven(of_two:
     assert brought(of_two, "interrupt_move") == ["interrupts_back"]
 
 
+def test_interrupts_that_the_kernel_spreads_itself_cannot_be_moved(
+    of_two: Aim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kernel(path: Path, value: str) -> None:
+        raise ToolError(f"the kernel refused {value!r} for {path}")
+
+    writing(monkeypatch, kernel)
+    with pytest.raises(ToolError, match="lets none of the interrupts"):
+        brought(of_two, "interrupt_move")
+
+
 def test_a_bench_with_one_processor_has_none_to_take_away(aim: Aim) -> None:
     assert "cpu1/online is not there" in missing(BENCH_WAYS["processor_offline"], aim.machine, aim.drive)
