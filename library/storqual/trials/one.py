@@ -217,10 +217,9 @@ class LiveTrial:
             "from storqual_core.trial.program import main; sys.exit(main(sys.argv[1:]))"
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
-        begin = f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 & {_BOOT_ID}"
-        boot = bench.link.run(begin).strip()
+        bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
         if self._way.downs_bench:
-            self._boot = boot
+            self._boot = bench.link.run(_BOOT_ID).strip()
         limit = planned.load_s + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and parts == "all"

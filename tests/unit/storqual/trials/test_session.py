@@ -56,7 +56,7 @@ def make(
         def run(self) -> dict[str, Any]:
             made.append(self.planned.id)
             listed = reasons.get(len(made), [])
-            if listed and listed[0].startswith("lost: "):
+            if listed and listed[0].startswith("cut short: "):
                 raise TrialLostError(listed[0], rebooted="boot" in listed[0])
             number = [one.id for one in read_trials(read_run(run)).planned].index(self.planned.id)
             return record(read_run(run), number, outcome="failed" if listed else "passed", reasons=listed)
@@ -91,7 +91,7 @@ def test_a_trial_that_was_cut_short_has_no_record_and_is_made_again_after_the_be
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = [one.id for one in read_trials(read_run(run)).planned if one.session == "s01"]
-    assert make(run, monkeypatch, {2: ["lost: another boot"]})[:2] == (False, planned[:2])
+    assert make(run, monkeypatch, {2: ["cut short: another boot"]})[:2] == (False, planned[:2])
     (lost,) = (event for event in iter_events(run) if event.kind == "trial_lost")
     assert (lost.text("trial"), lost.fields["rebooted"]) == (planned[1], True)
     assert make(run, monkeypatch, {})[:2] == (True, planned[1:])
@@ -99,15 +99,15 @@ def test_a_trial_that_was_cut_short_has_no_record_and_is_made_again_after_the_be
 
 def test_what_is_cut_short_too_often_is_judged_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
-        make(run, monkeypatch, {1: ["lost: no answer"]})
+        make(run, monkeypatch, {1: ["cut short: no answer"]})
         assert may == [True]
-    make(run, monkeypatch, {1: ["lost: no answer"]})
+    make(run, monkeypatch, {1: ["cut short: no answer"]})
     assert may == [False]
 
 
 def test_a_second_reset_in_one_trial_is_judged_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(run, monkeypatch, {1: ["lost: another boot"]})
-    make(run, monkeypatch, {2: ["lost: another boot"]})
+    make(run, monkeypatch, {1: ["cut short: another boot"]})
+    make(run, monkeypatch, {2: ["cut short: another boot"]})
     assert may == [False, True]
 
 
