@@ -65,8 +65,8 @@ def is_of_write(data: memoryview, tag: bytes, sector: int, sequence: int) -> boo
         found == sequence
         and magic == _MAGIC
         and found_tag == tag
-        and place < length
         and first + place == sector
+        and place < length
         and (zlib.crc32(data[:_CRC_AT]),) == _CRC.unpack_from(data, _CRC_AT)
     )
 

@@ -139,5 +139,6 @@ def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
     told = repeat_command(run, "bus_reset.sym.1.1.candidate.r3")
     assert told == (
         "storqual qualify -i 'my lab' --baseline 'my lab/drops/old.yml' --candidate new.yml "
-        "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 --trial bus_reset.sym.1.1.candidate --repeat 20"
+        "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 "
+        "--trial bus_reset.sym.1.1.candidate --repeat 20"
     )
