@@ -14,7 +14,7 @@ from typing import Any
 
 from storqual.inputs.shape import raise_all
 from storqual.robustness.faults import FAULTS, Fault, Way
-from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, Trial
+from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 
 _FIRST, _LAST = 0.2, 0.6
@@ -120,7 +120,7 @@ def plan_trials(
         for seat in chosen:
             if trial.adapters and seat.alias not in trial.adapters:
                 continue
-            if seat.alias in profile.leave_out.get(trial.fault, ()):
+            if {seat.alias, EVERY} & set(profile.leave_out.get(trial.fault, ())):
                 left_out.append(f"{trial.fault} on {seat.alias}: the profile leaves it out")
                 continue
             ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)

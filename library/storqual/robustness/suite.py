@@ -16,6 +16,8 @@ from storqual.robustness.faults import FAULTS
 
 KIND = "robustness"
 SECTOR = 512
+EVERY = "all"
+"""In place of the adapters that are spared a fault."""
 _WHOLE = "all"
 """What a suite without profiles is planned by, and a user may ask of any."""
 
@@ -55,8 +57,8 @@ class Trial(Shape):
 class RobustnessProfile(Shape):
     """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
 
-    `time` is how long loads last, in place of their own; `leave_out` names adapters by the fault that they are
-    spared.
+    `time` is how long loads last, in place of their own; `leave_out` names adapters, or `all`, by the fault that they
+    are spared.
     """
 
     description: Text | None = None

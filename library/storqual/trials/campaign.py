@@ -79,7 +79,9 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
         )
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)
-    raise_all(_unknown(bench, suite, suite_path, request.adapters or ()))
+    everywhere, _ = read_inventory(sources)
+    anywhere = list(dict.fromkeys(alias for one in everywhere.benches.values() for alias in one.adapters))
+    raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
     if request.trial is not None:
@@ -116,16 +118,14 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     return create_run(runs, new_run_id(str(suite.name)), document, inputs=inputs, blocks=())
 
 
-def _unknown(bench: Bench, suite: RobustnessSuite, file: Path, asked: Sequence[str]) -> Iterator[str]:
-    """Adapters that a user or a suite names and this bench does not have."""
-    named = [("--adapters", alias) for alias in asked]
+def _unknown(
+    here: Sequence[str], anywhere: Sequence[str], suite: RobustnessSuite, file: Path, asked: Sequence[str]
+) -> Iterator[str]:
+    """Adapters that a user names and the bench does not have, or a suite and no bench of the inventory has."""
+    named = [("--adapters", alias, here) for alias in asked]
     for number, trial in enumerate(suite.trials):
-        named += [(f"{file}: trials[{number}]: adapters", alias) for alias in trial.adapters]
-    for name, profile in suite.profiles.items():
-        where = f"{file}: profiles: {name}: leave_out"
-        named += [(where, alias) for aliases in profile.leave_out.values() for alias in aliases]
-    known = list(bench.adapters)
-    for where, alias in named:
+        named += [(f"{file}: trials[{number}]: adapters", alias, anywhere) for alias in trial.adapters]
+    for where, alias, known in named:
         if alias not in known:
             yield f"{where}: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
 

@@ -221,16 +221,15 @@ def test_a_suite_that_names_adapters_which_the_bench_lacks_is_refused_with_all_o
         "trials:\n"
         "  - {fault: device_reset, load: mine, adapters: [fusion, vscs]}\n"
         "profiles:\n"
-        "  quick: {leave_out: {device_reset: fussion}}\n",
+        "  quick: {leave_out: {device_reset: adapter_of_another_lab}}\n",
         encoding="utf-8",
     )
     with pytest.raises(BadInputError) as refused:
         plan_campaign(replace(REQUEST, suite=str(suite), adapters=("sim",)), tmp_path / "runs")
-    asked, trial, spared = refused.value.problems
+    asked, trial = refused.value.problems
     assert asked.startswith("--adapters: found no adapter 'sim'")
     assert "trials[0]: adapters: found no adapter 'vscs'" in trial
     assert "did you mean 'vscsi'" in trial
-    assert "profiles: quick: leave_out: found no adapter 'fussion'" in spared
 
 
 def test_everything_that_is_wrong_with_a_suite_is_told_by_the_command_and_no_run_is_made(tmp_path: Path) -> None:
