@@ -17,6 +17,7 @@ from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.host.log_findings import find_all
+from storqual_core.trial.bench_faults import OTHER_VALUE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
@@ -67,7 +68,9 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return [f"the fault was never begun{': ' + seen.fault_failed if seen.fault_failed else ''}"]
     lacking = unproven(way, frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
     if lacking:
-        why = f" ({seen.fault_failed})" if seen.fault_failed else ""
+        others = [text for _, name, text in seen.seen if name == OTHER_VALUE]
+        told = "; ".join([*others[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
+        why = f" ({told})" if told else ""
         return [f"the fault is not proven: no {', no '.join(lacking)}{why}"]
     return []
 

@@ -106,6 +106,16 @@ def test_a_fault_that_is_not_proven_makes_the_trial_void(listed: list[dict[str, 
     assert reason in found.reasons[0]
 
 
+def test_a_setting_that_did_not_take_is_void_with_the_value_that_was_found() -> None:
+    listed = [
+        {"kind": "seen", "at": 3 * S + 1, "seen": "other_value", "text": "device/queue_depth was 64, 2 is found"},
+        {"kind": "seen", "at": 3 * S + 2, "seen": "put_back", "text": "device/queue_depth is 64 again"},
+    ]
+    found = verdict([*without("seen"), *listed], "depth_change")
+    assert found.outcome == "void"
+    assert found.reasons == ("the fault is not proven: no read_back (device/queue_depth was 64, 2 is found)",)
+
+
 @pytest.mark.parametrize(
     ("listed", "reason"),
     [
