@@ -47,7 +47,9 @@ def build_planted(sources: DriverSources, defect: str = "none", adapters: str = 
             shutil.copy(file, folder)
     text = (folder / f"{MODULE}.c").read_text(encoding="utf-8")
     for name, value in (("PLANTED_DEFECT", defect), ("PLANTED_ADAPTERS", adapters)):
-        lines = [f'#define {name} "{value}"' if line.startswith(f"#define {name} ") else line for line in text.split("\n")]
+        lines = [
+            f'#define {name} "{value}"' if line.startswith(f"#define {name} ") else line for line in text.split("\n")
+        ]
         text = "\n".join(lines)
     (folder / f"{MODULE}.c").write_text(text, encoding="utf-8")
     headers = sources.folder / "headers/usr/src" / f"linux-headers-{sources.release}"
@@ -94,7 +96,12 @@ def qualify_planted(
     began = time.monotonic()
     files = read_trials(read_run(path))
     for session, arm in files.sessions:
-        _make_session(bench, path, session, f"adapters={PCI[adapter]} defect={defect if arm == 'candidate' else 'none'} {parameters}")
+        _make_session(
+            bench,
+            path,
+            session,
+            f"adapters={PCI[adapter]} defect={defect if arm == 'candidate' else 'none'} {parameters}",
+        )
     files = read_trials(read_run(path))
     checks = {
         check["id"]: check for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False)

@@ -9,9 +9,14 @@ from typing import Any
 
 from storqual.judge.outcome import TRIALS
 from storqual.robustness.confidence import compare, told
+from storqual.robustness.images import DROPPED_FLUSH
+from storqual.robustness.lasting import lasting_checks
+from storqual.robustness.oracle import KINDS
 from storqual.robustness.plan import PlannedTrial
 
 Place = tuple[str, str]
+_OF_DATA = (*KINDS, DROPPED_FLUSH)
+"""What the first reason of a trial begins with whose data are not what they must be."""
 
 
 def grouped(records: Iterable[Mapping[str, Any]]) -> Mapping[Place, list[Mapping[str, Any]]]:
@@ -27,6 +32,7 @@ def checks_of(
 ) -> Iterator[dict[str, Any]]:
     """The checks of a run. What was planned and not made is undecided, unless trials were to end at a failure."""
     made = grouped(records)
+    yield from lasting_checks(records, bench=bench)
     for place in dict.fromkeys((trial.fault, trial.adapter) for trial in planned):
         here = [trial for trial in planned if (trial.fault, trial.adapter) == place]
         records_here = made.get(place, [])
@@ -50,7 +56,7 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     candidate = [record for record in valid if record["arm"] == "candidate" or len(arms) == 1]
     failed = [record for record in candidate if record["outcome"] == "failed"]
     beside = f"; {len(void)} void: {void[0]['reasons'][0]}" if void else ""
-    damaged = [record for record in failed if record["violations"] or "stale" in record["reasons"][0]]
+    damaged = [record for record in failed if record["reasons"][0].partition(": ")[0] in _OF_DATA]
     if damaged:
         return "FAIL", f"data: {damaged[0]['reasons'][0]} (trial {damaged[0]['id']}){beside}"
     if not candidate:

@@ -30,6 +30,7 @@ class Observed:
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     drive: list[tuple[int, str]] = field(default_factory=list)
     hung: str = ""
+    down: str = ""
     lost: str = ""
     errors: list[tuple[int, str, int, int]] = field(default_factory=list)
     longest: tuple[int, int] = (0, 0)
@@ -73,6 +74,8 @@ class Observed:
             self.loading = at
         elif kind == "hung":
             self.hung = self.hung or line["text"]
+        elif kind == "down":
+            self.down = self.down or line["text"]
         elif kind == "lost":
             self.lost = line["text"]
         elif kind == "cannot":
@@ -138,7 +141,7 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "io": Observed.take_ios,
     "found": Observed.take_found,
     "fault": Observed.take_fault,
-    **dict.fromkeys(("begin", "loading", "hung", "lost", "cannot", "end", "note"), Observed.take_mark),
+    **dict.fromkeys(("begin", "loading", "hung", "down", "lost", "cannot", "end", "note"), Observed.take_mark),
     **dict.fromkeys(("kernel", "seen", "state", "drive", "disks"), Observed.take_story),
 }
 """Who reads which line."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.base.text import telling_line
 from storqual.bench.program import build_program
 from storqual.robustness.faults import FAULTS, LOGGING_WAY, Fault, Way
 from storqual.robustness.images import Checked, check_power_cuts
@@ -24,7 +25,8 @@ from storqual.robustness.record import judge, record_of
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
-from storqual.trials.link import Link
+from storqual.trials.link import Link, LinkError
+from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.trial.stream import FOLDER
@@ -32,6 +34,10 @@ from storqual_core.trial.stream import FOLDER
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
 _GRACE_S = 30.0
+_LOOKS_OF_SILENCE = 20
+"""After so many half seconds without a line the bench is looked at."""
+_ANSWER_S = 10.0
+_PANIC_LINES = 60
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 
@@ -48,6 +54,7 @@ class BenchHere:
     adapters: Mapping[str, str]
     program: str
     virtual: BenchPlaces | None
+    boot_id: str
 
 
 def send_program(link: Link, python: str, state_dir: str) -> str:
@@ -79,6 +86,8 @@ class LiveTrial:
         self._lock = threading.Lock()
         self._clock = 0
         self._reached = threading.Event()
+        self._console = mark(bench.virtual.console) if bench.virtual else 0
+        self._silent = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self._log = folder / f"{planned.id}.writes"
@@ -168,6 +177,8 @@ class LiveTrial:
                 fault.start()
             if self._reached.is_set() and self._way.downs_bench and parts == "all":
                 break
+            if line is None and not self._way.downs_bench and self._is_down():
+                break
         else:
             if self._seen.end is None:
                 self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
@@ -179,7 +190,27 @@ class LiveTrial:
             if line is not None:
                 self._clock = int(line["at"]) - time.monotonic_ns()
                 self._take(line)
+                self._silent = 0
             yield line
+
+    def _is_down(self) -> bool:
+        """Whether a bench that is silent went down by itself: by its console, else by the boot that it answers from."""
+        self._silent += 1
+        if self._silent % _LOOKS_OF_SILENCE:
+            return False
+        virtual = self._bench.virtual
+        panic = panic_text(written_since(virtual.console, self._console)) if virtual else ""
+        if panic:
+            self._take({"kind": "kernel", "lines": panic.splitlines()[:_PANIC_LINES]})
+            self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})
+            return True
+        try:
+            boot = self._bench.link.run("cat /proc/sys/kernel/random/boot_id", limit_s=_ANSWER_S).strip()
+        except LinkError:
+            return False
+        if boot != self._bench.boot_id:
+            self._take({"kind": "down", "text": f"bench down: it went down by itself and is on boot {boot} now"})
+        return boot != self._bench.boot_id
 
     def _take(self, line: Mapping[str, Any]) -> None:
         """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""

@@ -15,6 +15,8 @@ from storqual.trials.one import BenchHere, LiveTrial, send_program
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 
+_BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
+"""What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
 _IDENTITY = ("wwn", "serial", "vendor", "model", "size", "file")
 
 
@@ -31,6 +33,7 @@ def run_session(
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
     entry = run.benches[bench]
+    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     here = BenchHere(
         name=bench,
         link=link,
@@ -40,8 +43,8 @@ def run_session(
         adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
         program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
+        boot_id=boot,
     )
-    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     told = {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
     append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]
@@ -56,12 +59,12 @@ def run_session(
         if files.until_failure and record["outcome"] == "failed":
             return True
         way = next(way for way in FAULTS[planned.fault].ways if way.name == planned.way)
-        hung = any(reason.startswith("hung: ") for reason in record["reasons"])
-        if hung and here.virtual is not None:
-            # a bench that hangs answers nobody: what comes next needs another boot
+        broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
+        if broken and here.virtual is not None:
+            # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot
             reset(here.virtual)
             link.cut()
-        if (way.downs_bench or hung) and number + 1 < len(left):
+        if (way.downs_bench or broken) and number + 1 < len(left):
             return False
     return True
 
