@@ -43,8 +43,8 @@ class Missing:
         """For a verdict."""
         instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
         return (
-            f"{DROPPED_FLUSH}: after a power cut at entry {self.cut} of the log, {self.lost} lost, write {self.expected} was told to be "
-            f"flushed and is missing at sector {self.sector}, {instead}"
+            f"{DROPPED_FLUSH}: after a power cut at entry {self.cut} of the log, {self.lost} lost, write "
+            f"{self.expected} was told to be flushed and is missing at sector {self.sector}, {instead}"
         )
 
 

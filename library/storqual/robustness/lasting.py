@@ -87,12 +87,12 @@ def _memory(arms: Mapping[str, Sequence[int]]) -> tuple[str, str] | None:
 
 def _residuals(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, int]]:
     """What was asked, given and received of each command that ended short and was answered."""
-    found = []
-    for record in records:
-        for told in record.get("residual", {}).values():
-            if "received" in told:
-                found.append((told["asked"], told["given"], told["received"]))
-    return found
+    return [
+        (told["asked"], told["given"], told["received"])
+        for record in records
+        for told in record.get("residual", {}).values()
+        if "received" in told
+    ]
 
 
 def _residual(arms: Mapping[str, Sequence[tuple[int, int, int]]]) -> tuple[str, str] | None:

@@ -14,10 +14,11 @@ from typing import Any, Literal
 from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
-from storqual.robustness.oracle import UNREADABLE, Violation
+from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.host.log_findings import find_all
 from storqual_core.trial.bench_faults import OTHER_VALUE
+from storqual_core.trial.verify import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
@@ -85,21 +86,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
 
 def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Iterable[str]:
     """What speaks against a trial whose fault was proven."""
-    told = {name for _, name, _ in seen.seen}
-    if any(name not in told for name in way.returns):
-        yield f"drive missing: {seen.fault_failed or 'it did not come back'}"
-    elif seen.fault_failed:
-        yield f"the fault did not end well: {seen.fault_failed}"
-    if seen.hung:
-        yield f"hung: {seen.hung}"
-    if seen.lost:
-        yield f"not recovered: {seen.lost}"
-    if not seen.hung and not seen.lost and 1 not in seen.whole:
-        yield "not recovered: the drive could not be read back"
-    elif _nothing_readable(seen):
-        yield "not recovered: no sector of the drive could be read back"
-    elif 1 in seen.whole and seen.oracle.missing(seen.found[1]):
-        yield f"{seen.oracle.missing(seen.found[1])} written sectors were never read back"
+    yield from _not_recovered(seen, way)
     allowed = {"none": False, "any": True, None: fault.io_errors}[expect.errors]
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
@@ -115,6 +102,25 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Ite
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
+
+
+def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
+    """What did not come back, or was not to be read back."""
+    told = {name for _, name, _ in seen.seen}
+    if any(name not in told for name in way.returns):
+        yield f"drive missing: {seen.fault_failed or 'it did not come back'}"
+    elif seen.fault_failed:
+        yield f"the fault did not end well: {seen.fault_failed}"
+    if seen.hung:
+        yield f"hung: {seen.hung}"
+    if seen.lost:
+        yield f"not recovered: {seen.lost}"
+    if not seen.hung and not seen.lost and 1 not in seen.whole:
+        yield "not recovered: the drive could not be read back"
+    elif _nothing_readable(seen):
+        yield "not recovered: no sector of the drive could be read back"
+    elif 1 in seen.whole and seen.oracle.missing(seen.found[1]):
+        yield f"{seen.oracle.missing(seen.found[1])} written sectors were never read back"
 
 
 def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -> Iterable[str]:

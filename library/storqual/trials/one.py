@@ -194,7 +194,7 @@ class LiveTrial:
             yield line
 
     def _is_down(self) -> bool:
-        """Whether a bench that is silent went down by itself: by its console, else by the boot that it answers from."""
+        """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from."""
         self._silent += 1
         if self._silent % _LOOKS_OF_SILENCE:
             return False

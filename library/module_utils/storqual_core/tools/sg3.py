@@ -239,7 +239,7 @@ _RECEIVED = re.compile(r"^Received ([0-9]{1,9}) bytes of data:", re.MULTILINE)
 
 
 def received_of_short_command(runner: Runner, node: str) -> dict[str, int]:
-    """READ CAPACITY(10) with room for more than its eight bytes: `asked`, `given`, and `received` by the driver's word.
+    """READ CAPACITY(10) with room for more than its eight bytes: `asked`, `given`, `received` by the driver's word.
 
     A driver tells by the residual of a command how much less came than was asked for. Raises ToolError.
     """

@@ -20,10 +20,10 @@ _SETTINGS = {
 }
 
 
-def read_state(machine: Machine, adapter: str, runner: Runner, drive: str) -> dict[str, Any]:
+def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> dict[str, Any]:
     """The drives behind the PCI function `adapter` by identity, its driver and link, and the memory in slabs.
 
-    `residual` is what the driver said of a command that ends short, sent to the drive with the id `drive`.
+    `residual` is what the driver said of a command that ends short, sent to the drive with the id `aimed`.
     `in_flight` counts commands that were sent and have not come back; for NVMe it is the block layer's own count.
     """
     drives = {}
@@ -48,7 +48,7 @@ def read_state(machine: Machine, adapter: str, runner: Runner, drive: str) -> di
         "link": f"{found[0].link_speed} x{found[0].link_width}" if found and found[0].link_speed else "",
         "slab_bytes": _slab_bytes(machine),
         "residual": next(
-            (_residual(runner, one) for one in read_drives(machine) if one.id == drive and one.hctl), {}
+            (_residual(runner, one) for one in read_drives(machine) if one.id == aimed and one.hctl), {}
         ),
     }
 

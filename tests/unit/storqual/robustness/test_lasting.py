@@ -78,11 +78,10 @@ def test_four_trials_say_nothing_of_memory_and_void_ones_do_not_count() -> None:
 
 def test_a_driver_that_tells_more_than_was_read_has_wrong_residuals() -> None:
     found = residual(*records("candidate", [0], WRONG), *records("baseline", [0], RIGHT))
-    assert found == (
-        "FAIL",
-        "wrong residual: after 2 of 2 commands the driver told other lengths than what was read: 252 bytes were asked "
-        "for, the drive gave 8, the driver told 252",
-    )
+    assert found is not None
+    assert found[0] == "FAIL"
+    assert found[1].startswith("wrong residual: after 2 of 2 commands the driver told other lengths than")
+    assert found[1].endswith("252 bytes were asked for, the drive gave 8, the driver told 252")
     assert residual(*records("candidate", [0], WRONG)) == found
 
 
