@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver with one planted defect on a virtual bench, and the campaign of trials that is to find it.
 
-The module of `tests/planted` is compiled once. A campaign has two sessions: in the baseline's the layer is loaded and
-passes all on, in the candidate's it has the defect. Sessions are made without the plays around them, which would
-take longer than the trials; that a build of it is found as a driver drop is for one whole campaign to show.
+The module of `tests/planted` is compiled once and loaded with the defect as its parameter. Where a campaign has a
+baseline, the layer is loaded in its session too and passes all on. Sessions are made without the plays around them,
+which would take longer than the trials; that a build of it is found as a driver drop is for a whole campaign to show.
 """
 
 from __future__ import annotations
@@ -74,15 +74,23 @@ class Found:
 
 
 def qualify_planted(
-    bench: Bench, adapter: str, defect: str, profile: str, folder: Path, parameters: str = "", seed: int = 7
+    bench: Bench,
+    adapter: str,
+    defect: str,
+    profile: str,
+    folder: Path,
+    *,
+    parameters: str = "",
+    baseline: bool = False,
+    seed: int = 7,
 ) -> Found:
-    """Two sessions of the shipped suite with a profile of its own: `{faults: [host_reset], time: 1.5s}`."""
+    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`."""
     suite = folder / f"{defect}.suite.yml"
     suite.write_text(f"{SUITE.read_text(encoding='utf-8')}  planted: {profile}\n", encoding="utf-8")
     request = TrialRequest(
         inventories=[str(INVENTORY)],
         candidate="stable",
-        baseline="stable",
+        baseline="stable" if baseline else "",
         suite=str(suite),
         profile="planted",
         gate=None,
@@ -96,12 +104,8 @@ def qualify_planted(
     began = time.monotonic()
     files = read_trials(read_run(path))
     for session, arm in files.sessions:
-        _make_session(
-            bench,
-            path,
-            session,
-            f"adapters={PCI[adapter]} defect={defect if arm == 'candidate' else 'none'} {parameters}",
-        )
+        planted = defect if arm == "candidate" else "none"
+        _make_session(bench, path, session, f"adapters={PCI[adapter]} defect={planted} {parameters}")
     files = read_trials(read_run(path))
     checks = {
         check["id"]: check for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False)
