@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 SOURCE = REPOSITORY / "tests" / "planted"
 MODULE = "storqual_planted"
 SUITE = REPOSITORY / "suites" / "robustness.suite.yml"
-PCI = {"sym": "0000:00:05.0", "fusion": "0000:00:06.0", "mraid": "0000:00:07.0", "vscsi": "0000:00:09.0"}
+PCI = {
+    "sym": "0000:00:05.0",
+    "fusion": "0000:00:06.0",
+    "mraid": "0000:00:07.0",
+    "dc390": "0000:00:08.0",
+    "vscsi": "0000:00:09.0",
+}
 _PLACE = f"/root/{MODULE}.ko"
 
 

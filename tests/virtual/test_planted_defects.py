@@ -62,7 +62,7 @@ CASES = (
         profile=f"{QUICK}, repeats: 5",
     ),
     Case("slow_recovery", "vscsi", "device_reset", "trials.device_reset", "slow recovery: "),
-    Case("panic_on_abort", "sym", "command_timeout", "trials.command_timeout", "panic: "),
+    Case("panic_on_abort", "fusion", "command_timeout", "trials.command_timeout", "panic: "),
     Case(
         "corrupt_byte",
         "mraid",
@@ -81,9 +81,11 @@ CLEAN = (
         "vscsi",
         "scheduler_change, depth_change, device_reset, drive_removal, driver_rebind, adapter_removal, power_cut",
     ),
-    ("fusion", "scheduler_change, host_reset, drive_removal, driver_rebind, adapter_removal, write_error"),
+    (
+        "fusion",
+        "scheduler_change, host_reset, drive_removal, driver_rebind, adapter_removal, write_error, command_timeout",
+    ),
     ("mraid", "scheduler_change, host_reset, drive_removal, driver_rebind, adapter_removal, write_error"),
-    ("sym", "command_timeout"),
 )
 
 

@@ -63,7 +63,7 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
         return "ERROR", f"no trial proved its fault{beside}"
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} trials were not made{beside}"
-    counts = told(len(failed), len(candidate))
+    counts = told(len(failed), len(candidate)) + _images(candidate)
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
@@ -78,6 +78,15 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     if answer.answer == "known":
         return "PASS", f"known, the baseline fails too: {said}"
     return "INCONCLUSIVE", f"too few trials to tell a regression: {said}"
+
+
+def _images(records: Sequence[Mapping[str, Any]]) -> str:
+    """How many images of power cuts were looked at, where they are the fault."""
+    cuts = [record["power_cuts"] for record in records if record.get("power_cuts")]
+    if not cuts:
+        return ""
+    images, points = (sum(cut[name] for cut in cuts) for name in ("images", "points"))
+    return f"; {images} images of {points} power cuts"
 
 
 def _pairs(valid: Sequence[Mapping[str, Any]]) -> list[tuple[bool, bool]]:

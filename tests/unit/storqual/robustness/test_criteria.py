@@ -94,6 +94,15 @@ def test_without_a_baseline_any_failure_fails() -> None:
     assert only(trials, made(trials, candidate=["failed"]))[0] == "FAIL"
 
 
+def test_power_cuts_are_told_with_how_many_images_were_looked_at() -> None:
+    trials = planned(2)
+    records = made(trials)
+    for record in records:
+        record["power_cuts"] = {"points": 300, "images": 3000, "missing": 0}
+    outcome, reason = only(trials, records)
+    assert (outcome, reason.partition("; ")[2]) == ("PASS", "6000 images of 600 power cuts")
+
+
 def test_void_trials_prove_nothing_and_are_counted() -> None:
     trials = planned(2)
     outcome, reason = only(trials, made(trials, candidate=["void", "void"]))
