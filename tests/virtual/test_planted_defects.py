@@ -88,7 +88,7 @@ CLEAN = (
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of our own that has the module."""
     folder = tmp_path_factory.mktemp("planted")
-    sources: DriverSources = driver_sources(folder / "sources", [])
+    sources: DriverSources = driver_sources(tmp_path_factory.mktemp("sources"), [])
     with powered_bench("planted", folder) as found:
         send_planted(found, build_planted(sources))
         yield found
