@@ -115,7 +115,7 @@ def _release(image: BenchImage) -> str:
 
 
 def driver_sources(folder: Path, paths: Sequence[str]) -> DriverSources:
-    """Headers for the bench's kernel, and these files of its source tree."""
+    """Headers for the bench's kernel, and these files of its source tree, which is not fetched for none."""
     image = ensure_image()
     release = _release(image)
     headers = folder / "headers"
@@ -124,6 +124,8 @@ def driver_sources(folder: Path, paths: Sequence[str]) -> DriverSources:
             _run(["dpkg-deb", "-x", package.path, str(headers)])
     makefile = headers / f"usr/src/linux-headers-{release}/Makefile"
     makefile.write_text(makefile.read_text(encoding="utf-8").replace("/usr/src", f"{headers}/usr/src"))
+    if not paths:
+        return DriverSources(folder, release)
     series = ".".join(release.split(".")[:2])
     (source,) = (
         each for each in fetch_packages(image, f"linux-source-{series}") if each.package.startswith("linux-source")

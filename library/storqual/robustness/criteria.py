@@ -9,9 +9,14 @@ from typing import Any
 
 from storqual.judge.outcome import TRIALS
 from storqual.robustness.confidence import compare, told
+from storqual.robustness.images import DROPPED_FLUSH
+from storqual.robustness.lasting import lasting_checks
+from storqual.robustness.oracle import KINDS
 from storqual.robustness.plan import PlannedTrial
 
 Place = tuple[str, str]
+_OF_DATA = (*KINDS, DROPPED_FLUSH)
+"""What the first reason of a trial begins with whose data are not what they must be."""
 
 
 def grouped(records: Iterable[Mapping[str, Any]]) -> Mapping[Place, list[Mapping[str, Any]]]:
@@ -27,6 +32,7 @@ def checks_of(
 ) -> Iterator[dict[str, Any]]:
     """The checks of a run. What was planned and not made is undecided, unless trials were to end at a failure."""
     made = grouped(records)
+    yield from lasting_checks(records, bench=bench)
     for place in dict.fromkeys((trial.fault, trial.adapter) for trial in planned):
         here = [trial for trial in planned if (trial.fault, trial.adapter) == place]
         records_here = made.get(place, [])
@@ -50,14 +56,14 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     candidate = [record for record in valid if record["arm"] == "candidate" or len(arms) == 1]
     failed = [record for record in candidate if record["outcome"] == "failed"]
     beside = f"; {len(void)} void: {void[0]['reasons'][0]}" if void else ""
-    damaged = [record for record in failed if record["violations"] or "stale" in record["reasons"][0]]
+    damaged = [record for record in failed if record["reasons"][0].partition(": ")[0] in _OF_DATA]
     if damaged:
         return "FAIL", f"data: {damaged[0]['reasons'][0]} (trial {damaged[0]['id']}){beside}"
     if not candidate:
         return "ERROR", f"no trial proved its fault{beside}"
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} trials were not made{beside}"
-    counts = told(len(failed), len(candidate))
+    counts = told(len(failed), len(candidate)) + _images(candidate)
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
@@ -72,6 +78,15 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     if answer.answer == "known":
         return "PASS", f"known, the baseline fails too: {said}"
     return "INCONCLUSIVE", f"too few trials to tell a regression: {said}"
+
+
+def _images(records: Sequence[Mapping[str, Any]]) -> str:
+    """How many images of power cuts were looked at, where they are the fault."""
+    cuts = [record["power_cuts"] for record in records if record.get("power_cuts")]
+    if not cuts:
+        return ""
+    images, points = (sum(cut[name] for cut in cuts) for name in ("images", "points"))
+    return f"; {images} images of {points} power cuts"
 
 
 def _pairs(valid: Sequence[Mapping[str, Any]]) -> list[tuple[bool, bool]]:

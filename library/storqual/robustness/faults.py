@@ -44,7 +44,8 @@ class Way:
 
     Without `drivers` the way is for every adapter but those of `not_by`, whose drivers have no such thing, or answer
     without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
-    only what it left is read back.
+    only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
+    a driver that does not bring its drive back has failed.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Way:
     drivers: tuple[str, ...] = ()
     not_by: tuple[str, ...] = ()
     downs_bench: bool = False
+    returns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ _ALL: tuple[Fault, ...] = (
         "drive_removal",
         "drive",
         "the drive goes under load and comes back",
-        (Way("sysfs_delete", "bench", "drive", _seen("drive_gone", "drive_back")),),
+        (Way("sysfs_delete", "bench", "drive", _seen("drive_gone"), returns=("drive_back",)),),
         io_errors=True,
         settings_stay=False,
     ),
@@ -143,7 +145,7 @@ _ALL: tuple[Fault, ...] = (
         "adapter_removal",
         "adapter",
         "the adapter goes under load and comes back",
-        (Way("pci_remove", "bench", "adapter", _seen("adapter_gone", "adapter_back")),),
+        (Way("pci_remove", "bench", "adapter", _seen("adapter_gone"), returns=("adapter_back",)),),
         io_errors=True,
         settings_stay=False,
     ),
@@ -151,7 +153,7 @@ _ALL: tuple[Fault, ...] = (
         "driver_rebind",
         "driver",
         "the driver lets go of the adapter under load and takes it again",
-        (Way("driver_rebind", "bench", "adapter", _seen("driver_gone", "driver_back")),),
+        (Way("driver_rebind", "bench", "adapter", _seen("driver_gone"), returns=("driver_back",)),),
         io_errors=True,
         settings_stay=False,
     ),
@@ -231,6 +233,22 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers one command a second for a while",
         (Way("qmp_throttle", "virtual", "drive", _seen("throttled", "released")),),
+    ),
+    Fault(
+        "command_timeout",
+        "drive",
+        "the drive keeps commands for longer than their timeout, and the kernel aborts them",
+        (
+            Way(
+                "qmp_hang",
+                "virtual",
+                "adapter",
+                _seen("throttled", "timed_out", "released"),
+                # their drivers start the clock of a command anew, or wait for longer than a trial lasts
+                not_by=("virtio_scsi", "megaraid_sas", "nvme"),
+            ),
+        ),
+        io_errors=True,
     ),
     Fault(
         "power_cut",

@@ -20,6 +20,8 @@ from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MARK, Entry, Wri
 from storqual.robustness.oracle import Oracle, Write
 from storqual_core.trial.sectors import GOOD, SECTOR, read_sector
 
+DROPPED_FLUSH = "dropped flush"
+"""What a missing write is called that the guest had been told is flushed."""
 _EACH_AT_MOST = 8
 _RANDOM = 4
 _ENOUGH = 10_000
@@ -41,8 +43,8 @@ class Missing:
         """For a verdict."""
         instead = f"write {self.found} is there" if self.found else "nothing of this trial is there"
         return (
-            f"power cut at entry {self.cut} of the log, {self.lost} lost: write {self.expected} was told to be "
-            f"flushed and is missing at sector {self.sector}, {instead}"
+            f"{DROPPED_FLUSH}: after a power cut at entry {self.cut} of the log, {self.lost} lost, write "
+            f"{self.expected} was told to be flushed and is missing at sector {self.sector}, {instead}"
         )
 
 

@@ -17,6 +17,8 @@ from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.host.log_findings import find_all
+from storqual_core.trial.bench_faults import OTHER_VALUE
+from storqual_core.trial.verify import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20
@@ -34,7 +36,8 @@ class Verdict:
 def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Checked | None = None) -> Verdict:
     """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault."""
     first, second = seen.found.get(1, []), seen.found.get(2, [])
-    violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole else ()
+    dead = _nothing_readable(seen)
+    violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
     wrong += [
@@ -56,6 +59,12 @@ def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Che
     return Verdict("failed" if wrong else "passed", tuple(wrong), ())
 
 
+def _nothing_readable(seen: Observed) -> bool:
+    """Whether the drive gave out no sector at all: then it has not recovered, and of its data nothing is known."""
+    codes = {code for _, _, code, _ in seen.found.get(1, [])}
+    return codes == {UNREADABLE}
+
+
 def _void(seen: Observed, way: Way) -> list[str]:
     """Why the trial proves nothing; nothing when its fault was there and the bench did what a trial needs."""
     if seen.cannot:
@@ -70,14 +79,39 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return [f"the fault was never begun{': ' + seen.fault_failed if seen.fault_failed else ''}"]
     lacking = unproven(way, frozenset(name for _, name, _ in seen.seen), seen.lines_of_fault())
     if lacking:
-        why = f" ({seen.fault_failed})" if seen.fault_failed else ""
+        others = [text for _, name, text in seen.seen if name == OTHER_VALUE]
+        told = "; ".join([*others[-1:], *([seen.fault_failed] if seen.fault_failed else [])])
+        why = f" ({told})" if told else ""
         return [f"the fault is not proven: no {', no '.join(lacking)}{why}"]
     return []
 
 
 def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Iterable[str]:
     """What speaks against a trial whose fault was proven."""
-    if seen.fault_failed:
+    yield from _not_recovered(seen, way)
+    allowed = {"none": False, "any": True, None: fault.io_errors}[expect.errors]
+    if seen.errors and not allowed:
+        _, kind, sector, problem = seen.errors[0]
+        yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
+    stall = (seen.longest[1] - seen.longest[0]) / 1e9
+    if stall > expect.stall:
+        yield f"slow recovery: an I/O took {stall:.1f} s, {expect.stall:g} s are allowed"
+    recovery = seen.recovery_s
+    if recovery is not None and recovery > expect.recovery:
+        yield f"slow recovery: it took {recovery:.1f} s, {expect.recovery:g} s are allowed"
+    if not way.downs_bench:
+        yield from _state_changes(seen.states, settings=fault.settings_stay)
+    for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
+        if finding.kind in ("kernel_bug", "hung_task"):
+            yield finding.sentence()
+
+
+def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
+    """What did not come back, or was not to be read back."""
+    told = {name for _, name, _ in seen.seen}
+    if any(name not in told for name in way.returns):
+        yield f"drive missing: {seen.fault_failed or 'it did not come back'}"
+    elif seen.fault_failed:
         yield f"the fault did not end well: {seen.fault_failed}"
     if seen.hung:
         yield f"hung: {seen.hung}"
@@ -85,23 +119,10 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Ite
         yield f"not recovered: {seen.lost}"
     if not seen.hung and not seen.lost and 1 not in seen.whole:
         yield "not recovered: the drive could not be read back"
+    elif _nothing_readable(seen):
+        yield "not recovered: no sector of the drive could be read back"
     elif 1 in seen.whole and seen.oracle.missing(seen.found[1]):
         yield f"{seen.oracle.missing(seen.found[1])} written sectors were never read back"
-    allowed = {"none": False, "any": True, None: fault.io_errors}[expect.errors]
-    if seen.errors and not allowed:
-        _, kind, sector, problem = seen.errors[0]
-        yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"
-    stall = (seen.longest[1] - seen.longest[0]) / 1e9
-    if stall > expect.stall:
-        yield f"an I/O took {stall:.1f} s, {expect.stall:g} s are allowed"
-    recovery = seen.recovery_s
-    if recovery is not None and recovery > expect.recovery:
-        yield f"recovery took {recovery:.1f} s, {expect.recovery:g} s are allowed"
-    if not way.downs_bench:
-        yield from _state_changes(seen.states, settings=fault.settings_stay)
-    for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
-        if finding.kind in ("kernel_bug", "hung_task"):
-            yield finding.sentence()
 
 
 def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -> Iterable[str]:
@@ -114,7 +135,7 @@ def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -
         if before[what] != after[what]:
             yield f"{what} was {before[what] or 'none'}, is {after[what] or 'none'}"
     for name in sorted(set(before["drives"]) - set(after["drives"])):
-        yield f"drive {name} is gone"
+        yield f"drive missing: {name} is gone"
     for name in sorted(set(after["drives"]) - set(before["drives"])):
         yield f"drive {name} was not there before"
     for name in sorted(set(before["drives"]) & set(after["drives"])):
@@ -162,5 +183,6 @@ def record_of(
         "disks": seen.disks,
         "boot_id": seen.boot_id,
         "slab_bytes": {when: state["slab_bytes"] for when, state in seen.states.items()},
+        "residual": {when: state["residual"] for when, state in seen.states.items()},
         "timeline": [[round((at - began) / 1e9, 3), what, text] for at, what, text in sorted(clock)],
     }

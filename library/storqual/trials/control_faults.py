@@ -30,6 +30,8 @@ _LEAST_IOPS = 1
 _EIO = 5
 _FAULTY, _LOGGING = "-faulty", "-logging"
 """What the name of a node ends with that is put beneath a drive."""
+_SHORT_TIMEOUT_S = 2
+"""The timeout of commands while a drive hangs: far below the 30 s of a bench, or a trial would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,27 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
     return told
 
 
+def _hang(reach: Reach) -> None:
+    """Commands take longer than their timeout, which is short while it lasts."""
+    place = _find_drive(reach.link, reach.drive)
+    before = reach.link.run(f"cat {place}/timeout").strip()
+    timed_out = int(reach.link.run(f"cat {place}/iotmo_cnt"), 0)
+    try:
+        reach.link.run(f"echo {_SHORT_TIMEOUT_S} > {place}/timeout")
+        _throttle(reach)
+    finally:
+        reach.link.run(f"echo {before} > {place}/timeout")
+    now = int(reach.link.run(f"cat {place}/iotmo_cnt"), 0)
+    if now > timed_out:
+        reach.tell("timed_out", f"{now - timed_out} commands of {reach.drive} took longer than {_SHORT_TIMEOUT_S} s")
+
+
+def _find_drive(link: Link, drive: str) -> str:
+    """The folder of the drive's SCSI device in sysfs. Raises LinkError when it is not there."""
+    name = drive.removeprefix("0x")
+    return link.run(f"dirname $(grep -l {name} /sys/block/sd*/device/wwid)").strip()
+
+
 async def _limit(monitor: Monitor, device: str, limit: Limit) -> None:
     parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
     await monitor.ask("block_set_io_throttle", {"id": device, "bps": limit.bandwidth, "iops": limit.iops, **parts})
@@ -227,6 +250,7 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_read_error": _errors("read"),
     "qmp_flush_error": _errors("flush"),
     "qmp_throttle": _throttle,
+    "qmp_hang": _hang,
     LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,
     "sysrq_panic": _panic,

@@ -116,6 +116,8 @@ class LiveTrial:
         self._lock = threading.Lock()
         self._clock = 0
         self._reached = threading.Event()
+        self._console = mark(bench.virtual.console) if bench.virtual else 0
+        self._silent = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self._log = folder / f"{planned.id}.writes"
@@ -145,9 +147,13 @@ class LiveTrial:
         packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
         self._kept.unlink()
         expect = self._suite.trials[self._planned.number].expect
+        began = time.monotonic()
         cuts = self._power_cuts()
+        judging = time.monotonic() - began
         verdict = judge(self._seen, self._fault, self._way, expect, cuts)
         record = record_of(self._seen, verdict, self._planned.to_json(), start=start, cuts=cuts)
+        if cuts is not None:
+            record["power_cuts"]["seconds"] = round(judging, 3)
         return {**record, "bench": self._bench.name, "tag": self._tag, "stream": packed.name}
 
     def _power_cuts(self) -> Checked | None:

@@ -232,3 +232,20 @@ def write_page(
         )
     if ended.rc != 0:
         raise _failure(ended, f"writing mode page 0x{page:02x} of {device}")
+
+
+_ASKED, _GIVEN = 252, 8
+_RECEIVED = re.compile(r"^Received ([0-9]{1,9}) bytes of data:", re.MULTILINE)
+
+
+def received_of_short_command(runner: Runner, node: str) -> dict[str, int]:
+    """READ CAPACITY(10) with room for more than its eight bytes: `asked`, `given`, `received` by the driver's word.
+
+    A driver tells by the residual of a command how much less came than was asked for. Raises ToolError.
+    """
+    words = ["sg_raw", "-t", "10", "-r", str(_ASKED), node, "25", *["00"] * 9]
+    done = runner(words, timeout=30.0).expect()
+    found = _RECEIVED.search(done.stderr) or _RECEIVED.search(done.stdout)
+    if found is None:
+        raise ToolError(f"`{done.line}` does not say how many bytes it received: {done.last_words()}")
+    return {"asked": _ASKED, "given": _GIVEN, "received": int(found.group(1))}

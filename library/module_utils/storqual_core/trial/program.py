@@ -32,11 +32,12 @@ from .reach import SCOPES, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
 from .stream import Stream
-from .verify import read_region
+from .verify import MOST_SECTORS, read_region
 
 _LOG_S = 0.2
 _END_S = 60.0
 _EARLIER_S = 30.0
+_OTHER_SECTORS = 48
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class TrialRun:
     def _load(self, device: HeldDevice) -> bool:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
-        stream.line("state", when="before", state=read_state(self._machine, trial.adapter))
+        stream.line("state", when="before", state=self._state())
         load = Load(trial.load, trial.tag, device, stream.tell)
         problem = load.fill()
         stream.send()
@@ -178,11 +179,12 @@ class TrialRun:
             time.sleep(trial.at_s)
             self._bring_about()
         time.sleep(max(0.0, began + trial.load_s - time.monotonic()))
-        deadline = time.monotonic() + trial.recover_s
+        # counted from the fault, of which the wait for its own return may have used up all
+        deadline = began + trial.at_s + trial.away_s + trial.recover_s
         while device.lost and time.monotonic() < deadline:
             time.sleep(_LOG_S)
         if device.lost:
-            stream.line("lost", text=f"the drive was not usable again {trial.recover_s:g} s after the load's end")
+            stream.line("lost", text=f"the drive was not usable again {trial.recover_s:g} s after the fault")
             device.give_up()
         hung = not load.stop(_END_S)
         if hung:
@@ -190,8 +192,11 @@ class TrialRun:
         stream.send()
         self._ended.set()
         log.join()
-        stream.line("state", when="after", state=read_state(self._machine, trial.adapter))
+        stream.line("state", when="after", state=self._state())
         return not hung
+
+    def _state(self) -> dict[str, Any]:
+        return read_state(self._machine, self._trial.adapter, command.run, self._trial.drive)
 
     def _bring_about(self) -> None:
         trial, stream = self._trial, self._stream
@@ -224,15 +229,18 @@ class TrialRun:
         log.close()
 
     def _verify(self, device: HeldDevice) -> None:
-        """Read all back, twice: a second reading that is right where the first was not tells a stale read."""
+        """Read all back, twice: a second reading that is right where the first was not tells a stale read.
+
+        The second is made of other commands than the first, or what is wrong at every n-th would be so twice.
+        """
         trial, stream = self._trial, self._stream
         if device.lost:
             return
         descriptor = device.use()
         try:
-            for turn in (1, 2):
+            for turn, chunk in ((1, MOST_SECTORS), (2, _OTHER_SECTORS)):
                 found: list[list[Any]] = []
-                for one in read_region(descriptor, trial.tag, trial.load.first, trial.load.sectors):
+                for one in read_region(descriptor, trial.tag, trial.load.first, trial.load.sectors, chunk):
                     found.append(list(one))
                     if len(found) >= 500:
                         stream.line("found", turn=turn, runs=found)

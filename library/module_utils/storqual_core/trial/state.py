@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..host.sysfs import Drive, read_adapters, read_drives
+from ..kit.command import Runner
+from ..kit.errors import ToolError
 from ..kit.machine import Machine
+from ..tools.sg3 import received_of_short_command
 
 _SETTINGS = {
     "queue_depth": "device/queue_depth",
@@ -17,9 +20,10 @@ _SETTINGS = {
 }
 
 
-def read_state(machine: Machine, adapter: str) -> dict[str, Any]:
+def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> dict[str, Any]:
     """The drives behind the PCI function `adapter` by identity, its driver and link, and the memory in slabs.
 
+    `residual` is what the driver said of a command that ends short, sent to the drive with the id `aimed`.
     `in_flight` counts commands that were sent and have not come back; for NVMe it is the block layer's own count.
     """
     drives = {}
@@ -43,7 +47,18 @@ def read_state(machine: Machine, adapter: str) -> dict[str, Any]:
         "driver": found[0].driver if found else "",
         "link": f"{found[0].link_speed} x{found[0].link_width}" if found and found[0].link_speed else "",
         "slab_bytes": _slab_bytes(machine),
+        "residual": next(
+            (_residual(runner, one) for one in read_drives(machine) if one.id == aimed and one.hctl), {}
+        ),
     }
+
+
+def _residual(runner: Runner, drive: Drive) -> dict[str, Any]:
+    """Bytes asked for, given by the drive, and received as the driver tells; `problem` where none were."""
+    try:
+        return received_of_short_command(runner, drive.node)
+    except ToolError as problem:
+        return {"problem": str(problem)}
 
 
 def in_flight(machine: Machine, drive: Drive) -> int:

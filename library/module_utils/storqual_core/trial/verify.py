@@ -9,21 +9,25 @@ from typing import Iterator
 
 from .sectors import SECTOR, Found, read_sector
 
-_CHUNK = 128
+MOST_SECTORS = 128
+"""So many sectors a read has at most."""
 
 UNREADABLE = "unreadable"
 """A sector that the drive did not give out at all."""
 
 
-def read_region(descriptor: int, tag: bytes, first: int, sectors: int) -> Iterator[tuple[int, int, str, int]]:
+def read_region(
+    descriptor: int, tag: bytes, first: int, sectors: int, chunk: int = MOST_SECTORS
+) -> Iterator[tuple[int, int, str, int]]:
     """Runs of alike sectors: first sector, how many, what they are, the sequence of the write they are of.
 
+    It is read in commands of `chunk` sectors.
     A chunk that cannot be read is read again sector by sector, so that one bad sector hides no other.
     """
-    buffer = mmap.mmap(-1, _CHUNK * SECTOR)
+    buffer = mmap.mmap(-1, MOST_SECTORS * SECTOR)
     run: tuple[int, int, str, int] | None = None
-    for at in range(first, first + sectors, _CHUNK):
-        length = min(_CHUNK, first + sectors - at)
+    for at in range(first, first + sectors, chunk):
+        length = min(chunk, first + sectors - at)
         for sector, found in _chunk(descriptor, buffer, tag, at, length):
             if run is not None and run[2:] == (found.code, found.sequence):
                 run = (run[0], run[1] + 1, *run[2:])

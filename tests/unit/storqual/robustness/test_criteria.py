@@ -82,15 +82,25 @@ def test_failures_of_the_baseline_alone_are_no_failure_of_the_candidate() -> Non
 def test_damaged_data_fails_at_the_first_occurrence_even_when_the_baseline_damages_too() -> None:
     trials = planned(10)
     records = made(trials, candidate=["failed"], baseline=["failed"])
-    for record in records[:2]:
-        record["violations"] = [{"kind": "lost"}]
-    outcome, reason = only(trials, records)
-    assert (outcome, reason.split(":")[0]) == ("FAIL", "data")
+    for word in ("lost", "stale", "corrupted", "dropped flush"):
+        for record in records[:2]:
+            record["reasons"] = [f"{word}: 1 sectors at 4096"]
+        outcome, reason = only(trials, records)
+        assert (outcome, reason.split(":")[0]) == ("FAIL", "data")
 
 
 def test_without_a_baseline_any_failure_fails() -> None:
     trials = planned(10, ("candidate",))
     assert only(trials, made(trials, candidate=["failed"]))[0] == "FAIL"
+
+
+def test_power_cuts_are_told_with_how_many_images_were_looked_at() -> None:
+    trials = planned(2)
+    records = made(trials)
+    for record in records:
+        record["power_cuts"] = {"points": 300, "images": 3000, "missing": 0}
+    outcome, reason = only(trials, records)
+    assert (outcome, reason.partition("; ")[2]) == ("PASS", "6000 images of 600 power cuts")
 
 
 def test_void_trials_prove_nothing_and_are_counted() -> None:

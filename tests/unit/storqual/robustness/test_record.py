@@ -26,7 +26,7 @@ DRIVE = {
     "in_flight": 0,
     "settings": {"queue_depth": "64"},
 }
-STATE = {"drives": {"0x5": DRIVE}, "driver": "mptsas", "link": "", "slab_bytes": 1000}
+STATE = {"drives": {"0x5": DRIVE}, "driver": "mptsas", "link": "", "slab_bytes": 1000, "residual": {}}
 
 
 def lines() -> list[dict[str, Any]]:
@@ -126,19 +126,34 @@ def test_a_fault_that_is_not_proven_makes_the_trial_void(listed: list[dict[str, 
     assert reason in found.reasons[0]
 
 
+def test_a_setting_that_did_not_take_is_void_with_the_value_that_was_found() -> None:
+    listed = [
+        {"kind": "seen", "at": 3 * S + 1, "seen": "other_value", "text": "device/queue_depth was 64, 2 is found"},
+        {"kind": "seen", "at": 3 * S + 2, "seen": "put_back", "text": "device/queue_depth is 64 again"},
+    ]
+    found = verdict([*without("seen"), *listed], "depth_change")
+    assert found.outcome == "void"
+    assert found.reasons == ("the fault is not proven: no read_back (device/queue_depth was 64, 2 is found)",)
+
+
 @pytest.mark.parametrize(
     ("listed", "reason"),
     [
         ([*lines(), {"kind": "hung", "at": 9 * S, "text": "an I/O did not end"}], "hung: an I/O"),
         ([*lines(), {"kind": "lost", "at": 9 * S, "text": "not usable"}], "not recovered: not usable"),
         (without("found", turn=1), "could not be read back"),
+        (
+            changed("found", {"runs": [[10, 2, "unreadable", 0]]}),
+            "not recovered: no sector of the drive could be read back",
+        ),
+        ([*lines(), {"kind": "down", "at": 9 * S, "text": "panic: Kernel panic - not syncing: x"}], "panic: Kernel"),
         (changed("found", {"runs": [[10, 1, "good", 2]]}, turn=1), "1 written sectors were never read back"),
         (after(in_flight=1), "1 commands are still under way"),
         (after(state="offline"), "state was running, is offline"),
         (after(wwn="0x6"), "wwn was 0x5, is 0x6"),
         (after(size=1), "size was"),
         (after(settings={"queue_depth": "1"}), "queue_depth was 64, is 1"),
-        (changed("state", {"state": {**STATE, "drives": {}}}, when="after"), "drive 0x5 is gone"),
+        (changed("state", {"state": {**STATE, "drives": {}}}, when="after"), "drive missing: 0x5 is gone"),
         (changed("state", {"state": {**STATE, "driver": ""}}, when="after"), "driver was mptsas, is none"),
         (without("state", when="after"), "state afterwards was never told"),
         ([*lines(), {"kind": "io", "at": 9 * S, "ios": [["w", 3, 10, 1, 4 * S, 5 * S, 5]]}], "1 I/Os failed"),
@@ -152,9 +167,28 @@ def test_each_of_these_alone_fails_a_trial_whose_fault_is_proven(listed: list[di
     assert reason in " ".join(found.reasons)
 
 
+def test_a_drive_of_which_some_sectors_cannot_be_read_has_lost_data() -> None:
+    found = verdict(changed("found", {"runs": [[10, 1, "unreadable", 0], [11, 1, "good", 2]]}))
+    assert found.outcome == "failed"
+    assert found.reasons[0].startswith("unreadable: 1 sectors at 10 of write 2")
+
+
+def test_a_bench_that_went_down_fails_a_trial_whose_fault_could_not_be_proven_any_more() -> None:
+    found = verdict([*without("kernel"), {"kind": "down", "at": 9 * S, "text": "panic: x"}])
+    assert (found.outcome, found.reasons[0]) == ("failed", "panic: x")
+
+
+def test_a_drive_that_was_taken_away_and_does_not_come_back_is_missing() -> None:
+    gone = {"kind": "seen", "at": 4 * S, "seen": "drive_gone", "text": ""}
+    told = {"kind": "fault", "at": 5 * S, "phase": "failed", "text": "drive 0x5 did not come back after a scan"}
+    found = verdict([*lines(), gone, told], "drive_removal")
+    assert (found.outcome, found.reasons[0]) == ("failed", f"drive missing: {told['text']}")
+    assert verdict([*lines(), told], "drive_removal").outcome == "void"
+
+
 def test_limits_of_stall_and_recovery_are_kept() -> None:
-    assert verdict(lines(), stall=1.9).reasons == ("an I/O took 2.0 s, 1.9 s are allowed",)
-    assert verdict(lines(), recovery=1.9).reasons == ("recovery took 2.0 s, 1.9 s are allowed",)
+    assert verdict(lines(), stall=1.9).reasons == ("slow recovery: an I/O took 2.0 s, 1.9 s are allowed",)
+    assert verdict(lines(), recovery=1.9).reasons == ("slow recovery: it took 2.0 s, 1.9 s are allowed",)
 
 
 def test_lost_data_fails_a_trial_even_when_its_fault_is_not_proven() -> None:

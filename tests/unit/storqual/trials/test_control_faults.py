@@ -50,11 +50,27 @@ class FakeMonitor:
         return self.fails_io
 
 
+class FakeLink:
+    """A bench whose drive counts `late` commands as timed out between two questions."""
+
+    def __init__(self, late: int = 2) -> None:
+        self.late, self.counted = late, -late
+        self.timeouts: list[str] = []
+
+    def run(self, command: str) -> str:
+        if command.startswith("echo "):
+            self.timeouts.append(command.split()[1])
+        if command.endswith("/iotmo_cnt"):
+            self.counted += self.late
+            return f"{self.counted:#x}\n"
+        return "/sys/block/sda/device\n" if "grep" in command else "30\n"
+
+
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, FakeMonitor], list[str]]:
     """Bring a way about and give what was told."""
 
-    def run(way: str, monitor: FakeMonitor) -> list[str]:
+    def run(way: str, monitor: FakeMonitor, link: FakeLink | None = None) -> list[str]:
         told: list[str] = []
         bench = SimpleNamespace(drive=lambda _identity: SimpleNamespace(device="sym-0"))
 
@@ -69,7 +85,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
         monkeypatch.setattr(control_faults, "converse", converse)
         reach = Reach(
             cast("Any", None),
-            cast("Any", None),
+            cast("Any", link or FakeLink()),
             "0x5",
             "0000:00:05.0",
             0.0,
@@ -117,6 +133,24 @@ def test_a_slow_drive_is_as_fast_as_before_afterwards(bring: Any) -> None:
     monitor = FakeMonitor()
     assert bring("qmp_throttle", monitor) == ["throttled", "released"]
     assert monitor.limit == Limit(300, 1 << 24)
+
+
+def test_commands_of_a_drive_that_hangs_time_out_soon_and_their_timeout_is_put_back(bring: Any) -> None:
+    link, monitor = FakeLink(), FakeMonitor()
+    assert bring("qmp_hang", monitor, link) == ["throttled", "released", "timed_out"]
+    assert link.timeouts == ["2", "30"]
+    assert monitor.limit == Limit(300, 1 << 24)
+
+
+def test_a_drive_that_hangs_without_a_command_that_timed_out_is_not_proven(bring: Any) -> None:
+    assert "timed_out" not in bring("qmp_hang", FakeMonitor(), FakeLink(late=0))
+
+
+def test_the_timeout_is_put_back_also_when_the_drive_could_not_be_slowed(bring: Any) -> None:
+    link = FakeLink()
+    with pytest.raises(ToolError):
+        bring("qmp_hang", FakeMonitor(refuses="block_set_io_throttle"), link)
+    assert link.timeouts == ["2", "30"]
 
 
 def test_a_limit_that_is_not_in_force_is_no_proof(bring: Any) -> None:

@@ -5,16 +5,25 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from storqual.robustness.plan import Seat, plan_trials
+from storqual.robustness.store import read_trials
 from storqual.robustness.suite import load_robustness
-from storqual.trials.one import BenchHere, LiveTrial, send_program
+from storqual.run import read_run
+from storqual.trials.campaign import plan_campaign
+from storqual.trials.link import LinkError
+from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
+from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storqual.trials.link import Link
+    from storqual.virtual_bench.places import BenchPlaces
 
 
 class LinkToHere:
@@ -64,3 +73,87 @@ def test_a_fault_of_the_driver_is_guarded_by_the_claims_of_all_adapters(
     plan = plan_trials(suite, suite.profile(None)[1], seats, arms=["candidate"], kind="hardware", seed=1)
     trial = LiveTrial(bench, suite, plan.trials[0], tmp_path, "run")
     assert set(json.loads(trial._file_of("all", "/stream"))["claims"]) == claimed
+
+
+PANIC = (
+    "[  9.1] Kernel panic - not syncing: an abort was asked for\n[  9.2] ---[ end Kernel panic - not syncing ]---\n"
+)
+
+
+class SilentLink:
+    """A bench that says nothing any more once its load goes on; it answers from `boot`, or not at all."""
+
+    def __init__(self, boot: str | None) -> None:
+        self.boot, self.waited = boot, 0
+
+    def run(self, command: str, *, limit_s: float = 0.0) -> str:
+        if "boot_id" not in command:
+            return ""
+        if self.boot is None:
+            raise LinkError(f"no answer within {limit_s:g} s")
+        return f"{self.boot}\n"
+
+    def put(self, _data: bytes, _path: str) -> None:
+        pass
+
+    def lines(self, _path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        yield {"kind": "begin", "at": 1, "node": "/dev/sda", "touched": [], "wall": 0}
+        yield {"kind": "loading", "at": 2}
+        assert limit_s > 0
+        for self.waited in range(1, 101):
+            yield None
+
+
+def silent_trial(tmp_path: Path, link: SilentLink, said: str, *, again: bool = False) -> dict[str, Any]:
+    """The record of a trial of a fault of the bench, whose console says so much while it goes on."""
+    run = read_run(plan_campaign(REQUEST, tmp_path))
+    files = read_trials(run)
+    planned = next(one for one in files.planned if one.fault == "host_reset")
+    console = tmp_path / "console.log"
+    console.write_text(PANIC.replace("an abort", "an earlier boot"), encoding="utf-8")
+    bench = BenchHere(
+        name="vbench",
+        link=cast("Link", link),
+        python="python3",
+        state_dir="/var/lib/storqual",
+        claims={planned.adapter: {planned.drive: {}}},
+        adapters={planned.adapter: "0000:00:05.0"},
+        program="/var/lib/storqual/bin/core",
+        virtual=cast("BenchPlaces", SimpleNamespace(console=console)),
+        boot_id="boot-1",
+    )
+    trial = LiveTrial(bench, files.suite, planned, tmp_path / "trials", run.name, again=again)
+    with console.open("a", encoding="utf-8") as file:
+        file.write(said)
+    return trial.run()
+
+
+def test_a_bench_that_panics_ends_its_trial_at_once_with_the_panic_as_its_reason(tmp_path: Path) -> None:
+    link = SilentLink(None)
+    record = silent_trial(tmp_path, link, PANIC)
+    assert (record["outcome"], link.waited) == ("failed", 20)
+    assert record["reasons"][0] == "panic: [  9.1] Kernel panic - not syncing: an abort was asked for"
+    assert any(what == "kernel" for _, what, _ in record["timeline"])
+
+
+def test_a_bench_that_answers_from_another_boot_went_down_by_itself(tmp_path: Path) -> None:
+    record = silent_trial(tmp_path, SilentLink("boot-2"), "")
+    assert (record["outcome"], record["reasons"][0].partition(": ")[0]) == ("failed", "bench down")
+
+
+def test_a_bench_on_another_boot_for_the_first_time_may_have_been_reset_by_somebody(tmp_path: Path) -> None:
+    with pytest.raises(TrialLostError, match="on boot boot-2, the trial began on boot-1") as lost:
+        silent_trial(tmp_path, SilentLink("boot-2"), "", again=True)
+    assert lost.value.rebooted
+
+
+def test_a_bench_that_panics_has_failed_at_the_first_time(tmp_path: Path) -> None:
+    assert silent_trial(tmp_path, SilentLink(None), PANIC, again=True)["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("boot", ["boot-1", None], ids=["busy", "mute"])
+def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path: Path, boot: str | None) -> None:
+    link = SilentLink(boot)
+    record = silent_trial(tmp_path, link, "")
+    assert link.waited == 100
+    assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])

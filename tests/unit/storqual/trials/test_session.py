@@ -78,13 +78,24 @@ def test_a_session_that_was_made_is_not_made_again(run: Path, monkeypatch: pytes
     assert finished == planned
 
 
-def test_a_bench_that_hung_is_reset_and_the_rest_waits_for_it_to_be_provisioned(
+@pytest.mark.parametrize(
+    "reason",
+    ["hung: an I/O did not end", "panic: Kernel panic", "bench down: x", "not recovered: y", "drive missing: z"],
+)
+def test_a_bench_on_which_nothing_more_can_be_tried_is_reset_and_the_rest_waits_for_it_to_be_provisioned(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reason: str
+) -> None:
+    planned = [one.id for one in read_trials(read_run(run)).planned if one.session == "s01"]
+    done, made, resets = make(run, monkeypatch, {2: [reason]}, str(tmp_path))
+    assert (done, made, len(resets)) == (False, planned[:2], 1)
+    assert make(run, monkeypatch, {}) == (True, planned[2:], [])
+
+
+def test_a_failure_that_leaves_the_bench_whole_resets_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     planned = [one.id for one in read_trials(read_run(run)).planned if one.session == "s01"]
-    done, made, resets = make(run, monkeypatch, {2: ["hung: an I/O did not end"]}, str(tmp_path))
-    assert (done, made, len(resets)) == (False, planned[:2], 1)
-    assert make(run, monkeypatch, {}) == (True, planned[2:], [])
+    assert make(run, monkeypatch, {2: ["lost: 1 sectors at 4096"]}, str(tmp_path)) == (True, planned, [])
 
 
 def test_a_trial_that_was_cut_short_has_no_record_and_is_made_again_after_the_bench_was_set_up(

@@ -59,7 +59,24 @@ def test_a_setting_is_changed_read_back_and_put_back(aim: Aim) -> None:
 
 def test_a_setting_that_the_kernel_did_not_take_is_not_proven(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:
     writing(monkeypatch, lambda _path, _value: None)
-    assert brought(aim, "depth_switch") == ["put_back"]
+    assert brought(aim, "depth_switch") == ["other_value", "other_value", "put_back"]
+
+
+def test_a_setting_that_the_kernel_raised_at_once_is_told_with_what_was_found_and_written_once_more(
+    aim: Aim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def kernel(path: Path, value: str) -> None:
+        written.append(value)
+        path.write_text("2" if written == ["1"] else value)
+
+    writing(monkeypatch, kernel)
+    told: list[tuple[str, str]] = []
+    BENCH_WAYS["depth_switch"].bring(aim, lambda seen, text: told.append((seen, text)))
+    assert written == ["1", "1", "64"]
+    assert [seen for seen, _ in told] == ["other_value", "read_back", "put_back"]
+    assert told[0][1] == "device/queue_depth was 64, 1 was written and 2 is found: written once more"
 
 
 def test_a_setting_that_does_not_go_back_is_told(aim: Aim, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.lock import hold_lock
-from storqual_core.trial.program import main, read_trial
+from storqual_core.trial import program
+from storqual_core.trial.program import TrialRun, main, read_trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,3 +95,96 @@ def test_a_drive_that_is_not_there_is_refused_by_the_guard_and_told_in_the_strea
     lines = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text(encoding="ascii").splitlines()]
     assert [(line["kind"], line["code"], line["ios"]) for line in lines] == [("end", 4, 0)]
     assert "not on the bench" in lines[0]["message"]
+
+
+class Clock:
+    """Time that passes by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class FakeLoad:
+    """A load to which nothing happens."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def fill(self) -> int:
+        return 0
+
+    def start(self) -> None:
+        pass
+
+    def stop(self, _limit_s: float) -> bool:
+        return True
+
+
+class FakeDevice:
+    """A drive that has gone for good, or one that is there."""
+
+    def __init__(self, *, lost: bool) -> None:
+        self.lost = lost
+        self.problems: list[int] = []
+
+    def use(self) -> int:
+        return 5
+
+    def done(self, problem: int) -> None:
+        self.problems.append(problem)
+
+    def give_up(self) -> None:
+        pass
+
+
+class FakeStream:
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def line(self, kind: str, **fields: Any) -> None:
+        self.told.append((kind, fields))
+
+    def tell(self, *_: Any) -> None:
+        pass
+
+    def send(self) -> None:
+        pass
+
+
+def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_the_loads_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, stream = Clock(), FakeStream()
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "Load", FakeLoad)
+    monkeypatch.setattr(program, "read_state", lambda *_: {})
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=True)))
+    assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
+    assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
+
+
+def test_the_second_reading_is_made_of_other_commands_than_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that answers every n-th read wrongly would else be wrong at the same places twice."""
+    chunks: list[int] = []
+
+    def read_region(*arguments: int) -> list[tuple[int, int, str, int]]:
+        chunks.append(arguments[-1])
+        return []
+
+    monkeypatch.setattr(program, "read_region", read_region)
+    device = FakeDevice(lost=False)
+    TrialRun(read_trial(trial_file(tmp_path)), cast("Any", FakeStream()))._verify(cast("Any", device))
+    assert len(set(chunks)) == len(chunks) == 2
+    assert device.problems == [0]

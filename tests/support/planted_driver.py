@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A driver with one planted defect on a virtual bench, and the campaign of trials that is to find it.
+
+The module of `tests/planted` is compiled once and loaded with the defect as its parameter. Where a campaign has a
+baseline, the layer is loaded in its session too and passes all on. Sessions are made without the plays around them,
+which would take longer than the trials; that a build of it is found as a driver drop is for a whole campaign to show.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storqual.robustness.criteria import checks_of
+from storqual.robustness.store import read_trials
+from storqual.run import read_run
+from storqual.trials.campaign import TrialRequest, plan_campaign
+from storqual.trials.link import Link
+from storqual.trials.session import run_session
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
+from tests.support.live_bench import INVENTORY, REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.support.driver_sources import DriverSources
+    from tests.support.live_bench import Bench
+
+SOURCE = REPOSITORY / "tests" / "planted"
+MODULE = "storqual_planted"
+SUITE = REPOSITORY / "suites" / "robustness.suite.yml"
+PCI = {
+    "sym": "0000:00:05.0",
+    "fusion": "0000:00:06.0",
+    "mraid": "0000:00:07.0",
+    "dc390": "0000:00:08.0",
+    "vscsi": "0000:00:09.0",
+}
+_PLACE = f"/root/{MODULE}.ko"
+
+
+def build_planted(sources: DriverSources, defect: str = "none", adapters: str = "") -> Path:
+    """The module for the bench's kernel; a build of its own has its defect and its adapters without any parameter."""
+    folder = Path(tempfile.mkdtemp(dir=sources.folder))
+    for file in SOURCE.iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    text = (folder / f"{MODULE}.c").read_text(encoding="utf-8")
+    for name, value in (("PLANTED_DEFECT", defect), ("PLANTED_ADAPTERS", adapters)):
+        lines = [
+            f'#define {name} "{value}"' if line.startswith(f"#define {name} ") else line for line in text.split("\n")
+        ]
+        text = "\n".join(lines)
+    (folder / f"{MODULE}.c").write_text(text, encoding="utf-8")
+    headers = sources.folder / "headers/usr/src" / f"linux-headers-{sources.release}"
+    for words in (["make", "-C", str(headers), f"M={folder}", "modules"], ["strip", "--strip-debug", f"{MODULE}.ko"]):
+        ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+        assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
+    return folder / f"{MODULE}.ko"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a campaign showed: the checks by name, the trials' records by arm, and the seconds the bench took."""
+
+    checks: Mapping[str, Mapping[str, Any]]
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    seconds: float
+    run: Path
+
+    def reasons(self, arm: str) -> list[str]:
+        """All reasons of the trials of an arm that did not pass."""
+        return [reason for record in self.records[arm] for reason in record["reasons"]]
+
+
+def qualify_planted(
+    bench: Bench,
+    adapter: str,
+    defect: str,
+    profile: str,
+    folder: Path,
+    *,
+    parameters: str = "",
+    baseline: bool = False,
+    seed: int = 7,
+) -> Found:
+    """Make trials of the shipped suite by a profile of one's own, such as `{faults: [host_reset], time: 1.5s}`."""
+    suite = folder / f"{defect}.suite.yml"
+    suite.write_text(f"{SUITE.read_text(encoding='utf-8')}  planted: {profile}\n", encoding="utf-8")
+    request = TrialRequest(
+        inventories=[str(INVENTORY)],
+        candidate="stable",
+        baseline="stable" if baseline else "",
+        suite=str(suite),
+        profile="planted",
+        gate=None,
+        adapters=[adapter],
+        seed=seed,
+        limit=None,
+        trial=None,
+        repeat=1,
+    )
+    path = plan_campaign(request, folder / "runs")
+    began = time.monotonic()
+    files = read_trials(read_run(path))
+    for session, arm in files.sessions:
+        planted = defect if arm == "candidate" else "none"
+        _make_session(bench, path, session, f"adapters={PCI[adapter]} defect={planted} {parameters}")
+    files = read_trials(read_run(path))
+    checks = {
+        check["id"]: check for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False)
+    }
+    arms = {arm: [record for record in files.records if record["arm"] == arm] for arm in ("baseline", "candidate")}
+    return Found(checks, arms, time.monotonic() - began, path)
+
+
+def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:
+    """Load the layer, make the trials, take the layer out; anew after each time that the bench went down."""
+    for _ in range(20):
+        bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} {parameters}")
+        with tempfile.TemporaryDirectory(prefix="planted-") as control:
+            link = Link("vbench", ["-F", str(bench.state / "ssh_config")], Path(control) / "ssh")
+            try:
+                done = run_session(
+                    run, "vbench", session, link, python="/usr/bin/python3", virtual=str(bench.state), say=print
+                )
+            finally:
+                link.close()
+        if done:
+            break
+    # what a defect holds back cannot be taken out, and a bench that was reset has nothing to take out
+    if bench.ask(f"rmmod {MODULE} 2>/dev/null; [ ! -e /sys/module/{MODULE} ] || echo stays").strip():
+        reset(BenchPlaces.of(bench.state))
+
+
+def send_planted(bench: Bench, file: Path) -> None:
+    """Put the module on the bench."""
+    bench.send([str(file)], "/root")

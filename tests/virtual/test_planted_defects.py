@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drivers with a planted defect: trials of the shipped suite find each, name it rightly, and pass what has none.
+
+What each takes is in tests/planted/README.md. The candidate is judged alone, so that one failure is enough; against a
+baseline the exact test wants a failure that is no damage of data five times.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.driver_sources import DriverSources, driver_sources
+from tests.support.live_bench import Bench, powered_bench
+from tests.support.planted_driver import build_planted, qualify_planted, send_planted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.long,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(
+        not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine"
+    ),
+]
+
+QUICK = "time: 1.5s, sessions: 1"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A defect, where it is planted, the faults that are to find it, and what the check of it says."""
+
+    defect: str
+    adapter: str
+    faults: str
+    check: str
+    reason: str
+    parameters: str = ""
+    profile: str = QUICK
+
+
+CASES = (
+    Case("lose_after_reset", "vscsi", "device_reset", "trials.device_reset", "data: lost: "),
+    Case("flush_dropped", "vscsi", "power_cut", "trials.power_cut", "data: dropped flush: "),
+    Case("stale_after_recovery", "vscsi", "device_reset", "trials.device_reset", "data: stale: ", "every=7"),
+    Case("wrong_residual", "fusion", "scheduler_change", "residual", "wrong residual: "),
+    Case("never_recovers", "vscsi", "device_reset", "trials.device_reset", "not recovered: "),
+    Case("forgets_lun", "vscsi", "drive_removal", "trials.drive_removal", "drive missing: "),
+    Case(
+        "leak_per_reset",
+        "vscsi",
+        "device_reset",
+        "memory.device_reset",
+        "memory leak: ",
+        profile=f"{QUICK}, repeats: 5",
+    ),
+    Case("slow_recovery", "vscsi", "device_reset", "trials.device_reset", "slow recovery: "),
+    Case("panic_on_abort", "fusion", "command_timeout", "trials.command_timeout", "panic: "),
+    Case(
+        "corrupt_byte",
+        "mraid",
+        "scheduler_change",
+        "trials.scheduler_change",
+        "data: corrupted: ",
+        "depth=24",
+        "time: 10s, sessions: 1",
+    ),
+    Case("misdirected_write", "vscsi", "device_reset", "trials.device_reset", "data: misdirected: "),
+)
+"""corrupt_byte acts from 24 commands under way, because 32 workers have seldom all of their commands under way."""
+
+CLEAN = (
+    ("vscsi", "scheduler_change, device_reset, drive_removal, power_cut", False),
+    ("fusion", "scheduler_change, host_reset, drive_removal, command_timeout", False),
+    ("mraid", "scheduler_change, host_reset, drive_removal, driver_rebind", True),
+)
+"""Adapter, faults, and whether against a baseline: the driver of the third never tells a residual, which is known."""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A bench of our own that has the module."""
+    folder = tmp_path_factory.mktemp("planted")
+    sources: DriverSources = driver_sources(tmp_path_factory.mktemp("sources"), [])
+    with powered_bench("planted", folder) as found:
+        send_planted(found, build_planted(sources))
+        yield found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.defect)
+def test_a_planted_defect_is_found_and_named(bench: Bench, case: Case, tmp_path: Path) -> None:
+    profile = f"{{faults: [{case.faults}], {case.profile}}}"
+    found = qualify_planted(bench, case.adapter, case.defect, profile, tmp_path, parameters=case.parameters)
+    check = found.checks[case.check]
+    print(f"{case.defect}: {len(found.records['candidate'])} trials, {found.seconds:.0f} s")
+    assert check["outcome"] == "FAIL"
+    assert case.reason in check["reason"]
+
+
+@pytest.mark.parametrize(("adapter", "faults", "baseline"), CLEAN, ids=[adapter for adapter, _, _ in CLEAN])
+def test_the_same_layer_without_a_defect_passes(
+    bench: Bench, adapter: str, faults: str, baseline: bool, tmp_path: Path
+) -> None:
+    profile = f"{{faults: [{faults}], {QUICK}}}"
+    found = qualify_planted(bench, adapter, "none", profile, tmp_path, baseline=baseline)
+    print(f"none on {adapter}: {sum(map(len, found.records.values()))} trials, {found.seconds:.0f} s")
+    assert {name: check["outcome"] for name, check in found.checks.items()} == dict.fromkeys(found.checks, "PASS")
+    assert [record["outcome"] for record in found.records["candidate"]] == ["passed"] * (faults.count(",") + 1)
