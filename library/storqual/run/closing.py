@@ -37,6 +37,8 @@ GOES_ON = (
     "block_finished",
     "trial_started",
     "trial_finished",
+    "external_started",
+    "external_finished",
 )
 """Events of a run that is still measured."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from storqual.robustness.faults import FAULTS
 from storqual.robustness.store import FOLDER, keep_record, read_trials
-from storqual.run import append_event, read_run
+from storqual.run import Run, append_event, read_run
 from storqual.trials.link import Link
 from storqual.trials.one import BenchHere, LiveTrial, send_program
 from storqual.virtual_bench.places import BenchPlaces
@@ -30,17 +30,7 @@ def run_session(
     files = read_trials(run)
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
-    entry = run.benches[bench]
-    here = BenchHere(
-        name=bench,
-        link=link,
-        python=python,
-        state_dir=entry["state_dir"],
-        claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
-        adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
-        program=send_program(link, python, entry["state_dir"]),
-        virtual=BenchPlaces.of(virtual) if virtual else None,
-    )
+    here = bench_here(run, bench, link, python=python, virtual=virtual)
     boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     told = {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
     append_event(path, "session_started", told)
@@ -64,6 +54,21 @@ def run_session(
         if (way.downs_bench or hung) and number + 1 < len(left):
             return False
     return True
+
+
+def bench_here(run: Run, bench: str, link: Link, *, python: str, virtual: str) -> BenchHere:
+    """A bench of a run as it is reached now, with the bench program on it. Raises LinkError."""
+    entry = run.benches[bench]
+    return BenchHere(
+        name=bench,
+        link=link,
+        python=python,
+        state_dir=entry["state_dir"],
+        claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
+        adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
+        program=send_program(link, python, entry["state_dir"]),
+        virtual=BenchPlaces.of(virtual) if virtual else None,
+    )
 
 
 def _claims(adapter: dict[str, Any]) -> dict[str, dict[str, Any]]:

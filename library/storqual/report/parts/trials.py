@@ -65,7 +65,8 @@ def trials_of(run: Run) -> Trials | None:
     )
     failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
     left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
-    return Trials(_figures(cells), ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
+    figures = _figures(cells) if files.planned else ()
+    return Trials(figures, ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
 
 
 def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:
