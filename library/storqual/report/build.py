@@ -130,7 +130,7 @@ def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
 
 
 def _listed_with_program(one: Criterion) -> bool:
-    """Whether it is a test of a program that needs no look: those are hundreds, and the program's section has them."""
+    """Whether it is a test of a program that needs no look: hundreds are, and the program's section has them."""
     return one.outcome in _QUIET and is_test_of_program(one.text("id"))
 
 

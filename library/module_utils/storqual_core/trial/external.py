@@ -86,7 +86,7 @@ def read_external(path: Path) -> ExternalFile:
             limit_s=float(body["limit_s"]),
             stream=Path(body["stream"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadInputError([f"{path}: is no file of an external program: {problem!r}"]) from None
     if asked.drive not in {claim.id for claim in asked.claims}:
         raise BadInputError([f"{path}: drive: found {asked.drive!r}, expected one that is claimed"])
@@ -131,7 +131,7 @@ class ExternalRun:
     def _holder(self) -> Iterator[Hold]:
         asked = self._asked
         claims = [claim for claim in asked.claims if claim.id == asked.drive]
-        with hold(claims, purpose="write", state_dir=asked.state_dir, run=asked.run) as held:
+        with hold(claims, purpose="write", state_dir=asked.state_dir, run=asked.run, machine=self._machine) as held:
             yield held
 
     def _held_run(self) -> tuple[bool, bool]:
@@ -139,10 +139,11 @@ class ExternalRun:
         asked = self._asked
         with self._holder() as held:
             held.lend(asked.drive)
-            ended = self._program(held[asked.drive]) if asked.words else None
+            node = self._machine.path(held[asked.drive])
+            ended = self._program(node) if asked.words else None
             if ended is not None and ended.stuck:
                 return False, True
-            usable = _answers(held[asked.drive])
+            usable = _answers(node)
             if usable:
                 held.reclaim(asked.drive)
                 if ended is not None and ended.hung:
@@ -186,7 +187,7 @@ class ExternalRun:
         try:
             BENCH_WAYS["sysfs_delete"].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
             with self._holder() as held:
-                if not _answers(held[asked.drive]):
+                if not _answers(self._machine.path(held[asked.drive])):
                     return False
                 held.reclaim(asked.drive)
         except (StorqualError, OSError) as problem:

@@ -124,7 +124,7 @@ def parse_ktap(text: str) -> Reading:
     """Read all of it; never raises."""
     reader = _Reader()
     for line in text.splitlines():
-        line = _STAMP.sub("", line).rstrip()
-        if line:
-            reader.take(line)
+        bare = _STAMP.sub("", line).rstrip()
+        if bare:
+            reader.take(bare)
     return reader.read()

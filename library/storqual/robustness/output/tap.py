@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TAP, versions 12 to 14: tests of the outermost level; subtests and YAML are kept as text of the test beside them."""
+"""TAP, versions 12 to 14: tests of the outermost level; subtests and YAML are kept as text of the next test."""
 
 from __future__ import annotations
 
