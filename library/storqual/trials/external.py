@@ -7,7 +7,7 @@ import gzip
 import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from storqual.run.layout import now
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere
 from storqual.virtual_bench.power import reset
-from storqual_core.kit.errors import StorqualError
 from storqual_core.trial.stream import FOLDER
 
 _SLACK_S = 240.0
 """What a run may take beside its program: guard, the end of what hangs, a scan, the look at all disks."""
 _BACK_S = 900.0
 _AGAIN_S = 5.0
+_SILENT = 60
+"""After how many half seconds of silence the bench is asked whether it is still the same boot."""
+_ANSWER_S = 20.0
 _MOST_UNREAD = 100
 _MOST_NOTED = 50
 
@@ -85,7 +87,7 @@ class LiveExternal:
         start, began = now(), time.monotonic()
         before = self._bench.link.run("cat /proc/sys/kernel/random/boot_id").strip()
         with self._kept.open("wb") as file:
-            for line in self._follow(self._program.run, self._program.limit, "run"):
+            for line in self._follow(self._program.run, self._program.limit, "run", before):
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
                 file.flush()
                 self._seen.take(line)
@@ -115,8 +117,10 @@ class LiveExternal:
         }
         return json.dumps(body).encode()
 
-    def _follow(self, program: tuple[str, ...], limit_s: float, part: str) -> Any:  # noqa: ANN401 - an iterator of JSON
-        """Start the bench's program and give its lines as they come."""
+    def _follow(
+        self, program: tuple[str, ...], limit_s: float, part: str, boot: str = ""
+    ) -> Iterator[Mapping[str, Any]]:
+        """Start the bench's program and give its lines as they come, until the bench has another boot than `boot`."""
         bench, base = self._bench, f"{FOLDER}/{self._planned.id}.{part}"
         bench.link.put(self._file(program, limit_s, f"{base}.jsonl"), f"{base}.json")
         code = (
@@ -125,14 +129,29 @@ class LiveExternal:
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
         bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
+        silent = 0
         for line in bench.link.lines(f"{base}.jsonl", limit_s=limit_s + _SLACK_S):
             if line is not None:
+                silent = 0
                 yield line
+                continue
+            silent += 1
+            if boot and silent % _SILENT == 0 and self._boot() not in ("", boot):
+                return
+
+    def _boot(self) -> str:
+        """The bench's boot, empty while it does not answer."""
+        try:
+            return self._bench.link.run("cat /proc/sys/kernel/random/boot_id", limit_s=_ANSWER_S).strip()
+        except LinkError:
+            return ""
 
     def _reset(self, before: str, *, silent: bool) -> str:
         """Reset the bench and take the drive back; a sentence about it. Raises LinkError, StorqualError."""
         why = "the bench fell silent" if silent else self._seen.stuck.partition(":")[0]
-        if self._bench.virtual is not None:
+        if silent and self._boot() not in ("", before):
+            how = "it had restarted by itself"
+        elif self._bench.virtual is not None:
             reset(self._bench.virtual)
             self._bench.link.cut()
             how = "its reset button was pressed"
@@ -160,11 +179,8 @@ class LiveExternal:
         while time.monotonic() < end:
             time.sleep(_AGAIN_S)
             link.cut()
-            try:
-                if link.run("cat /proc/sys/kernel/random/boot_id").strip() != before:
-                    return
-            except StorqualError:
-                continue
+            if self._boot() not in ("", before):
+                return
         raise LinkError(f"the bench did not come back within {_BACK_S:g} s after a reset")
 
     def _record(self, start: str, stream: str, boot: str, *, silent: bool, seconds: float) -> dict[str, Any]:

@@ -71,9 +71,11 @@ class FakeLink:
         self.files: list[dict[str, Any]] = []
         self.cuts = 0
 
+    boot = "boot-1"
+
     def run(self, command: str, **_: Any) -> str:
         self.commands.append(command)
-        return "boot-1\n6.1.0-56\n" if "uname" in command else "boot-1\n"
+        return f"{self.boot}\n6.1.0-56\n" if "uname" in command else f"{self.boot}\n"
 
     def put(self, data: bytes, _path: str) -> None:
         self.files.append(json.loads(data))
@@ -190,6 +192,30 @@ def test_a_bench_that_hangs_is_reset_its_drive_taken_back_and_the_campaign_goes_
     assert [(name, outcome) for name, outcome, _ in hung["tests"]] == [("reads", "passed"), ("(program)", "hung")]
     assert "its reset button was pressed, and the drive was stamped again" in hung["recovered"]
     assert session(path, monkeypatch, "s01", FakeLink([*told(GOOD), END])) == (True, [])
+
+
+class RestartingLink(FakeLink):
+    """A bench that restarts under its first program."""
+
+    def lines(self, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        if not self.cuts:
+            self.cuts = 1
+            yield from self.streams.pop(0)
+            self.boot = "boot-2"
+            for _ in range(100):
+                yield None
+            pytest.fail("the bench was not asked for its boot")
+        yield from super().lines(path, limit_s=limit_s)
+
+
+def test_a_bench_that_restarts_under_a_program_is_noticed_and_not_reset_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, resets = session(path, monkeypatch, "s01", RestartingLink(told("ok 1 - reads\n")[:3], [END]))
+    assert (done, resets) == (False, [])
+    (hung,) = read_external(read_run(path)).records
+    assert hung["outcome"] == "hung"
+    assert "it had restarted by itself, and the drive was stamped again" in hung["recovered"]
 
 
 def test_a_drive_that_cannot_be_taken_back_ends_the_campaign(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
