@@ -65,7 +65,7 @@ def trials_of(run: Run) -> Trials | None:
     )
     failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
     left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
-    figures = _figures(cells) if files.planned else ()
+    figures = _figures(cells) if cells or not run.document["plan"].get("external") else ()
     return Trials(figures, ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
 
 
