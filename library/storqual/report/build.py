@@ -27,6 +27,7 @@ from storqual.report.parts.changes import Changes, changes_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
 from storqual.report.parts.evidence import PointEvidence, point_evidence
+from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
@@ -45,6 +46,7 @@ from storqual.report.parts.timeline import LogFinding, Timeline, findings_of, mo
 from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
 from storqual.report.view import Chart
+from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
 from storqual_core.kit.errors import BadInputError
 
@@ -90,6 +92,7 @@ class Page:
     waivers: tuple[WaiverRow, ...] = ()
     appendix: Appendix | None = None
     trials: Trials | None = None
+    programs: Programs | None = None
 
 
 _MOST_ROWS = 200
@@ -124,6 +127,11 @@ def render(page: Page) -> str:
 def pages_of(material: Material) -> Iterator[tuple[str, Page]]:
     """The pages of a report with their file names; `report.html` is the last, when all that it leads to is there."""
     yield from _Pages(material).pages()
+
+
+def _listed_with_program(one: Criterion) -> bool:
+    """Whether it is a test of a program that needs no look: hundreds are, and the program's section has them."""
+    return one.outcome in _QUIET and is_test_of_program(one.text("id"))
 
 
 class _Pages:
@@ -187,7 +195,7 @@ class _Pages:
         drops = [material.run.arms[arm].drop if arm in material.run.arms else arm for arm in material.arms]
         title = f"{material.verdict.get('outcome')}: {' against '.join(reversed(drops))}"
         checks = sorted(
-            (one for one in self._criteria if one.against == "check"),
+            (one for one in self._criteria if one.against == "check" and not _listed_with_program(one)),
             key=lambda one: (one.outcome in _QUIET, one.name if one.text("source") == "trials" else ""),
         )
         left_out = sum(one.outcome not in _QUIET for one in self._criteria) - len(shown) if details else 0
@@ -216,6 +224,7 @@ class _Pages:
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
             trials=trials_of(material.run),
+            programs=programs_of(material.run),
         )
 
     def _rollup(self, detail: Detail) -> Rollup:

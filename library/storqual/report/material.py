@@ -83,7 +83,8 @@ class Material:
     def tested(self) -> tuple[tuple[str, str], ...]:
         """Bench and alias of each adapter under test: of the points, or of the trials of a campaign of trials."""
         benches = {session.id: session.bench for session in self.run.sessions}
-        trials = self.run.document["plan"].get("trials") or ()
+        plan = self.run.document["plan"]
+        trials = (*(plan.get("trials") or ()), *(plan.get("external") or ()))
         tried = ((benches.get(str(trial["session"]), ""), str(trial["adapter"])) for trial in trials)
         # a campaign of trials is planned in a random order
         return tuple(dict.fromkeys([*(key[:2] for key in self.points), *sorted(tried)]))

@@ -130,7 +130,7 @@ def plan_trials(
                 )
                 continue
             trials += _repeated(suite, trial, index, seat, ways[0], profile, sessions, seed)
-    if not trials:
+    if not trials and not suite.external:
         raise BadInputError([f"suite {suite.name}: found no trial that can be made here", *left_out])
     order = random.Random(f"{seed}/order")  # noqa: S311 - a drawn plan, no secret
     listed: list[PlannedTrial] = []

@@ -12,6 +12,7 @@ from pydantic import Field
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
+from storqual.robustness.external_suite import External, external_problems
 from storqual.robustness.faults import FAULTS
 
 KIND = "robustness"
@@ -55,7 +56,7 @@ class Trial(Shape):
 
 
 class RobustnessProfile(Shape):
-    """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
+    """How much of it: which faults and programs (all without), how many adapters, repeats and sessions.
 
     `time` is how long loads last, in place of their own; `leave_out` names adapters, or `all`, by the fault that they
     are spared.
@@ -63,6 +64,7 @@ class RobustnessProfile(Shape):
 
     description: Text | None = None
     faults: ManyOf[Name] = ()
+    external: ManyOf[Name] = ()
     leave_out: dict[Name, ManyOf[Text]] = Field(default={})
     adapters: Annotated[int | None, Field(ge=1)] = None
     repeats: Annotated[int, Field(ge=1)] = 1
@@ -77,8 +79,9 @@ class RobustnessSuite(Shape):
     name: Name | None = None
     description: Text | None = None
     default_profile: Name | None = None
-    loads: dict[Name, IntegrityLoad] = Field(min_length=1)
-    trials: tuple[Trial, ...] = Field(min_length=1, strict=False)
+    loads: dict[Name, IntegrityLoad] = Field(default={})
+    trials: tuple[Trial, ...] = Field(default=(), strict=False)
+    external: dict[Name, External] = Field(default={})
     profiles: dict[Name, RobustnessProfile] = Field(default={})
 
     def profile(self, name: str | None) -> tuple[str, RobustnessProfile]:
@@ -109,7 +112,11 @@ def load_robustness(path: Path, *, profile: str | None = None) -> RobustnessSuit
 def _problems(document: Document, profile: str | None) -> Iterator[str]:
     """What fits its shape and means nothing: names of faults, ways, loads and profiles; told also for a bad shape."""
     loads, profiles = _mapping(document.data, "loads"), _mapping(document.data, "profiles")
+    programs = _mapping(document.data, "external")
     trials = _mapping(document.data).get("trials")
+    if not trials and not programs:
+        yield document.problem((), "neither trials nor programs", "`trials` with `loads`, `external`, or both")
+    yield from external_problems(document, programs)
     listed = [trial if isinstance(trial, dict) else {} for trial in trials] if isinstance(trials, list) else []
     named: list[tuple[Keys, str, object, list[str]]] = []
     for number, trial in enumerate(listed):
@@ -125,6 +132,9 @@ def _problems(document: Document, profile: str | None) -> Iterator[str]:
         faults = _mapping(profiles, name).get("faults")
         words = faults if isinstance(faults, list) else [faults]
         named += [(("profiles", name, "faults"), "tested fault", word, tested) for word in words]
+        chosen = _mapping(profiles, name).get("external")
+        words = chosen if isinstance(chosen, list) else [chosen]
+        named += [(("profiles", name, "external"), "program", word, list(programs)) for word in words]
         spared = _mapping(_mapping(profiles, name), "leave_out")
         named += [(("profiles", name, "leave_out"), "tested fault", word, tested) for word in spared]
     default = _mapping(document.data).get("default_profile")

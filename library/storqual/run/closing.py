@@ -38,6 +38,8 @@ GOES_ON = (
     "trial_started",
     "trial_finished",
     "trial_lost",
+    "external_started",
+    "external_finished",
 )
 """Events of a run that is still measured."""
 

@@ -43,6 +43,8 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "trial_started": ("bench", "session", "trial"),
     "trial_finished": ("bench", "session", "trial", "outcome", "sha256"),
     "trial_lost": ("bench", "session", "trial", "reason", "rebooted"),
+    "external_started": ("bench", "session", "program"),
+    "external_finished": ("bench", "session", "program", "outcome", "sha256"),
     "provision_failed": ("bench", "session", "reason"),
     "kernel_panic": ("bench", "text"),
     "unplugged": ("bench", "drive"),

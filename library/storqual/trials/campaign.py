@@ -17,6 +17,9 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
+from storqual.robustness.external_plan import PlannedExternal, plan_external
+from storqual.robustness.external_results import external_checks
+from storqual.robustness.external_store import read_external
 from storqual.robustness.plan import Seat, TrialPlan, plan_trials
 from storqual.robustness.store import making, read_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness
@@ -84,8 +87,12 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
+    external = plan_external(suite, profile, seats, plan.sessions)
     if request.trial is not None:
-        plan = _repeated(plan, request.trial, request.repeat)
+        plan, external = _repeated(plan, request.trial, request.repeat), ()
+    if not plan.trials and not external:
+        raise BadInputError([f"suite {suite.name}: found nothing that can be run here", *plan.left_out])
+    under_test = {trial.adapter for trial in plan.trials} | {one.adapter for one in external}
     inputs = {
         "suite": InputFile("suite.yml", str(suite_path), suite_path.read_bytes()),
         **{arm: InputFile(f"{arm}.drop.yml", str(path), path.read_bytes()) for arm, (_, path) in arms.items()},
@@ -110,8 +117,8 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
             for arm, (drop, _) in arms.items()
         },
         "configurations": {},
-        "benches": {bench.name: _bench(bench, {trial.adapter for trial in plan.trials})},
-        "plan": _plan(plan, seed, bench.name, until_failure=request.trial is not None),
+        "benches": {bench.name: _bench(bench, under_test)},
+        "plan": _plan(plan, external, seed, bench.name, until_failure=request.trial is not None),
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
@@ -159,7 +166,9 @@ def _file(entry: InputFile) -> dict[str, str]:
     return {"file": entry.to_json()["file"], "sha256": entry.sha256}
 
 
-def _plan(plan: TrialPlan, seed: int, bench: str, *, until_failure: bool) -> dict[str, Any]:
+def _plan(
+    plan: TrialPlan, external: Sequence[PlannedExternal], seed: int, bench: str, *, until_failure: bool
+) -> dict[str, Any]:
     sessions = [
         {
             "id": session,
@@ -183,6 +192,7 @@ def _plan(plan: TrialPlan, seed: int, bench: str, *, until_failure: bool) -> dic
         "ramp_s": 0.0,
         "expected_seconds": 0.0,
         "trials": [trial.to_json() for trial in plan.trials],
+        "external": [one.to_json() for one in external],
         "left_out": list(plan.left_out),
         "until_failure": until_failure,
     }
@@ -212,22 +222,23 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         log = _play("bench_up.yml", path, inventories, bench, {})
         if _UNCHANGED not in log.read_text(encoding="utf-8"):
             append_event(path, "powered_on", {"bench": bench})
-    files = read_trials(run)
+    files, programs = read_trials(run), read_external(run)
     with making(path, say):
         # a campaign whose command was killed has ended by now
         pass
     try:
         for session, arm in files.sessions:
-            before, futile = None, 0
-            while (left := _left(path, session)) and futile < _FUTILE:
-                futile = futile + 1 if left == before else 0
-                before = left
-                _play("trials_settle.yml", path, inventories, bench, {})
-                say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
-                tested = sorted({trial.adapter for trial in files.planned})
-                drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
-                _play("provision.yml", path, inventories, bench, drop)
-                _play("trials.yml", path, inventories, bench, {"run": str(path), "session": session})
+            tested = sorted({one.adapter for one in files.planned} | {one.adapter for one in programs.planned})
+            drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
+            for name, count in (("trials.yml", _left), ("external.yml", _programs_left)):
+                before, futile = None, 0
+                while (left := count(path, session)) and futile < _FUTILE:
+                    futile = futile + 1 if left == before else 0
+                    before = left
+                    _play("trials_settle.yml", path, inventories, bench, {})
+                    say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
+                    _play("provision.yml", path, inventories, bench, drop)
+                    _play(name, path, inventories, bench, {"run": str(path), "session": session})
     finally:
         _play("trials_settle.yml", path, inventories, bench, {})
         _play("restore.yml", path, inventories, bench, {})
@@ -235,8 +246,10 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         # the power is left as it was found, also by a campaign that was resumed
         if any(event.kind == "powered_on" for event in read_run(path).events):
             _play("bench_down.yml", path, inventories, bench, {})
-    files = read_trials(read_run(path))
+    files, programs = read_trials(read_run(path)), read_external(read_run(path))
     for check in checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure):
+        append_check(path, check)
+    for check in external_checks(programs.planned, programs.records, bench=bench):
         append_check(path, check)
 
 
@@ -249,10 +262,17 @@ def _left(path: Path, session: str) -> int:
     return sum(trial.session == session and trial.id not in made for trial in files.planned)
 
 
+def _programs_left(path: Path, session: str) -> int:
+    """How many programs a session has to run."""
+    files = read_external(read_run(path))
+    made = {record["id"] for record in files.records}
+    return sum(one.session == session and one.id not in made for one in files.planned)
+
+
 def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> Path:
     """Run a playbook of the project; where its output is kept. Raises StorqualError when it fails."""
     log = path / f"{name.removesuffix('.yml')}.log"
-    told = name == "trials.yml"
+    told = name in ("trials.yml", "external.yml")
     status = run_playbook(
         name,
         inventories=inventories,

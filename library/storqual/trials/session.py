@@ -46,20 +46,9 @@ def _session(
     files = read_trials(run)
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
-    entry = run.benches[bench]
-    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
-    here = BenchHere(
-        name=bench,
-        link=link,
-        python=python,
-        state_dir=entry["state_dir"],
-        claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
-        adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
-        program=send_program(link, python, entry["state_dir"]),
-        virtual=BenchPlaces.of(virtual) if virtual else None,
-        boot_id=boot,
-    )
-    told = {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
+    here = bench_here(run, bench, link, python=python, virtual=virtual)
+    kernel = link.run("uname -r").strip()
+    told = {"bench": bench, "session": session, "arm": arm, "boot_id": here.boot_id, "kernel": kernel}
     append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]
     for number, planned in enumerate(left):
@@ -96,6 +85,22 @@ def _may_be_lost(run: Run, trial: str) -> bool:
         if event.kind == "trial_lost" and event.text("trial") == trial
     ]
     return sum(map(bool, lost)) < _RESETS and len(lost) < _LOSSES
+
+
+def bench_here(run: Run, bench: str, link: Link, *, python: str, virtual: str) -> BenchHere:
+    """A bench of a run as it is reached now, with the bench program on it. Raises LinkError."""
+    entry = run.benches[bench]
+    return BenchHere(
+        name=bench,
+        link=link,
+        python=python,
+        state_dir=entry["state_dir"],
+        claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
+        adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
+        program=send_program(link, python, entry["state_dir"]),
+        virtual=BenchPlaces.of(virtual) if virtual else None,
+        boot_id=link.run("cat /proc/sys/kernel/random/boot_id").strip(),
+    )
 
 
 def _claims(adapter: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -177,14 +177,33 @@ class Hold(Mapping[str, str]):
     def stamp(self, *drives: str) -> None:
         """Clear what storqual made on held drives and stamp them as scratch. Raises GuardRefusalError."""
         for drive in drives:
-            claim = next(claim for claim in self._claims if claim.id == self._known(drive))
-            if claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
-                raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
+            self._whole(drive)
         refuse(self._decide(self._look(contents=True)))
         for drive in drives:
             ledger = self._ledger.clearing(drive)
             self._write_stamps(drive, clear=True)
             ledger.cleared(drive)
+
+    def lend(self, drive: str) -> None:
+        """Give a drive that is held to a program that may write anywhere on it, over the stamps too.
+
+        That it was lent is on disk before this returns: after a reset in the middle what lies there is known.
+        """
+        self._ledger.lending(self._whole(drive))
+
+    def reclaim(self, drive: str) -> None:
+        """Stamp a drive that was lent; what the program left in the guard's areas is cleared."""
+        if drive not in self._ledger.lent:
+            raise StorqualError(f"{drive} cannot be stamped again: it was never lent")
+        self._write_stamps(self._whole(drive), clear=True)
+        self._ledger.cleared(drive)
+
+    def _whole(self, drive: str) -> str:
+        """A drive that is held for writing, and no file or volume."""
+        claim = next((claim for claim in self._claims if claim.id == self._known(drive)), None)
+        if claim is None or claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
+            raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
+        return drive
 
     def _known(self, drive: str) -> str:
         if drive not in self._nodes:

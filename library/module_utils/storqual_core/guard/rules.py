@@ -314,7 +314,7 @@ def _content(claim: Claim, drive: Drive, snapshot: Snapshot, going: Collection[s
     if content is None:
         yield Refusal(_named(claim, drive), "what is on it could not be read", "repair that first")
         return
-    reason = objection(content, made=made, restamping=claim.id in snapshot.restamping)
+    reason = objection(content, made=made, restamping=claim.id in snapshot.restamping, lent=claim.id in snapshot.lent)
     if reason:
         yield Refusal(_named(claim, drive), f"it {reason}", _GIVE_UP)
 

@@ -114,11 +114,12 @@ _USAGES = {
 }
 
 
-def objection(content: Content, *, made: Collection[str] = (), restamping: bool = False) -> str:
+def objection(content: Content, *, made: Collection[str] = (), restamping: bool = False, lent: bool = False) -> str:
     """Why what is on a drive forbids to overwrite it, as the rest of a sentence; `` when it may be overwritten.
 
     `made` are the UUIDs of what storqual itself made on this drive; `restamping` says that storqual was interrupted
-    while it cleared this very drive, so that one stamp is enough.
+    while it cleared this very drive, so that one stamp is enough; `lent` that a program to which it was given for
+    overwriting never ended, so that data of no known format is that program's.
     """
     if content.problem:
         return content.problem
@@ -128,7 +129,7 @@ def objection(content: Content, *, made: Collection[str] = (), restamping: bool 
     # a mirror copies the stamp at one member's end to the others
     if "foreign" in (content.start, content.end) and not content.signatures:
         return "carries the scratch stamp of another drive, so it is a copy of that drive"
-    own = bool(content.signatures) or (restamping and bool(content.stamps))
+    own = bool(content.signatures) or (restamping and bool(content.stamps)) or lent
     if own or (content.start in ("stamp", "empty") and content.end in ("stamp", "empty")):
         return ""
     where = [name for name, state in (("first", content.start), ("last", content.end)) if state == "data"]

@@ -71,6 +71,7 @@ class Snapshot:
     volumes: Mapping[str, VolumeState] = field(default_factory=dict)
     made: Mapping[str, Collection[str]] = field(default_factory=dict)
     restamping: Collection[str] = ()
+    lent: Collection[str] = ()
     pools: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
@@ -151,6 +152,7 @@ def _look(
         volumes=states,
         made=ledger.made,
         restamping=ledger.restamping,
+        lent=ledger.lent,
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
         unnamed=_lasting(machine, open_files.unnamed),
         zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},

@@ -18,7 +18,7 @@ import json
 import os
 import struct
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Mapping, Sequence
 
@@ -130,11 +130,12 @@ _SCHEMA = "storqual.made/1"
 
 @dataclass(frozen=True)
 class Ledger:
-    """UUIDs made per drive, and drives that are just being cleared."""
+    """UUIDs made per drive, drives that are just being cleared, and drives lent to a program that writes anywhere."""
 
     path: Path
     made: Mapping[str, frozenset[str]] = field(default_factory=dict)
     restamping: frozenset[str] = frozenset()
+    lent: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, state_dir: str) -> Ledger:
@@ -144,7 +145,8 @@ class Ledger:
             document = json.loads(path.read_text(encoding="utf-8"))
             kept = document[_SCHEMA]
             made = {str(drive): frozenset(map(str, uuids)) for drive, uuids in kept["made"].items()}
-            return cls(path, made, frozenset(map(str, kept["restamping"])))
+            lent = frozenset(map(str, kept.get("lent", ())))
+            return cls(path, made, frozenset(map(str, kept["restamping"])), lent)
         except FileNotFoundError:
             return cls(path)
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
@@ -159,22 +161,28 @@ class Ledger:
         """
         name = name or str(uuid.uuid4())
         added = {drive: self.made.get(drive, frozenset()) | {name} for drive in drives}
-        return Ledger(self.path, {**self.made, **added}, self.restamping).written(), name
+        return replace(self, made={**self.made, **added}).written(), name
 
     def clearing(self, drive: str) -> Ledger:
         """`drive` is about to be cleared and stamped."""
-        return Ledger(self.path, self.made, self.restamping | {drive}).written()
+        return replace(self, restamping=self.restamping | {drive}).written()
+
+    def lending(self, drive: str) -> Ledger:
+        """`drive`, which is held, is about to be overwritten anywhere, its stamps included."""
+        return replace(self, lent=self.lent | {drive}).written()
 
     def cleared(self, drive: str) -> Ledger:
         """`drive` is stamped and nothing made is left on it."""
         made = {name: uuids for name, uuids in self.made.items() if name != drive}
-        return Ledger(self.path, made, self.restamping - {drive}).written()
+        own = {drive}
+        return replace(self, made=made, restamping=self.restamping - own, lent=self.lent - own).written()
 
     def written(self) -> Ledger:
         """Itself, replaced on disk as a whole and flushed."""
         make_folder(self.path.parent)
         made = {drive: sorted(uuids) for drive, uuids in sorted(self.made.items())}
-        replace_json(self.path, {_SCHEMA: {"made": made, "restamping": sorted(self.restamping)}})
+        kept = {"made": made, "restamping": sorted(self.restamping), "lent": sorted(self.lent)}
+        replace_json(self.path, {_SCHEMA: kept})
         return self
 
 

@@ -71,7 +71,8 @@ def trials_of(run: Run) -> Trials | None:
         f"{event.text('trial')}: {event.text('reason')}" for event in run.events if event.kind == "trial_lost"
     )
     matrix = ChartTable("Faults by adapter and arm", _HEADS, rows)
-    return Trials(_figures(cells), matrix, failed, left_out, again)
+    figures = _figures(cells) if cells or not run.document["plan"].get("external") else ()
+    return Trials(figures, matrix, failed, left_out, again)
 
 
 def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:

@@ -199,9 +199,32 @@ def test_stamp_clears_the_guards_areas_and_forgets_what_was_made(tree: BenchTree
     assert refusals(tree) == []
 
 
+def test_a_drive_that_was_lent_is_taken_back_and_one_that_was_not_is_left_alone(tree: BenchTree) -> None:
+    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
+        with pytest.raises(StorqualError, match="it was never lent"):
+            held.reclaim(claim().id)
+        held.lend(claim().id)
+        tree.fill("sda", 0, b"\xa5" * AREA).fill("sda", -AREA, b"\xa5" * AREA)
+    # a reset in the middle: the data is that of the program, and of nobody else
+    assert refusals(tree) == []
+    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
+        held.reclaim(claim().id)
+    assert (refusals(tree), Ledger.read(tree.machine.path(STATE)).lent) == ([], frozenset())
+    tree.fill("sda", 0, b"\xa5" * AREA)
+    assert "holds data of an unknown kind in its first 8 MiB" in refusals(tree)[0]
+
+
+def test_a_drive_cannot_be_lent_for_a_purpose_that_writes_nothing(tree: BenchTree) -> None:
+    with (
+        hold.hold([claim()], purpose="read", state_dir=STATE, machine=tree.machine) as held,
+        pytest.raises(StorqualError, match="not held for writing"),
+    ):
+        held.lend(claim().id)
+
+
 def test_a_drive_that_is_not_held_cannot_be_stamped_or_released(tree: BenchTree) -> None:
     with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
-        for act in (held.stamp, held.release, held.announce):
+        for act in (held.stamp, held.release, held.announce, held.lend):
             with pytest.raises(StorqualError, match="not among the drives that are held"):
                 act("0x5000c50000000002")
 

@@ -28,6 +28,21 @@ def test_a_cleared_drive_is_forgotten_and_others_are_not(tmp_path: Path) -> None
     assert (found.made, found.restamping) == ({"b": frozenset({kept})}, frozenset())
 
 
+def test_a_drive_that_was_lent_is_on_disk_at_once_until_it_is_cleared(tmp_path: Path) -> None:
+    Ledger.read(str(tmp_path)).lending("a")
+    ledger = Ledger.read(str(tmp_path)).clearing("b")
+    assert Ledger.read(str(tmp_path)).lent == {"a"}
+    ledger.cleared("a")
+    found = Ledger.read(str(tmp_path))
+    assert (found.lent, found.restamping) == (frozenset(), {"b"})
+
+
+def test_a_list_from_before_drives_were_lent_is_read(tmp_path: Path) -> None:
+    (tmp_path / "made.json").write_text('{"storqual.made/1": {"made": {}, "restamping": ["a"]}}')
+    found = Ledger.read(str(tmp_path))
+    assert (found.lent, found.restamping) == (frozenset(), {"a"})
+
+
 def test_a_bench_on_which_nothing_was_made_has_an_empty_list(tmp_path: Path) -> None:
     assert Ledger.read(str(tmp_path / "nothing")).made == {}
 

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program of others on one claimed drive: `python3 -c '…external.main' FILE.json`; its output goes to the stream.
+
+The guard holds the drive while the program runs. The drive is lent: the program may write anywhere on it, and
+afterwards it is stamped again. A drive that answers no more after a program that hung is removed and scanned for.
+Exit status: 0 it ran, 2 it could not, 3 the file is wrong, 4 the guard refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+from ..guard.claims import Claim, read_claims
+from ..guard.hold import Hold, hold
+from ..guard.writes import end_line, read_disks
+from ..host.kernel_log import KernelLog
+from ..host.sysfs import Drive, read_drives
+from ..kit import command
+from ..kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
+from ..kit.machine import Machine
+from .bench_faults import BENCH_WAYS, Aim
+from .foreign_program import MOST_OUTPUT, Ended, run_foreign
+from .reach import refuse_beyond
+from .state import read_state
+from .stream import Stream
+
+PLACEHOLDERS = ("drive", "sg", "out", "checkout")
+"""What stands in braces in the words of a program: the drive's node, its SCSI generic node, an empty folder of its
+own, the checkout that the suite names."""
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_ANSWER_S = 30.0
+_BACK_S = 60.0
+_AWAY_S = 1.0
+_MOST_KERNEL = 200
+
+
+@dataclass(frozen=True)
+class ExternalFile:
+    """What the control node sends. Without `words` the drive is only taken back after a reset of the bench.
+
+    `report` is a file below `{out}` that holds the results, empty where they are printed; `limit_s` in seconds.
+    """
+
+    run: str
+    state_dir: str
+    drive: str
+    adapter: str
+    claims: tuple[Claim, ...]
+    claimed: tuple[str, ...]
+    words: tuple[str, ...]
+    checkout: str
+    report: str
+    limit_s: float
+    stream: Path
+
+
+def filled(words: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
+    """The words with every placeholder replaced. Raises BadInputError for one without a value here."""
+    missing = sorted({name for word in words for name in _PLACEHOLDER.findall(word) if not values.get(name)})
+    if missing:
+        raise BadInputError([f"{{{name}}}: found none on this bench, expected one" for name in missing])
+    return [_PLACEHOLDER.sub(lambda match: values[match.group(1)], word) for word in words]
+
+
+def read_external(path: Path) -> ExternalFile:
+    """Read a file. Raises BadInputError."""
+    try:
+        body: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        asked = ExternalFile(
+            run=str(body["run"]),
+            state_dir=str(body["state_dir"]),
+            drive=str(body["drive"]),
+            adapter=str(body["adapter"]),
+            claims=read_claims(body["claims"]),
+            claimed=tuple(map(str, body["claimed"])),
+            words=tuple(map(str, body["words"])),
+            checkout=str(body["checkout"]),
+            report=str(body["report"]),
+            limit_s=float(body["limit_s"]),
+            stream=Path(body["stream"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise BadInputError([f"{path}: is no file of an external program: {problem!r}"]) from None
+    if asked.drive not in {claim.id for claim in asked.claims}:
+        raise BadInputError([f"{path}: drive: found {asked.drive!r}, expected one that is claimed"])
+    return asked
+
+
+class ExternalRun:
+    """One program under way."""
+
+    def __init__(self, asked: ExternalFile, stream: Stream, machine: Machine | None = None) -> None:
+        self._asked, self._stream = asked, stream
+        self._machine = machine or Machine()
+
+    def run(self) -> None:
+        """Refuse what may not be, run the program, recover the drive. Raises StorqualError."""
+        asked, stream = self._asked, self._stream
+        refuse_beyond(
+            self._machine,
+            asked.claims,
+            drive=asked.drive,
+            adapter=asked.adapter,
+            scope="drive",
+            state_dir=asked.state_dir,
+        )
+        before = read_disks(self._machine, state_dir=asked.state_dir)
+        stream.line("state", when="before", state=read_state(self._machine, asked.adapter))
+        log = KernelLog()
+        usable, stuck = self._held_run()
+        if not usable and not stuck:
+            stuck = not self._scanned()
+        if stuck:
+            stream.line("stuck", text=f"drive {asked.drive} does not answer: the bench needs a reset")
+        lines = [record.line() for record in log.read() if record.from_kernel]
+        log.close()
+        stream.line("kernel", lines=lines[-_MOST_KERNEL:], left_out=max(0, len(lines) - _MOST_KERNEL))
+        stream.line("state", when="after", state=read_state(self._machine, asked.adapter))
+        after = read_disks(self._machine, state_dir=asked.state_dir)
+        counted = end_line(before, after, asked.claimed)
+        stream.line("disks", disks=counted, boot_id=after.boot_id)
+
+    @contextmanager
+    def _holder(self) -> Iterator[Hold]:
+        asked = self._asked
+        claims = [claim for claim in asked.claims if claim.id == asked.drive]
+        with hold(claims, purpose="write", state_dir=asked.state_dir, run=asked.run, machine=self._machine) as held:
+            yield held
+
+    def _held_run(self) -> tuple[bool, bool]:
+        """Run the program on the held drive; whether the drive answers afterwards, whether the bench is stuck."""
+        asked = self._asked
+        with self._holder() as held:
+            held.lend(asked.drive)
+            node = self._machine.path(held[asked.drive])
+            ended = self._program(node) if asked.words else None
+            if ended is not None and ended.stuck:
+                return False, True
+            usable = _answers(node)
+            if usable:
+                held.reclaim(asked.drive)
+                if ended is not None and ended.hung:
+                    text = f"drive {asked.drive} answers: nothing had to be brought back"
+                    self._stream.line("recovered", how="killed", text=text)
+        return usable, False
+
+    def _program(self, node: str) -> Ended:
+        """Run it, tell what it prints and how it ended."""
+        asked, stream = self._asked, self._stream
+        found = self._drive()
+        if found is None:
+            raise GuardRefusalError([f"drive {asked.drive}: it went away before the program began"])
+        out = asked.stream.with_suffix(".out.d")
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(mode=0o700, parents=True)
+        words = filled(asked.words, {"drive": node, "sg": found.sg, "out": str(out), "checkout": asked.checkout})
+        stream.line("program", words=words)
+        ended = run_foreign(
+            words,
+            limit_s=asked.limit_s,
+            folder=asked.checkout or str(out),
+            tell=lambda text: stream.line("output", text=text),
+        )
+        if asked.report and not ended.stuck:
+            stream.line("report", **_report(out / asked.report))
+        stream.line("ended", **ended.__dict__)
+        shutil.rmtree(out, ignore_errors=True)
+        return ended
+
+    def _drive(self) -> Drive | None:
+        return next((one for one in read_drives(self._machine) if one.id == self._asked.drive), None)
+
+    def _scanned(self) -> bool:
+        """Whether the drive answers after it was removed and found again by a scan; then it is taken back."""
+        asked, stream = self._asked, self._stream
+        drive = self._drive()
+        if drive is None:
+            return False
+        aim = Aim(self._machine, command.run, drive, _AWAY_S, _BACK_S)
+        try:
+            BENCH_WAYS["sysfs_delete"].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
+            with self._holder() as held:
+                if not _answers(self._machine.path(held[asked.drive])):
+                    return False
+                held.reclaim(asked.drive)
+        except (StorqualError, OSError) as problem:
+            stream.line("seen", seen="failed", text=str(problem))
+            return False
+        text = f"drive {asked.drive} did not answer, was removed, and answers after a scan"
+        stream.line("recovered", how="scanned", text=text)
+        return True
+
+
+def _report(path: Path) -> dict[str, Any]:
+    """The results that the program wrote into a file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_OUTPUT + 1)
+    except OSError as problem:
+        return {"text": "", "problem": f"{path.name}: {problem.strerror}"}
+    too_long = f"{path.name}: more than {MOST_OUTPUT} bytes" if len(data) > MOST_OUTPUT else ""
+    return {"text": data[:MOST_OUTPUT].decode("utf-8", "replace"), "problem": too_long}
+
+
+def _answers(node: str) -> bool:
+    """Whether a drive gives its first sectors within half a minute; asked by a process that can be left behind."""
+    words = ["dd", f"if={node}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"]
+    try:
+        ended = run_foreign(words, limit_s=_ANSWER_S)
+    except ToolError:
+        return False
+    return ended.status == 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program in the file that is named."""
+    words = sys.argv[1:] if argv is None else argv
+    if len(words) != 1:
+        sys.stderr.write("usage: external FILE.json\n")
+        return 3
+    try:
+        asked = read_external(Path(words[0]))
+    except BadInputError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return problem.exit_code
+    stream = Stream(asked.stream)
+    code, message = 0, ""
+    try:
+        ExternalRun(asked, stream).run()
+    except StorqualError as problem:
+        code, message = problem.exit_code, str(problem)
+    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
+        code, message = 2, f"{type(problem).__name__}: {problem}"
+    stream.line("end", code=code, message=message)
+    stream.close()
+    return code

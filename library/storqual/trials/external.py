@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One foreign program on one drive: sent to the bench, followed, read; a bench that hangs by it is reset."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from storqual.robustness.external_plan import PlannedExternal
+from storqual.robustness.external_suite import External
+from storqual.robustness.output.formats import read_output
+from storqual.run.layout import now
+from storqual.trials.link import LinkError
+from storqual.trials.one import BenchHere
+from storqual.virtual_bench.power import reset
+from storqual_core.trial.stream import FOLDER
+
+_SLACK_S = 240.0
+"""What a run may take beside its program: guard, the end of what hangs, a scan, the look at all disks."""
+_BACK_S = 900.0
+_AGAIN_S = 5.0
+_SILENT = 60
+"""After how many half seconds of silence the bench is asked whether it is still the same boot."""
+_ANSWER_S = 20.0
+_MOST_UNREAD = 100
+_MOST_NOTED = 50
+
+
+@dataclass
+class _Seen:
+    """What the bench told of one run."""
+
+    output: list[str] = field(default_factory=list)
+    report: str | None = None
+    ended: Mapping[str, Any] | None = None
+    end: tuple[int, str] | None = None
+    stuck: str = ""
+    recovered: str = ""
+    notes: list[str] = field(default_factory=list)
+    kernel: list[str] = field(default_factory=list)
+    disks: Mapping[str, Any] = field(default_factory=dict)
+    boot_id: str = ""
+    words: list[str] = field(default_factory=list)
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """One line of the stream; the stream itself is kept whole."""
+        kind = line["kind"]
+        if kind == "output":
+            self.output.append(str(line["text"]))
+        elif kind == "report":
+            self.report = str(line["text"])
+            self.notes += [str(line["problem"])] if line["problem"] else []
+        elif kind == "ended":
+            self.ended = line
+        elif kind == "end":
+            self.end = (int(line["code"]), str(line["message"]))
+        elif kind in ("stuck", "recovered"):
+            setattr(self, kind, str(line["text"]))
+        elif kind == "seen":
+            self.notes.append(f"{line['seen']}: {line['text']}")
+        elif kind == "kernel":
+            self.kernel = [str(text) for text in line["lines"]]
+        elif kind == "disks":
+            self.disks, self.boot_id = line["disks"], str(line["boot_id"])
+        elif kind == "program":
+            self.words = [str(word) for word in line["words"]]
+
+
+class LiveExternal:
+    """One run of a program under way; every line that the bench tells is kept before anything is made of it."""
+
+    def __init__(self, bench: BenchHere, program: External, planned: PlannedExternal, folder: Path, run: str) -> None:
+        self._bench, self._program, self._planned, self._run = bench, program, planned, run
+        self._seen = _Seen()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._kept = folder / f"{planned.id}.stream.jsonl"
+        self.was_reset = False
+
+    def run(self) -> dict[str, Any]:
+        """The record. Raises LinkError when the bench does not answer when asked, or never again after a reset."""
+        start, began = now(), time.monotonic()
+        before = self._bench.link.run("cat /proc/sys/kernel/random/boot_id").strip()
+        with self._kept.open("wb") as file:
+            for line in self._follow(self._program.run, self._program.limit, "run", before):
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+                file.flush()
+                self._seen.take(line)
+        packed = self._kept.with_name(self._kept.name + ".gz")
+        packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
+        self._kept.unlink()
+        silent = self._seen.end is None
+        if silent or self._seen.stuck:
+            self._seen.recovered = self._reset(before, silent=silent)
+            self.was_reset = True
+        return self._record(start, packed.name, before, silent=silent, seconds=time.monotonic() - began)
+
+    def _file(self, words: tuple[str, ...], limit_s: float, stream: str) -> bytes:
+        bench, planned = self._bench, self._planned
+        body = {
+            "run": self._run,
+            "state_dir": bench.state_dir,
+            "drive": planned.drive,
+            "adapter": bench.adapters[planned.adapter],
+            "claims": {name: {"claim": claim} for name, claim in bench.claims[planned.adapter].items()},
+            "claimed": [name for claims in bench.claims.values() for name in claims],
+            "words": words,
+            "checkout": self._program.checkout or "",
+            "report": self._program.report or "",
+            "limit_s": limit_s,
+            "stream": stream,
+        }
+        return json.dumps(body).encode()
+
+    def _follow(
+        self, program: tuple[str, ...], limit_s: float, part: str, boot: str = ""
+    ) -> Iterator[Mapping[str, Any]]:
+        """Start the bench's program and give its lines as they come, until the bench has another boot than `boot`."""
+        bench, base = self._bench, f"{FOLDER}/{self._planned.id}.{part}"
+        bench.link.put(self._file(program, limit_s, f"{base}.jsonl"), f"{base}.json")
+        code = (
+            f"import sys; sys.path.insert(0, {bench.program!r}); "
+            "from storqual_core.trial.external import main; sys.exit(main(sys.argv[1:]))"
+        )
+        words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
+        bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
+        silent = 0
+        for line in bench.link.lines(f"{base}.jsonl", limit_s=limit_s + _SLACK_S):
+            if line is not None:
+                silent = 0
+                yield line
+                continue
+            silent += 1
+            if boot and silent % _SILENT == 0 and self._boot() not in ("", boot):
+                return
+
+    def _boot(self) -> str:
+        """The bench's boot, empty while it does not answer."""
+        try:
+            return self._bench.link.run("cat /proc/sys/kernel/random/boot_id", limit_s=_ANSWER_S).strip()
+        except LinkError:
+            return ""
+
+    def _reset(self, before: str, *, silent: bool) -> str:
+        """Reset the bench and take the drive back; a sentence about it. Raises LinkError, StorqualError."""
+        why = "the bench fell silent" if silent else self._seen.stuck.partition(":")[0]
+        if silent and self._boot() not in ("", before):
+            how = "it had restarted by itself"
+        elif self._bench.virtual is not None:
+            reset(self._bench.virtual)
+            self._bench.link.cut()
+            how = "its reset button was pressed"
+        else:
+            self._restart(before)
+            how = "its kernel was told to reset it"
+        taken = None
+        for line in self._follow((), _SLACK_S, "reclaim"):
+            taken = line if line["kind"] == "end" else taken
+        if taken is None or taken["code"]:
+            told = "no answer" if taken is None else taken["message"]
+            raise LinkError(f"drive {self._planned.drive} cannot be taken back after a reset: {told}")
+        return f"{why}; {how}, and the drive was stamped again"
+
+    def _restart(self, before: str) -> None:
+        """Have a bench without a reset button restart at once, and wait until it answers from another boot."""
+        link = self._bench.link
+        try:
+            link.run(
+                "sync & echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo b > /proc/sysrq-trigger) >/dev/null 2>&1 &"
+            )
+        except LinkError as problem:
+            raise LinkError(f"the bench hangs and takes no reset from here: {problem}") from None
+        end = time.monotonic() + _BACK_S
+        while time.monotonic() < end:
+            time.sleep(_AGAIN_S)
+            link.cut()
+            if self._boot() not in ("", before):
+                return
+        raise LinkError(f"the bench did not come back within {_BACK_S:g} s after a reset")
+
+    def _record(self, start: str, stream: str, boot: str, *, silent: bool, seconds: float) -> dict[str, Any]:
+        seen, program = self._seen, self._program
+        ended = seen.ended or {}
+        hung = bool(ended.get("hung")) or (silent and bool(seen.words))
+        reasons = []
+        if seen.end is not None and seen.end[0]:
+            reasons.append(f"it could not be run: {seen.end[1]}")
+        elif not seen.words:
+            reasons.append("it never began")
+        text = "".join(seen.output) if program.report is None else (seen.report or "")
+        found = read_output(program.reads, text, status=ended.get("status"), hung=hung)
+        void = bool(reasons) and not hung
+        problems = [*found.problems, *([f"{ended['cut']} bytes of output were cut off"] if ended.get("cut") else [])]
+        return {
+            **self._planned.to_json(),
+            "bench": self._bench.name,
+            "start": start,
+            "seconds": round(seconds, 1),
+            "words": seen.words,
+            "status": ended.get("status"),
+            "outcome": "void" if void else "hung" if hung else "ended",
+            "reasons": reasons,
+            "tests": [] if void else [[one.name, one.outcome, one.text] for one in found.tests],
+            "problems": [] if void else problems,
+            "unread": list(found.unread[:_MOST_UNREAD]),
+            "unread_lines": len(found.unread),
+            "recovered": seen.recovered,
+            "notes": seen.notes[:_MOST_NOTED],
+            "kernel": seen.kernel[-_MOST_NOTED:],
+            "disks": seen.disks,
+            "boot_id": seen.boot_id or boot,
+            "stream": stream,
+        }

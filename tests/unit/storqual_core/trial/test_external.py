@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program on a held drive: lent, stamped again, its hang recovered, and what is put right after a reset."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual_core.guard import hold
+from storqual_core.guard.stamps import Ledger
+from storqual_core.kit.errors import BadInputError, GuardRefusalError
+from storqual_core.trial import external
+from storqual_core.trial.bench_faults import BENCH_WAYS, BenchWay
+from storqual_core.trial.external import ExternalRun, filled, main, read_external
+from storqual_core.trial.stream import Stream
+from tests.support.bad_states import ext4
+from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DRIVE = claim().id
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchTree:
+    """One adapter with the claimed empty drive sda; drives answer unless a test says otherwise."""
+    monkeypatch.setattr(external, "_answers", lambda _node: True)
+    return BenchTree(tmp_path / "bench").adapter().scsi("sda")
+
+
+def asked_file(tmp_path: Path, **changes: Any) -> Path:
+    fields = {name: getattr(claim(), name) for name in ("wwn", "serial", "vendor", "model", "size")}
+    body = {
+        "run": "r",
+        "state_dir": STATE,
+        "drive": DRIVE,
+        "adapter": "0000:00:05.0",
+        "claims": {DRIVE: {"claim": fields}},
+        "claimed": [DRIVE],
+        "words": ["true"],
+        "checkout": "",
+        "report": "",
+        "limit_s": 20.0,
+        "stream": str(tmp_path / "stream.jsonl"),
+        **changes,
+    }
+    path = tmp_path / "asked.json"
+    path.write_text(json.dumps(body), encoding="utf-8")
+    return path
+
+
+def run(tree: BenchTree, tmp_path: Path, **changes: Any) -> dict[str, list[dict[str, Any]]]:
+    """Run what is asked; the lines of the stream by kind."""
+    asked = read_external(asked_file(tmp_path, **changes))
+    asked.stream.unlink(missing_ok=True)
+    stream = Stream(asked.stream)
+    try:
+        ExternalRun(asked, stream, tree.machine).run()
+    finally:
+        stream.close()
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for text in asked.stream.read_text(encoding="ascii").splitlines():
+        line = json.loads(text)
+        lines.setdefault(line["kind"], []).append(line)
+    return lines
+
+
+def refused(tree: BenchTree) -> list[str]:
+    found = hold.check([claim()], purpose="write", state_dir=STATE, machine=tree.machine)
+    return [str(one) for one in found]
+
+
+def lent(tree: BenchTree) -> frozenset[str]:
+    return Ledger.read(tree.machine.path(STATE)).lent
+
+
+OVERWRITE = "dd if=/dev/urandom of={drive} bs=1M count=2 conv=notrunc 2>/dev/null; echo over {sg}; exit 3"
+
+
+def test_a_program_overwrites_the_drive_and_the_drive_is_stamped_again(tree: BenchTree, tmp_path: Path) -> None:
+    lines = run(tree, tmp_path, words=["sh", "-c", OVERWRITE])
+    assert "".join(line["text"] for line in lines["output"]) == "over /dev/sg0\n"
+    assert (lines["ended"][0]["status"], lines["ended"][0]["hung"]) == (3, False)
+    assert (refused(tree), lent(tree)) == ([], frozenset())
+    assert "stuck" not in lines
+    with (tree.root / "dev/sda").open("rb") as drive:
+        drive.seek(1 << 20)
+        assert any(drive.read(4096))
+    assert list(lines["disks"][0]["disks"])
+
+
+def test_results_in_a_file_are_sent_and_a_missing_file_is_said(tree: BenchTree, tmp_path: Path) -> None:
+    lines = run(tree, tmp_path, words=["sh", "-c", "echo '<a/>' > {out}/r.xml"], report="r.xml")
+    assert (lines["report"][0]["text"], lines["report"][0]["problem"]) == ("<a/>\n", "")
+    lines = run(tree, tmp_path, report="r.xml")
+    assert (lines["report"][0]["text"], lines["report"][0]["problem"]) == ("", "r.xml: No such file or directory")
+    assert not list(tmp_path.glob("*.out.d"))
+
+
+def test_a_program_that_hangs_is_killed_and_the_drive_answers(tree: BenchTree, tmp_path: Path) -> None:
+    lines = run(tree, tmp_path, words=["sleep", "600"], limit_s=0.3)
+    assert lines["ended"][0]["hung"]
+    assert lines["recovered"][0]["how"] == "killed"
+    assert lent(tree) == frozenset()
+
+
+def test_a_drive_that_does_not_answer_is_removed_and_scanned_for(
+    tree: BenchTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([False, True])
+    monkeypatch.setattr(external, "_answers", lambda _node: next(answers))
+    way(monkeypatch, lambda _aim, tell: tell("drive_back", "it is there"))
+    lines = run(tree, tmp_path, words=["sleep", "600"], limit_s=0.3)
+    assert lines["recovered"][0]["how"] == "scanned"
+    assert "stuck" not in lines
+    assert (refused(tree), lent(tree)) == ([], frozenset())
+
+
+def way(monkeypatch: pytest.MonkeyPatch, bring: Callable[..., None]) -> None:
+    monkeypatch.setattr(external, "BENCH_WAYS", {**BENCH_WAYS, "sysfs_delete": BenchWay("drive", "", bring)})
+
+
+def test_a_drive_that_never_answers_is_stuck_and_known_as_lent_after_a_reset(
+    tree: BenchTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external, "_answers", lambda _node: False)
+    way(monkeypatch, lambda _aim, _tell: None)
+    lines = run(tree, tmp_path, words=["sh", "-c", OVERWRITE])
+    assert "the bench needs a reset" in lines["stuck"][0]["text"]
+    tree.fill("sda", -(1 << 20), b"\xa5" * (1 << 20))
+    # the data of a program that never ended is nobody's; a file system may be somebody's
+    assert (refused(tree), lent(tree)) == ([], {DRIVE})
+    monkeypatch.setattr(external, "_answers", lambda _node: True)
+    assert "program" not in run(tree, tmp_path, words=[])
+    assert (refused(tree), lent(tree)) == ([], frozenset())
+    assert (tree.root / "dev/sda").stat().st_size == SIZE
+
+
+def test_a_file_system_on_a_drive_that_was_lent_is_refused(tree: BenchTree) -> None:
+    Ledger.read(tree.machine.path(STATE)).lending(DRIVE)
+    ext4(tree)
+    assert "it holds a file system (ext4 labelled data)" in refused(tree)[0]
+
+
+def test_data_on_a_drive_that_was_never_lent_is_refused_and_nothing_runs(tree: BenchTree, tmp_path: Path) -> None:
+    tree.fill("sda", 4096, b"precious")
+    with pytest.raises(GuardRefusalError, match="holds data of an unknown kind"):
+        run(tree, tmp_path, words=["sh", "-c", f"touch {tmp_path}/ran"])
+    assert not (tmp_path / "ran").exists()
+    assert lent(tree) == frozenset()
+
+
+def test_placeholders_are_filled_and_one_without_a_value_is_told() -> None:
+    values = {"drive": "/dev/sda", "sg": "", "out": "/run/x", "checkout": ""}
+    assert filled(("a", "--d={drive}", "{out}/{out}"), values) == ["a", "--d=/dev/sda", "/run/x//run/x"]
+    with pytest.raises(BadInputError) as wrong:
+        filled(("{sg}", "{checkout}/check", "{drive}"), values)
+    assert wrong.value.problems == [
+        "{checkout}: found none on this bench, expected one",
+        "{sg}: found none on this bench, expected one",
+    ]
+
+
+@pytest.mark.parametrize("change", [{"drive": "other"}, {"limit_s": "x"}, {"claims": 3}, {"words": None}])
+def test_a_wrong_file_is_refused_before_anything_is_touched(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = asked_file(tmp_path, **change)
+    with pytest.raises(BadInputError):
+        read_external(path)
+    assert main([str(path)]) == 3
+    assert not (tmp_path / "stream.jsonl").exists()
+
+
+def test_a_drive_that_is_not_there_is_refused_and_told_in_the_stream(tmp_path: Path) -> None:
+    assert main([str(asked_file(tmp_path, state_dir=str(tmp_path)))]) == 4
+    lines = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text(encoding="ascii").splitlines()]
+    assert [(line["kind"], line["code"]) for line in lines] == [("end", 4)]

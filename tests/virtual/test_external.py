@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of others on a live bench: SCSI conformance, a stand-in that hangs, one that restarts the bench under it.
+
+The same kernel twice: what is known in the baseline is known in the candidate, and a hang does not end the campaign.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.gate_bench import drops, on_bench, powered, qualify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
+
+SUITE = """\
+kind: robustness
+name: outside
+external:
+  restart:
+    run: [sh, -c, "echo ok 1 - begins; sleep 2; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger"]
+    reads: tap
+    limit: 1m
+  hang:
+    run: [sh, -c, "echo ok 1 - first; dd if=/dev/urandom of={drive} bs=1M count=4 2>/dev/null; sleep 600"]
+    reads: tap
+    limit: 20s
+  block: {run: ["{checkout}/check", "{drive}"], reads: blktests, checkout: /root/stand-in}
+  scsi: {run: [iscsi-test-cu, --dataloss, --test=SCSI.Read10, "{sg}"], reads: cunit, package: libiscsi-bin}
+"""
+# what the `check` of blktests prints: one test that passes, one that was not run
+CHECK = r"""mkdir -p /root/stand-in && cat > /root/stand-in/check <<'END'
+#!/bin/sh
+dd if="$1" of=/dev/null bs=4096 count=1 2>/dev/null || exit 1
+printf 'block/001 (reads a block)\n'
+printf 'block/001 (reads a block)                          [passed]\n    runtime  ...  0.1s\n'
+printf 'block/002 (needs another)                          [not run]\n    nothing here\n'
+END
+chmod +x /root/stand-in/check"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One campaign of all programs in both arms."""
+    folder = tmp_path_factory.mktemp("external")
+    suite = folder / "outside.suite.yml"
+    suite.write_text(SUITE, encoding="utf-8")
+    with powered():
+        on_bench(CHECK)
+        done = qualify(folder / "runs", *drops("even", "same", suite=suite), "--adapters", "vscsi")
+        assert done.run is not None, done.output
+        assert done.code == 0, done.output
+        yield done.run
+
+
+def record(run: Path, program: str, arm: str) -> dict[str, Any]:
+    return dict(json.loads((run / "external" / f"{program}.vscsi.1.{arm}.json").read_text(encoding="utf-8")))
+
+
+def tests_of(found: dict[str, Any]) -> list[list[str]]:
+    return [test[:2] for test in found["tests"]]
+
+
+@pytest.mark.parametrize("arm", ["baseline", "candidate"])
+def test_every_program_was_run_and_each_hang_is_a_result_with_the_bench_recovered(run: Path, arm: str) -> None:
+    restart, hang = record(run, "restart", arm), record(run, "hang", arm)
+    assert tests_of(restart) == [["begins", "passed"], ["(program)", "hung"]]
+    assert "the drive was stamped again" in restart["recovered"]
+    assert tests_of(hang) == [["first", "passed"], ["(program)", "hung"]]
+    assert "answers: nothing had to be brought back" in hang["recovered"]
+    block, scsi = record(run, "block", arm), record(run, "scsi", arm)
+    assert tests_of(block) == [["block/001", "passed"], ["block/002", "skipped"]]
+    assert (scsi["outcome"], scsi["problems"]) == ("ended", [])
+    assert len(scsi["tests"]) > 3
+
+
+def test_a_hang_in_both_arms_is_a_criterion_that_is_known(run: Path) -> None:
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    found = {one["id"]: one for one in verdict["criteria"]}
+    for program in ("hang", "restart"):
+        assert found[f"external.{program}/(program)"]["outcome"] == "PASS"
+        assert "2 hung" in found[f"external.{program}"]["reason"]
+    assert verdict["sectors_written_outside_claims"] == 0
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Hung in both arms: 1" in page
