@@ -16,7 +16,10 @@ STALL_S = 1.0
 
 @dataclass
 class Observed:
-    """What the stream of a trial said, as it came. Times in ns of the bench's monotonic clock."""
+    """What the stream of a trial said, as it came. Times in ns of the bench's monotonic clock.
+
+    `untold` is by how many I/Os the list differs from what the bench says it told.
+    """
 
     oracle: Oracle = field(default_factory=Oracle)
     begun: bool = False
@@ -36,11 +39,13 @@ class Observed:
     longest: tuple[int, int] = (0, 0)
     last_trouble: int | None = None
     ios: int = 0
+    untold: int = 0
     found: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
     end: tuple[int, str] | None = None
     disks: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
+    _earlier: int = 0
 
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of the stream. Raises KeyError, TypeError or ValueError for one that is none."""
@@ -69,7 +74,7 @@ class Observed:
         """Lines of one fact each."""
         kind = line["kind"]
         if kind == "begin":
-            self.begun = True
+            self.begun, self._earlier = True, self.ios
         elif kind == "loading":
             self.loading = at
         elif kind == "hung":
@@ -82,6 +87,7 @@ class Observed:
             self.cannot = line["reason"]
         elif kind == "end":
             self.end = (int(line["code"]), line["message"])
+            self.untold += abs(int(line["ios"]) - (self.ios - self._earlier))
 
     def take_story(self, at: int, line: Mapping[str, Any]) -> None:
         """What belongs to the trial's timeline."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from storqual.robustness.plan import Seat, plan_trials
 from storqual.robustness.store import read_trials
+from storqual.robustness.suite import load_robustness
 from storqual.run import read_run
 from storqual.trials.campaign import plan_campaign
 from storqual.trials.link import LinkError
-from storqual.trials.one import BenchHere, LiveTrial, send_program
+from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
 from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
@@ -53,6 +56,25 @@ def test_the_program_is_sent_once_and_python_keeps_what_it_compiled(
     assert [path for path in Path(folder).rglob("program.*.pyc") if path.parts[-3] == "trial"]
 
 
+@pytest.mark.parametrize(("fault", "claimed"), [("driver_reload", {"0x1", "0x2"}), ("driver_rebind", {"0x1"})])
+def test_a_fault_of_the_driver_is_guarded_by_the_claims_of_all_adapters(
+    tmp_path: Path, fault: str, claimed: set[str]
+) -> None:
+    claims = {alias: {drive: {"wwn": drive}} for alias, drive in (("sym", "0x1"), ("other", "0x2"))}
+    bench = BenchHere(
+        "b", cast("Link", None), "python3", "/state", claims, {"sym": "0000:00:05.0"}, "/bin", None, "boot-1"
+    )
+    file = tmp_path / "own.suite.yml"
+    file.write_text(
+        f"kind: robustness\nloads: {{mine: {{}}}}\ntrials:\n  - {{fault: {fault}, load: mine}}\n", encoding="utf-8"
+    )
+    suite = load_robustness(file)
+    seats = [Seat("sym", "0000:00:05.0", "sym53c8xx", (("0x1", 1 << 30),))]
+    plan = plan_trials(suite, suite.profile(None)[1], seats, arms=["candidate"], kind="hardware", seed=1)
+    trial = LiveTrial(bench, suite, plan.trials[0], tmp_path, "run")
+    assert set(json.loads(trial._file_of("all", "/stream"))["claims"]) == claimed
+
+
 PANIC = (
     "[  9.1] Kernel panic - not syncing: an abort was asked for\n[  9.2] ---[ end Kernel panic - not syncing ]---\n"
 )
@@ -82,7 +104,7 @@ class SilentLink:
             yield None
 
 
-def silent_trial(tmp_path: Path, link: SilentLink, said: str) -> dict[str, Any]:
+def silent_trial(tmp_path: Path, link: SilentLink, said: str, *, again: bool = False) -> dict[str, Any]:
     """The record of a trial of a fault of the bench, whose console says so much while it goes on."""
     run = read_run(plan_campaign(REQUEST, tmp_path))
     files = read_trials(run)
@@ -100,7 +122,7 @@ def silent_trial(tmp_path: Path, link: SilentLink, said: str) -> dict[str, Any]:
         virtual=cast("BenchPlaces", SimpleNamespace(console=console)),
         boot_id="boot-1",
     )
-    trial = LiveTrial(bench, files.suite, planned, tmp_path / "trials", run.name)
+    trial = LiveTrial(bench, files.suite, planned, tmp_path / "trials", run.name, again=again)
     with console.open("a", encoding="utf-8") as file:
         file.write(said)
     return trial.run()
@@ -117,6 +139,16 @@ def test_a_bench_that_panics_ends_its_trial_at_once_with_the_panic_as_its_reason
 def test_a_bench_that_answers_from_another_boot_went_down_by_itself(tmp_path: Path) -> None:
     record = silent_trial(tmp_path, SilentLink("boot-2"), "")
     assert (record["outcome"], record["reasons"][0].partition(": ")[0]) == ("failed", "bench down")
+
+
+def test_a_bench_on_another_boot_for_the_first_time_may_have_been_reset_by_somebody(tmp_path: Path) -> None:
+    with pytest.raises(TrialLostError, match="on boot boot-2, the trial began on boot-1") as lost:
+        silent_trial(tmp_path, SilentLink("boot-2"), "", again=True)
+    assert lost.value.rebooted
+
+
+def test_a_bench_that_panics_has_failed_at_the_first_time(tmp_path: Path) -> None:
+    assert silent_trial(tmp_path, SilentLink(None), PANIC, again=True)["outcome"] == "failed"
 
 
 @pytest.mark.parametrize("boot", ["boot-1", None], ids=["busy", "mute"])
