@@ -68,7 +68,7 @@ def _growths(records: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def _memory(arms: Mapping[str, Sequence[int]]) -> tuple[str, str] | None:
-    tested = arms.get("candidate") or (next(iter(arms.values())) if len(arms) == 1 else [])
+    tested = arms.get("candidate", ())
     if len(tested) < _LEAST_TRIALS:
         return None
     grown = {arm: sum(growth > LEAK_BYTES for growth in growths) for arm, growths in arms.items()}
@@ -97,16 +97,16 @@ def _residuals(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, int, int
 
 def _residual(arms: Mapping[str, Sequence[tuple[int, int, int]]]) -> tuple[str, str] | None:
     wrong = {arm: [one for one in told if one[2] != one[1]] for arm, told in arms.items()}
-    arm = "candidate" if "candidate" in arms else next(iter(arms))
-    if not arms[arm]:
+    tested = arms.get("candidate", ())
+    if not tested:
         return None
-    if not wrong[arm]:
-        return "PASS", f"{len(arms[arm])} of {len(arms[arm])} commands that ended short were told with what they read"
-    asked, given, received = wrong[arm][0]
+    if not wrong["candidate"]:
+        return "PASS", f"{len(tested)} of {len(tested)} commands that ended short were told with what they read"
+    asked, given, received = wrong["candidate"][0]
     said = (
-        f"after {len(wrong[arm])} of {len(arms[arm])} commands the driver told other lengths than what was read: "
-        f"{asked} bytes were asked for, the drive gave {given}, the driver told {received}"
+        f"after {len(wrong['candidate'])} of {len(tested)} commands the driver told other lengths than what was "
+        f"read: {asked} bytes were asked for, the drive gave {given}, the driver told {received}"
     )
-    if arm == "candidate" and wrong.get("baseline"):
+    if wrong.get("baseline"):
         return "PASS", f"known, the baseline's driver does so too: {said}"
     return "FAIL", f"wrong residual: {said}"

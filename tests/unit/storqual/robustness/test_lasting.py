@@ -98,6 +98,11 @@ def test_residuals_that_are_wrong_in_both_arms_are_known() -> None:
     assert (found[0], found[1].partition(",")[0]) == ("PASS", "known")
 
 
+def test_what_the_baseline_alone_shows_accuses_nobody() -> None:
+    assert residual(*records("baseline", [0], WRONG)) is None
+    assert memory(*records("baseline", GROWN)) is None
+
+
 def test_a_command_that_was_not_answered_and_a_drive_without_them_say_nothing_of_residuals() -> None:
     assert residual(*records("candidate", [0], {"problem": "no such device"})) is None
     assert residual(*records("candidate", [0])) is None
