@@ -13,6 +13,7 @@ import pytest
 
 from storqual.base.text import xml_text
 from storqual.report.criterion import waived_by
+from storqual.run.waived import used_waivers, with_waivers
 
 MOST_ITEMS = 10_000
 """Above it an item stands for a workload: pytest keeps every item in memory, and a reader reads none of them."""
@@ -49,20 +50,24 @@ class VerdictFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The items, their names made unique."""
-        criteria = json.loads(self.path.read_text(encoding="utf-8"))["criteria"]
+        verdict = json.loads(self.path.read_text(encoding="utf-8"))
+        criteria = verdict["criteria"]
+        accepted = with_waivers(used_waivers(criteria))
+        # JUnit has no outcome of a run: each of its lines says what the run rests on
+        told = f"{verdict.get('outcome')} {accepted}" if accepted else ""
         groups = _by_point(criteria) if len(criteria) <= MOST_ITEMS else _by_workload(criteria)
         seen: defaultdict[str, int] = defaultdict(int)
         for name, members in groups:
             seen[name] += 1
             what, at, place = name.partition("@")
             unique = name if seen[name] == 1 else f"{what}#{seen[name]}{at}{place}"
-            yield VerdictItem.from_parent(self, name=unique, criteria=members)
+            yield VerdictItem.from_parent(self, name=unique, criteria=members, told=told)
 
 
 class VerdictItem(pytest.Item):
     """One criterion at one point, or all points of a workload."""
 
-    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], **rest: Any) -> None:  # noqa: ANN401 - pytest's own
+    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], told: str, **rest: Any) -> None:  # noqa: ANN401 - pytest's own
         super().__init__(**rest)
         self.criteria = criteria
         worst = min(criteria, key=lambda entry: _RANK.index(entry["outcome"]))
@@ -75,8 +80,11 @@ class VerdictItem(pytest.Item):
         else:
             self.user_properties.append(("criteria", str(len(criteria))))
             self.user_properties.append(("outcome", self.outcome))
+        if told:
+            self.user_properties.append(("run_outcome", xml_text(told)))
         failed = [entry for entry in criteria if entry["outcome"] == "FAIL"]
         if self.outcome == "FAIL" and all(entry.get("waiver") for entry in failed):
+            self.user_properties.append(("waiver", _accepted(worst["waiver"])))
             self.add_marker(pytest.mark.xfail(reason=_accepted(worst["waiver"]), strict=True))
 
     def setup(self) -> None:

@@ -76,7 +76,7 @@ def signoff_command(
         return
     pairs: list[tuple[str, object]] = [
         ("run", signed.run),
-        ("outcome", signed.outcome + (f", {signed.waivers} failures waived" if signed.waivers else "")),
+        ("outcome", signed.told),
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
         ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
@@ -145,8 +145,6 @@ def verify_command(
 
 def _findings(found: Verification) -> list[tuple[str, object]]:
     """What a person reads below the signatures; the last line is what came of it."""
-    from storqual.judge.numbers import plural
-
     pairs: list[tuple[str, object]] = [
         ("candidate", found.candidate),
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
@@ -162,6 +160,6 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
     pairs = [pair for pair in pairs if pair[1]]
     if found.problems:
         return [*pairs, ("NOT VALID", f"{found.run}: {len(found.problems)} problems")]
-    waived = f", {plural(len(found.waivers), 'waived failure')}" if found.waivers else ""
-    told = f"{found.run}: {found.outcome}{waived}, {found.files} files as signed"
-    return [*pairs, ("VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED", told)]
+    told = f"{found.told}; outcome {found.outcome}" if found.accepted else found.outcome
+    head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
+    return [*pairs, (head, f"{found.run}: {told}, {found.files} files as signed")]

@@ -11,9 +11,10 @@ from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.run.waived import used_waivers, with_waivers
 from storqual.signoff.beside import envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
-from storqual.signoff.judgement import acceptable_judgement
+from storqual.signoff.judgement import Judgement, acceptable_judgement
 from storqual.signoff.leftovers import clear_leftovers
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.signature import validity_problem
@@ -42,7 +43,10 @@ class SignRequest:
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature that was written, and the roles that have not signed yet."""
+    """A signature that was written, and the roles that have not signed yet.
+
+    `waivers` counts the failures that are accepted; `told` is the outcome with the waivers that accept them.
+    """
 
     run: str
     outcome: str
@@ -52,6 +56,7 @@ class Signed:
     files: tuple[str, ...]
     missing: tuple[str, ...]
     waivers: int
+    told: str
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -64,6 +69,7 @@ class Signed:
             "files": list(self.files),
             "missing": list(self.missing),
             "waivers": self.waivers,
+            "told": self.told,
         }
 
 
@@ -83,7 +89,7 @@ def sign_run(request: SignRequest) -> Signed:
     clear_leftovers(run.path)
     before = _earlier(run, request.trusted, who, role, now)
     judgement = acceptable_judgement(run, request.waivers, now)
-    _check_report(run)
+    _check_report(run, judgement, request.waivers)
     # a further signature is about what the first one is about, by the rules of its time
     signed = is_signed(run.path)
     manifest = (run.path / MANIFEST).read_bytes() if signed else dump_manifest(run.name, list_files(run.path))
@@ -115,6 +121,7 @@ def sign_run(request: SignRequest) -> Signed:
         files=tuple(files),
         missing=tuple(one for one in terms.roles if one != role and one not in before),
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
+        told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
 
 
@@ -164,10 +171,17 @@ def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime)
     return names
 
 
-def _check_report(run: Run) -> None:
-    """A report is what people read before they sign: it must tell the run's own verdict. Raises BadInputError."""
+def _check_report(run: Run, judgement: Judgement, waivers: Path | None) -> None:
+    """A report is what people read before they sign: it must tell the judgement that is signed. Raises BadInputError.
+
+    A run that somebody signed keeps the report that was signed with it.
+    """
     report = run.path / "report.html"
-    digest = sha256_of((run.path / "verdict.json").read_bytes())
-    if report.is_file() and digest not in report.read_text(encoding="utf-8", errors="replace"):
-        remedy = f"make it again: storqual report {run.path}"
-        raise BadInputError([f"{report}: found a report of another verdict, expected one of verdict.json; {remedy}"])
+    if not report.is_file() or is_signed(run.path):
+        return
+    if judgement.sha256 not in report.read_text(encoding="utf-8", errors="replace"):
+        accepted = f" --waivers {waivers}" if waivers is not None else ""
+        remedy = f"make it again: storqual publish {run.path}{accepted}"
+        raise BadInputError(
+            [f"{report}: found a report of another verdict, expected one of the verdict to sign; {remedy}"]
+        )

@@ -12,6 +12,7 @@ from typing import Any
 from storqual.inputs.policy import load_trust
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.published import run_findings
+from storqual.run.waived import with_waivers
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
 from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differences, parse_manifest
 from storqual.signoff.signature import Checked, Signature, check_signature
@@ -27,7 +28,7 @@ class Verification:
 
     It is valid when there is no problem, and a release when nothing is `withheld` besides: reasons why signatures
     that hold are no release. `files` is how many files the manifest covers, `rules` by which they were compared,
-    `annex` what was added after signing.
+    `waivers` the failures that somebody accepted, `accepted` by which waivers, `annex` what was added after signing.
     """
 
     run: str
@@ -40,6 +41,7 @@ class Verification:
     witness: str
     signatures: tuple[Signature, ...]
     waivers: tuple[str, ...]
+    accepted: str
     files: int
     annex: tuple[Entry, ...]
     damage: tuple[str, ...]
@@ -68,6 +70,11 @@ class Verification:
         """In one word or two: released, valid (and no release), not valid."""
         return ("released", "not valid", "valid, not released")[self.exit_code]
 
+    @property
+    def told(self) -> str:
+        """What came of it, with the waivers that it rests on: `released with 2 waivers: ...`."""
+        return f"{self.result} {self.accepted}".strip() if not self.problems else self.result
+
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
         names = ("file", "role", "name", "key", "signed_at", "outcome", "problem")
@@ -75,6 +82,7 @@ class Verification:
             "run": self.run,
             "candidate": self.candidate,
             "result": self.result,
+            "told": self.told,
             "exit_code": self.exit_code,
             "valid": not self.problems,
             "released": self.exit_code == 0,
@@ -146,6 +154,7 @@ def verify_run(
         witness=witness or "",
         signatures=tuple(one.signature for one in checked),
         waivers=_waivers(valid),
+        accepted=with_waivers(waiver for one in valid for waiver in one.waivers),
         files=0 if manifest is None else len(manifest.files),
         annex=tuple(annex),
         damage=tuple(dict.fromkeys(problems)),

@@ -137,7 +137,7 @@ def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
     diagnosis = {
         "verdict": f"{row.text('id')}-{row.outcome.lower()}",
         "type": _DIAGNOSES.get(row.outcome, "UNKNOWN"),
-        "message": row.text("reason"),
+        "message": f"{row.text('reason')} ({row.waiver})" if row.waived else row.text("reason"),
     }
     hardware = "/".join(row.key[:2])
     if hardware in known:
