@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.product import AGAINST, Product, read_products
 from storqual.inputs.shape import did_you_mean, one_of, raise_all, shaped, shown, sound
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
@@ -52,8 +53,13 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
         *_vary_problems(looked_at, document),
         *_published_problems(looked_at, document),
     ]
+    sheets: Mapping[str, Product] = {}
+    if suite is not None and (suite.products or any(one.against == AGAINST for one in suite.criteria)):
+        sheets, wrong = read_products(suite, path, document)
+        problems += wrong
     if suite is None or problems:
         return None, problems
+    suite = suite.with_sheets(sheets)
     if suite.name is None:
         name = path.name.split(".")[0]
         if not is_name(name):
@@ -190,7 +196,7 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
     limits = criterion.min is not None or criterion.max is not None
     if criterion.against in ("absolute", "published") and not limits:
         yield document.problem(keys, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
-    if criterion.against in ("baseline", "peers") and limits:
+    if criterion.against in ("baseline", "peers", AGAINST) and limits:
         word = "min" if criterion.min is not None else "max"
         yield document.problem(
             (*keys, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"

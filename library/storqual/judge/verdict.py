@@ -13,6 +13,7 @@ from typing import Any
 
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
+from storqual.inputs.product import product_files
 from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.earlier import out_of_control, read_histories
@@ -109,7 +110,9 @@ def _verdict(
 ) -> dict[str, Any]:
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
     accepted = load_waivers(files["waivers"], policy, moment.date()) if "waivers" in files else ()
-    asked = asked_of(run, load_suite(files["suite"]), policy)
+    rules = load_suite(files["suite"])
+    files = {**files, **product_files(files["suite"], rules.products)}
+    asked = asked_of(run, rules, policy)
     if measured is None or measured.evidence is None or not measured.is_of(run):
         measured = measurements(run, metrics_of(asked), evidence=True)
     questions = questions_of(run, asked, measured.points)
