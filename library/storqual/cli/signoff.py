@@ -15,6 +15,7 @@ from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
+    from storqual.signoff.annex import AnnexNote
     from storqual.signoff.verify import Verification
 
 trusted_keys = click.option(
@@ -37,7 +38,7 @@ trusted_keys = click.option(
     help="Your Ed25519 private key; with --ssh also a public key whose private half an agent or a token holds.",
 )
 @trusted_keys
-@click.option("--role", help="Sign as this; needed only for a key that is trusted in several roles.")
+@click.option("--role", help="Sign as this: for a key with several roles, and for a co-signer beyond the gate.")
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -65,7 +66,7 @@ def signoff_command(
             run=run.resolve(),
             key=key,
             trusted=trusted,
-            passphrase=lambda: _passphrase(key),
+            passphrase=lambda: passphrase_of(key),
             role=role,
             waivers=waivers,
             ssh=ssh,
@@ -84,7 +85,7 @@ def signoff_command(
     print_pairs(pairs)
 
 
-def _passphrase(key: Path) -> str:
+def passphrase_of(key: Path) -> str:
     """Ask for it. Raises BadInputError where there is nobody to ask."""
     if not sys.stdin.isatty():
         remedy = "add the key to an agent and sign with --ssh"
@@ -152,6 +153,12 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("checked by", found.rules),
         ("witness", found.witness or "none was asked: the run vouches for itself"),
         *(("waived", told) for told in found.waivers),
+        *(("co-signed", told) for told in found.co_signers),
+        *(
+            ("note after signing", f"{one.note.at} {one.note.by}: {one.note.text}{_beside(one)}")
+            for one in found.notes
+            if not one.problem
+        ),
         *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),
         *(("problem", problem) for problem in found.problems),
     ]
@@ -163,3 +170,9 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
     told = f"{found.told}; outcome {found.outcome}" if found.accepted else found.outcome
     head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
     return [*pairs, (head, f"{found.run}: {told}, {found.files} files as signed")]
+
+
+def _beside(one: AnnexNote) -> str:
+    """Links and attachments of a note, behind its text."""
+    named = [*one.note.links, *(file.name for file in one.note.files)]
+    return f" ({', '.join(named)})" if named else ""

@@ -38,6 +38,7 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
@@ -46,6 +47,7 @@ from storqual.report.parts.trials import Trials, trials_of
 from storqual.report.render import render_template
 from storqual.report.view import Chart
 from storqual.run import is_signed, write_bytes
+from storqual.run.notes import read_notes
 from storqual_core.kit.errors import BadInputError
 
 
@@ -90,6 +92,7 @@ class Page:
     waivers: tuple[WaiverRow, ...] = ()
     appendix: Appendix | None = None
     trials: Trials | None = None
+    notes: tuple[NoteRow, ...] = ()
 
 
 _MOST_ROWS = 200
@@ -216,6 +219,7 @@ class _Pages:
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
             trials=trials_of(material.run),
+            notes=note_rows(read_notes(material.run.path)),
         )
 
     def _rollup(self, detail: Detail) -> Rollup:
