@@ -11,6 +11,7 @@ from pydantic import Field
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
+from storqual.inputs.suite import Requirement
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.robustness.faults import FAULTS
 
@@ -48,6 +49,7 @@ class Trial(Shape):
     repeats: Annotated[int, Field(ge=1)] = 1
     adapters: ManyOf[Text] = ()
     expect: Expectation = Expectation()
+    requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
 
 
 class RobustnessProfile(Shape):
@@ -76,6 +78,9 @@ class RobustnessSuite(Shape):
     loads: dict[Name, IntegrityLoad] = Field(min_length=1)
     trials: tuple[Trial, ...] = Field(min_length=1, strict=False)
     profiles: dict[Name, RobustnessProfile] = Field(default={})
+    requirements: dict[Name, Requirement] = Field(
+        default={}, description="what the release is held to; one without a result is red in the traceability matrix"
+    )
 
     def profile(self, name: str | None) -> tuple[str, RobustnessProfile]:
         """The profile of that name, or the default one. Raises KeyError for one that is not there."""
