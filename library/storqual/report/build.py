@@ -38,6 +38,7 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.limiting import NOTHING, limits_of_points
 from storqual.report.parts.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
@@ -138,6 +139,7 @@ class _Pages:
         self._criteria = read_criteria(material.verdict)
         self._moments = moments_of(material)
         self._repeats = repeats_of(material)
+        self._limits = limits_of_points(material)
         self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
@@ -178,6 +180,7 @@ class _Pages:
                 here.get(key[0], ()),
                 few=len(keys) <= _FEW,
                 repeat=self._repeats.get(key),
+                limit=self._limits.get(key, NOTHING),
             )
             for key in keys
         )
