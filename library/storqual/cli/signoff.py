@@ -155,6 +155,8 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
         ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
         ("checked by", found.rules),
+        *(("signed by", told) for told in found.statements),
+        ("evidence", found.evidence),
         ("witness", found.witness or "none was asked: the run vouches for itself"),
         *(("waived", told) for told in found.waivers),
         *(("co-signed", told) for told in found.co_signers),
