@@ -6,7 +6,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
@@ -15,9 +15,6 @@ from storqual.inputs.shape import Shape
 from storqual.inputs.workload import Load, Precondition
 from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
-
-if TYPE_CHECKING:
-    from storqual.inputs.product import Product
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4"]
@@ -260,7 +257,7 @@ class Suite(Shape):
     vary: dict[Text, ManyOf[Any]] = Field(default={})
     published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
     products: ManyOf[Name] = Field(default=(), description="spec sheets beside the suite: <name>.product.yml")
-    _sheets: Mapping[str, Product] = PrivateAttr(default_factory=dict)
+    _sheets: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     requirements: dict[Name, Requirement] = Field(
         default={}, description="what the release is held to; one without a result is red in the traceability matrix"
     )
@@ -287,11 +284,11 @@ class Suite(Shape):
         return asked or self.default_profile or ("quick" if "quick" in self.profiles else next(iter(self.profiles)))
 
     @property
-    def sheets(self) -> Mapping[str, Product]:
-        """The spec sheets that it names, by name."""
+    def sheets(self) -> Mapping[str, Any]:
+        """The spec sheets that it names, by name: each a `Product`, which is built on this file."""
         return self._sheets
 
-    def with_sheets(self, sheets: Mapping[str, Product]) -> Suite:
+    def with_sheets(self, sheets: Mapping[str, Any]) -> Suite:
         """The same with the spec sheets that it names."""
         suite = self.model_copy()
         suite._sheets = sheets  # noqa: SLF001 - its own
