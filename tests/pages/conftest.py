@@ -13,6 +13,8 @@ from storqual.report import build_report, documents
 from storqual.report.material import read_material
 from storqual.report.sheet import make_sheet, render_sheet
 from storqual.report.trend import build_trend
+from storqual.run import read_run
+from storqual.run.notes import Attachment, Note, add_note
 from tests.golden.sheet import FACTS, LAST, bench_of
 from tests.pages.browser import Browser, browser, find_chromium
 from tests.support.judged_reports import QUICK, judged
@@ -23,6 +25,16 @@ from tests.unit.storqual.report.documents.test_documents import run_of as run_of
 from tests.unit.storqual.report.parts.test_studies import STUDIES, run_of
 
 AXE = Path(__file__).resolve().parents[2] / ".cache" / "axe-core" / "axe.min.js"
+
+NOTES = [
+    Note(
+        "2026-11-23T10:00:00Z",
+        "Mia",
+        "Also seen at a customer, whose drives had the firmware before.",
+        (f"https://tracker.example.com/{'browse/' * 12}LAB-9",),
+        (Attachment("annex/notes/0001-scope.png", 7, "0" * 64),),
+    )
+]
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +87,16 @@ def files(
         "test plan": documents.planned_tests(release),
         "compatibility": documents.compatibility([*runs.values(), release], as_of=datetime(2027, 3, 20, tzinfo=UTC)),
     }
+    pages["annex"] = documents.annex_page(read_run(release), NOTES)
+    noted = judged(tmp_path_factory.mktemp("noted"), points=QUICK, noise=0.002)
+    add_note(
+        noted,
+        "Fan tray replaced before session 2",
+        "Mia",
+        ["https://tracker.example.com/LAB-7"],
+        [release / "verdict.json"],
+    )
+    made["noted"] = build_report(noted)
     for name, page in pages.items():
         made[name] = documents.write_document(page, folder / f"{name}.html")
     return made

@@ -14,7 +14,7 @@ from tests.pages.browser import Browser
 pytestmark = pytest.mark.pages
 
 PAGES = ["pass", "fail", "waived", "inconclusive", "error", "local", "trend", "studies", "large", "detail", "sheet"]
-PAGES += ["requirements", "summary", "test plan", "compatibility"]
+PAGES += ["requirements", "summary", "test plan", "compatibility", "annex", "noted"]
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}
 SHOWN = "document.documentElement.innerText + document.querySelectorAll('*').length"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from storqual.checks.seen import NotJudgedError
+from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.fields import limit_value
-from storqual.inputs.suite import EffectiveCriterion
 from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import Asked, looks_of, metrics_of, questions_of
 from storqual.judge.family import corrected

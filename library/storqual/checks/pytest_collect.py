@@ -13,6 +13,7 @@ import pytest
 from storqual.base.text import xml_text
 from storqual.report.criterion import waived_by
 from storqual.report.export.cases import is_accepted, named_cases, worst_of
+from storqual.run.waived import used_waivers, with_waivers
 
 _PROPERTIES = (
     "outcome",
@@ -45,15 +46,19 @@ class VerdictFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The items, their names made unique."""
-        criteria = json.loads(self.path.read_text(encoding="utf-8"))["criteria"]
+        verdict = json.loads(self.path.read_text(encoding="utf-8"))
+        criteria = verdict["criteria"]
+        accepted = with_waivers(used_waivers(criteria))
+        # JUnit has no outcome of a run: each of its lines says what the run rests on
+        told = f"{verdict.get('outcome')} {accepted}" if accepted else ""
         for name, members in named_cases(criteria):
-            yield VerdictItem.from_parent(self, name=name, criteria=members)
+            yield VerdictItem.from_parent(self, name=name, criteria=members, told=told)
 
 
 class VerdictItem(pytest.Item):
     """One criterion at one point, or all points of a workload."""
 
-    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], **rest: Any) -> None:  # noqa: ANN401 - pytest's own
+    def __init__(self, *, criteria: Sequence[Mapping[str, Any]], told: str, **rest: Any) -> None:  # noqa: ANN401 - pytest's own
         super().__init__(**rest)
         self.criteria = criteria
         worst = worst_of(criteria)
@@ -66,7 +71,10 @@ class VerdictItem(pytest.Item):
         else:
             self.user_properties.append(("criteria", str(len(criteria))))
             self.user_properties.append(("outcome", self.outcome))
+        if told:
+            self.user_properties.append(("run_outcome", xml_text(told)))
         if is_accepted(criteria):
+            self.user_properties.append(("waiver", _accepted(worst["waiver"])))
             self.add_marker(pytest.mark.xfail(reason=_accepted(worst["waiver"]), strict=True))
 
     def setup(self) -> None:

@@ -36,6 +36,7 @@ _COMMANDS = {
     "keywords": "storqual.cli.robot",
     "new": "storqual.cli.new",
     "next": "storqual.cli.playbook.next",
+    "note": "storqual.cli.signoff",
     "packages": "storqual.cli.packages",
     "plan": "storqual.cli.plan",
     "publish": "storqual.cli.playbook.publish",

@@ -57,6 +57,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         title="Runs",
     )
     for run in answer["runs"]:
+        if run["waivers"]:
+            click.echo(terminal_text(f"waived  {run['run']}: {run['outcome']} {run['waivers']}"))
         if run["suspect"]:
             click.echo(terminal_text(f"suspect  {run['run']}: {run['suspect']}"))
     print_rows(

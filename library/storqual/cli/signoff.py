@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual signoff` and `storqual verify`: sign a judged run, and check what was signed."""
+"""`storqual signoff`, `verify` and `note`: sign a judged run, check what was signed, add notes before and after."""
 
 from __future__ import annotations
 
+import getpass
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from storqual.base.text import terminal_text
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError
 
 if TYPE_CHECKING:
+    from storqual.signoff.annex import AnnexNote
     from storqual.signoff.verify import Verification
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 trusted_keys = click.option(
     "--keys",
@@ -37,7 +42,7 @@ trusted_keys = click.option(
     help="Your Ed25519 private key; with --ssh also a public key whose private half an agent or a token holds.",
 )
 @trusted_keys
-@click.option("--role", help="Sign as this; needed only for a key that is trusted in several roles.")
+@click.option("--role", help="Sign as this: for a key with several roles, and for a co-signer beyond the gate.")
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -76,7 +81,7 @@ def signoff_command(
         return
     pairs: list[tuple[str, object]] = [
         ("run", signed.run),
-        ("outcome", signed.outcome + (f", {signed.waivers} failures waived" if signed.waivers else "")),
+        ("outcome", signed.told),
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
         ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
@@ -145,8 +150,6 @@ def verify_command(
 
 def _findings(found: Verification) -> list[tuple[str, object]]:
     """What a person reads below the signatures; the last line is what came of it."""
-    from storqual.judge.numbers import plural
-
     pairs: list[tuple[str, object]] = [
         ("candidate", found.candidate),
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
@@ -156,6 +159,12 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("evidence", found.evidence),
         ("witness", found.witness or "none was asked: the run vouches for itself"),
         *(("waived", told) for told in found.waivers),
+        *(("co-signed", told) for told in found.co_signers),
+        *(
+            ("note after signing", f"{one.note.at} {one.note.by}: {one.note.text}{_beside(one)}")
+            for one in found.notes
+            if not one.problem
+        ),
         *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),
         *(("problem", problem) for problem in found.problems),
     ]
@@ -164,6 +173,84 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
     pairs = [pair for pair in pairs if pair[1]]
     if found.problems:
         return [*pairs, ("NOT VALID", f"{found.run}: {len(found.problems)} problems")]
-    waived = f", {plural(len(found.waivers), 'waived failure')}" if found.waivers else ""
-    told = f"{found.run}: {found.outcome}{waived}, {found.files} files as signed"
-    return [*pairs, ("VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED", told)]
+    told = f"{found.told}; outcome {found.outcome}" if found.accepted else found.outcome
+    head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
+    return [*pairs, (head, f"{found.run}: {told}, {found.files} files as signed")]
+
+
+def _beside(one: AnnexNote) -> str:
+    """Links and attachments of a note, behind its text."""
+    named = [*one.note.links, *(file.name for file in one.note.files)]
+    return f" ({', '.join(named)})" if named else ""
+
+
+@click.command("note")
+@run_argument
+@click.argument("text")
+@click.option("--link", "links", multiple=True, help="A web address, such as one of a tracker; repeat.")
+@click.option("--attach", "attached", multiple=True, type=_FILE, help="A file that is kept with the note; repeat.")
+@click.option("--by", help="Whose note it is, before signing (your login); after it the key says so.")
+@click.option("--key", type=_FILE, help="Your Ed25519 private key: needed once somebody has signed.")
+@click.option(
+    "--keys",
+    "trusted",
+    type=_FILE,
+    envvar="STORQUAL_KEYS",
+    show_envvar=True,
+    help="Trusted keys: needed once somebody has signed.",
+)
+@as_json
+def note_command(
+    run: Path,
+    text: str,
+    links: tuple[str, ...],
+    attached: tuple[Path, ...],
+    by: str | None,
+    key: Path | None,
+    trusted: Path | None,
+    as_json: bool,
+) -> None:
+    """Add a note to a run.
+
+    Before anybody has signed it becomes part of the run: it stands in the report and is signed with it. Afterwards it
+    goes to the annex, signed by itself; what was signed is not touched, and annex/index.html shows all notes.
+
+    \b
+    Examples:
+      storqual note runs/20261121T101500Z-adapter-4f2a "fan tray replaced before session 2" --link https://t/LAB-7
+      storqual note runs/20261121T101500Z-adapter-4f2a "seen in the field" --key ~/.ssh/id_ed25519 --keys keys.yml
+    """
+    from storqual.inputs import load_trust
+    from storqual.report import build_report
+    from storqual.report.documents import annex_page, write_document
+    from storqual.run import is_signed, read_run
+    from storqual.run.closing import is_closed
+    from storqual.run.notes import add_note
+    from storqual.run.published import record_published
+    from storqual.signoff.annex import NoteRequest, add_to_annex, annex_notes
+
+    run = run.resolve()
+    if is_signed(run):
+        if key is None or trusted is None:
+            raise BadInputError([f"{run}: found a signed run, expected --key and --keys: its notes are signed too"])
+        request = NoteRequest(
+            run=run, text=text, links=links, attached=attached, key=key, trusted=trusted,
+            passphrase=lambda: _passphrase(key),
+        )  # fmt: skip
+        added = add_to_annex(request)
+        trust = {one.id: one for one in load_trust(trusted).keys}
+        notes = [one.note for one in annex_notes(run, trust, datetime.now(UTC)) if not one.problem]
+        page = write_document(annex_page(read_run(run), notes), run / "annex" / "index.html")
+        answer: dict[str, Any] = {**added.to_json(), "page": str(page)}
+    else:
+        note = add_note(run, text, by or getpass.getuser(), links, attached)
+        answer = {"at": note.at, **note.to_fields()}
+        if is_closed(run) and (run / "verdict.json").is_file():
+            answer["page"] = str(build_report(run))
+            record_published(run)
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(terminal_text(f"{answer['at']} {answer['by']}: {answer['text']}"))
+        if "page" in answer:
+            click.echo(answer["page"])

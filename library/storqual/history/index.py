@@ -19,13 +19,14 @@ from storqual.history.noise import Noise, control_chart, limits_after, noise_of,
 from storqual.judge.earlier import SCHEMA, ReferenceReading, read_histories, readings_of
 from storqual.run import read_run, sha256_of
 from storqual.run.measurements import reference_launches
+from storqual.run.waived import used_waivers, with_waivers
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 INDEX = ".history.sqlite"
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE run (digest TEXT PRIMARY KEY, path TEXT, name TEXT, created TEXT, suite TEXT, profile TEXT,
-                  baseline TEXT, candidate TEXT, outcome TEXT);
+                  baseline TEXT, candidate TEXT, outcome TEXT, waivers TEXT);
 CREATE TABLE criterion (digest TEXT REFERENCES run ON DELETE CASCADE, id TEXT, bench TEXT, adapter TEXT, point TEXT,
                         metric TEXT, required INTEGER, outcome TEXT, reason TEXT, shift REAL, low REAL, high REAL);
 CREATE TABLE noise (digest TEXT REFERENCES run ON DELETE CASCADE, bench TEXT, adapter TEXT, point TEXT, metric TEXT,
@@ -76,8 +77,9 @@ class RunIndex:
 
     def runs(self) -> list[dict[str, Any]]:
         """Every run, oldest first."""
-        names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome")
-        query = "SELECT path, name, created, suite, profile, baseline, candidate, outcome FROM run ORDER BY created"
+        names = ("path", "run", "created", "suite", "profile", "baseline", "candidate", "outcome", "waivers")
+        columns = "path, name, created, suite, profile, baseline, candidate, outcome, waivers"
+        query = f"SELECT {columns} FROM run ORDER BY created"  # noqa: S608 - constants
         return [dict(zip(names, row, strict=True)) for row in self._connection.execute(query)]
 
     def noise(self, newest: int) -> Iterator[Noise]:
@@ -105,9 +107,10 @@ class RunIndex:
             arms = {name: arm.drop for name, arm in run.arms.items()}
             created = str(run.document.get("created") or "")
             head = (digest, str(path), run.name, created, run.suite.name, run.suite.profile)
+            accepted = with_waivers(used_waivers(verdict.get("criteria") or ()))
             insert(
-                "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?)",
-                (*head, arms.get("baseline"), arms.get("candidate"), str(verdict.get("outcome"))),
+                "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?)",
+                (*head, arms.get("baseline"), arms.get("candidate"), str(verdict.get("outcome")), accepted),
             )
             self._connection.executemany(
                 "INSERT INTO criterion VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",

@@ -6,13 +6,17 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from storqual.inputs.fields import Day, ManyOf, Name, Percent, Role, Text
-from storqual.inputs.shape import Shape, raise_all, shaped
+from storqual.inputs.shape import Shape, raise_all, shaped, shown
 from storqual.inputs.yaml_file import Document, read_yaml
 from storqual_core.kit.errors import BadInputError
 
@@ -31,7 +35,26 @@ def _each_once(roles: tuple[str, ...]) -> tuple[str, ...]:
     return roles
 
 
+def _expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as problem:
+        raise ValueError(f"a regular expression such as [A-Z]+-[0-9]+ ({problem})") from None
+    return value
+
+
 Days = Annotated[int, BeforeValidator(_days)]
+
+
+class WaiverRules(Shape):
+    """What waivers a gate takes; one that breaks a rule is refused before anything is judged by it."""
+
+    max_days: Days | None = Field(default=None, description="an expiry at most so many days ahead")
+    max_loss: Percent | None = Field(default=None, description="each waiver states a loss, and at most this")
+    owners: ManyOf[Text] = Field(default=(), description="patterns of who may answer for one")
+    reference: Annotated[Text, AfterValidator(_expression)] | None = Field(
+        default=None, description="a regular expression that the whole reference matches"
+    )
 
 
 class Gate(Shape):
@@ -46,6 +69,7 @@ class Gate(Shape):
     signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()
     hardware: Literal["required"] | None = Field(default=None, description="no release of what software measured")
     suites: ManyOf[Name] = ()
+    waivers: WaiverRules = WaiverRules()
 
 
 class Waiver(Shape):
@@ -83,20 +107,51 @@ def read_gate(path: Path) -> tuple[Gate | None, list[str]]:
     return shaped(Gate, document)
 
 
-def load_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Read waivers; an expired one is no error here, the judge says so. Raises BadInputError with every problem."""
-    waivers, problems = read_waivers(path)
+def load_waivers(path: Path, gate: Gate | None = None, today: date | None = None) -> tuple[Waiver, ...]:
+    """Read waivers, as `gate` takes them `today`; an expired one is no error here, the judge says so.
+
+    Raises BadInputError with every problem.
+    """
+    waivers, problems = read_waivers(path, gate, today)
     raise_all(problems)
     return waivers
 
 
-def read_waivers(path: Path) -> tuple[tuple[Waiver, ...], list[str]]:
-    """Waivers and all problems with them."""
+def read_waivers(
+    path: Path, gate: Gate | None = None, today: date | None = None
+) -> tuple[tuple[Waiver, ...], list[str]]:
+    """Waivers and all problems with them, those with the rules of `gate` for `today` (a day of UTC) included."""
     document = read_yaml(path)
     if document.data is not None and not isinstance(document.data, dict):
         document = Document(document.name, {"waivers": document.data}, _below(document), document.problems)
     file, problems = shaped(_Waivers, document)
-    return (file.waivers if file is not None else ()), problems
+    if file is None:
+        return (), problems
+    if gate is not None and today is not None:
+        problems += _refused(document, file.waivers, gate, today)
+    return file.waivers, problems
+
+
+def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: date) -> Iterator[str]:
+    """What of the waivers the gate does not take."""
+    rules = gate.waivers
+    for number, waiver in enumerate(waivers):
+
+        def wrong(key: str, found: object, expected: str, number: int = number) -> str:
+            keys = ("waivers", number, key)
+            where = f" in waivers[{number}].{key}"
+            return document.problem(keys, f"{found}{where}", f"{expected} (gate {gate.name})")
+
+        ahead = (waiver.expiry - today).days
+        if rules.max_days is not None and ahead > rules.max_days:
+            yield wrong("expiry", f"{waiver.expiry}, {ahead} days ahead", f"at most {rules.max_days} days")
+        if rules.max_loss is not None and (waiver.max_loss is None or waiver.max_loss > rules.max_loss):
+            found = "no max_loss" if waiver.max_loss is None else f"{100 * waiver.max_loss:g} %"
+            yield wrong("max_loss", found, f"at most {100 * rules.max_loss:g} %")
+        if rules.owners and not any(fnmatchcase(waiver.owner, pattern) for pattern in rules.owners):
+            yield wrong("owner", shown(waiver.owner), f"one of {', '.join(rules.owners)}")
+        if rules.reference is not None and not re.fullmatch(rules.reference, waiver.reference):
+            yield wrong("reference", shown(waiver.reference), f"a reference that matches {rules.reference}")
 
 
 def _below(document: Document) -> dict[tuple[str | int, ...], int]:

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape
 from storqual.inputs.workload import Load, Precondition
 from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
-
-LINEAR_TOLERANCE = 0.05
-"""Linear is at least 95 % of the share that the first level gives, as in `storqual.statistics.scaling`."""
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4"]
@@ -186,7 +183,7 @@ class Criterion(Shape):
     workloads: ManyOf[Text] = ()
     at: Levels = Field(default={})
     adapters: ManyOf[Text] = ()
-    against: Literal["baseline", "absolute", "peers", "published", "scaling"] = "baseline"
+    against: Literal["baseline", "absolute", "peers", "published", "product", "scaling"] = "baseline"
     over: Literal["adapters", "ports", "drives", "numjobs", "iodepth"] | None = Field(
         default=None, description="against scaling: the factor in which throughput is to grow"
     )
@@ -259,6 +256,8 @@ class Suite(Shape):
     default_profile: Name | None = None
     vary: dict[Text, ManyOf[Any]] = Field(default={})
     published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
+    products: ManyOf[Name] = Field(default=(), description="spec sheets beside the suite: <name>.product.yml")
+    _sheets: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     requirements: dict[Name, Requirement] = Field(
         default={}, description="what the release is held to; one without a result is red in the traceability matrix"
     )
@@ -284,13 +283,16 @@ class Suite(Shape):
         """The profile to use: the one asked for, else the default, else `quick`, else the first."""
         return asked or self.default_profile or ("quick" if "quick" in self.profiles else next(iter(self.profiles)))
 
-    def criteria_for(self, point: PointLike, profile: str) -> tuple[EffectiveCriterion, ...]:
-        """The criteria that are judged at a point, with what they inherit from the profile filled in."""
-        return tuple(
-            effective(criterion, self.profiles[profile])
-            for criterion in self.criteria
-            if applies(criterion, point.workload, point.factors, point.adapter)
-        )
+    @property
+    def sheets(self) -> Mapping[str, Any]:
+        """The spec sheets that it names, by name: each a `Product`, which is built on this file."""
+        return self._sheets
+
+    def with_sheets(self, sheets: Mapping[str, Any]) -> Suite:
+        """The same with the spec sheets that it names."""
+        suite = self.model_copy()
+        suite._sheets = sheets  # noqa: SLF001 - its own
+        return suite
 
 
 class PointLike(Protocol):
@@ -307,74 +309,6 @@ class PointLike(Protocol):
     @property
     def adapter(self) -> str:
         """The adapter's alias."""
-
-
-@dataclass(frozen=True)
-class EffectiveCriterion:
-    """A criterion with everything decided: fractions, and limits in the metric's unit."""
-
-    id: str
-    metric: str
-    against: str
-    margin: float
-    indifference: float
-    marginal: float | None
-    alpha: float
-    min: float | None
-    max: float | None
-    required: bool
-    source: str
-    hardware_only: str = ""
-    over: str = ""
-    linear_to: int | None = None
-
-
-def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
-    """`criterion` under `profile`; a limit's unit was checked when the suite was planned."""
-    from storqual.inputs.fields import limit_value  # noqa: PLC0415 - units need the metrics, which are slow to import
-
-    if criterion.reference is not None:
-        from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
-
-        low, high, published = limits_from(criterion.reference, criterion.metric, criterion.min, criterion.max)
-        source = "; ".join(filter(None, [published, criterion.source]))
-    else:
-        low, high = (
-            None if text is None else limit_value(text, criterion.metric, criterion.unit)
-            for text in (criterion.min, criterion.max)
-        )
-        source = criterion.source or ""
-    return EffectiveCriterion(
-        id=criterion.name,
-        metric=criterion.metric,
-        against=criterion.against,
-        margin=_margin(criterion, profile),
-        indifference=_below(criterion, profile),
-        marginal=profile.marginal if criterion.marginal is None else criterion.marginal,
-        alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
-        min=low,
-        max=high,
-        required=criterion.required,
-        source=source,
-        hardware_only=criterion.hardware_only or "",
-        over=criterion.over or "",
-        linear_to=criterion.linear_to,
-    )
-
-
-def _margin(criterion: Criterion, profile: Profile) -> float:
-    """The margin; of a scaling criterion it is the tolerance for what is called linear."""
-    if criterion.margin is not None:
-        return criterion.margin
-    return LINEAR_TOLERANCE if criterion.against == "scaling" else profile.margin
-
-
-def _below(criterion: Criterion, profile: Profile) -> float:
-    """The indifference zone; one that the criterion does not name is at most half of its margin."""
-    if criterion.indifference is not None:
-        return criterion.indifference
-    margin = profile.margin if criterion.margin is None else criterion.margin
-    return min(profile.indifference, margin / 2)
 
 
 def applies(criterion: Criterion, workload: str, factors: Mapping[str, Any], adapter: str) -> bool:

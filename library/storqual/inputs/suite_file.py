@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.product import AGAINST, Product, read_products
 from storqual.inputs.shape import did_you_mean, one_of, raise_all, shaped, shown, sound
-from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload, applies, format_level
+from storqual.inputs.suite import Criterion, Parameters, Profile, Requirement, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import ALPHABET, is_name
@@ -30,11 +31,27 @@ def load_suite(path: Path) -> Suite:
     data = read_yaml(path).data
     if isinstance(data, dict) and data.get("kind") == _OF_TRIALS:
         name = str(data.get("name") or path.name.split(".")[0])
-        return Suite.model_construct(name=name, workloads={}, criteria=(), profiles={"": Profile()})
+        asked = _asked_of_trials(data)
+        return Suite.model_construct(
+            name=name, workloads={}, criteria=(), profiles={"": Profile()}, requirements=asked
+        )
     suite, problems = read_suite(path)
     raise_all(problems)
     assert suite is not None  # noqa: S101 - there is one when nothing was wrong
     return suite
+
+
+def _asked_of_trials(data: Mapping[str, Any]) -> dict[str, Requirement]:
+    """The requirements of a suite of trials, each with the checks of the trials that name it."""
+    declared = data.get("requirements") or {}
+    found = {str(name): sound(Requirement, entry) or Requirement() for name, entry in declared.items()}
+    for trial in data.get("trials") or ():
+        names = trial.get("requirement") or ()
+        for name in map(str, names if isinstance(names, list) else [names] if names else ()):
+            before = found.get(name, Requirement())
+            check = f"trials.{trial.get('fault')}"
+            found[name] = before.model_copy(update={"checks": tuple(dict.fromkeys((*before.checks, check)))})
+    return found
 
 
 def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None, list[str]]:
@@ -52,8 +69,13 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
         *_vary_problems(looked_at, document),
         *_published_problems(looked_at, document),
     ]
+    sheets: Mapping[str, Product] = {}
+    if suite is not None and (suite.products or any(one.against == AGAINST for one in suite.criteria)):
+        sheets, wrong = read_products(suite, path, document)
+        problems += wrong
     if suite is None or problems:
         return None, problems
+    suite = suite.with_sheets(sheets)
     if suite.name is None:
         name = path.name.split(".")[0]
         if not is_name(name):
@@ -190,7 +212,7 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
     limits = criterion.min is not None or criterion.max is not None
     if criterion.against in ("absolute", "published") and not limits:
         yield document.problem(keys, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
-    if criterion.against in ("baseline", "peers") and limits:
+    if criterion.against in ("baseline", "peers", AGAINST) and limits:
         word = "min" if criterion.min is not None else "max"
         yield document.problem(
             (*keys, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"

@@ -132,6 +132,8 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
         )
         if text
     )
+    # what a maker states is only as good as the document that states it
+    asked = f"{asked} by {rule.source}" if rule.against == "product" else asked
     values = by_session(found) if question.by_session else [unit.value for unit in found]
     mean = math.fsum(values) / len(values)
     reference = rule.min if rule.min is not None else rule.max

@@ -79,7 +79,7 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
             answers[index] = Judged("ERROR", unusable)
         elif unclean:
             answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left that is evidence")
-        elif question.criterion.against in ("absolute", "published"):
+        elif question.criterion.against in ("absolute", "published", "product"):
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
             answers[index] = judge_against_peers(question, metric)

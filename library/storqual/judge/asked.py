@@ -8,9 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
+from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.policy import Gate
-from storqual.inputs.suite import EffectiveCriterion, Suite
+from storqual.inputs.product import criteria_at
+from storqual.inputs.suite import Suite
 from storqual.judge.answers import confirming_sessions
 from storqual.judge.question import ArmLaunches, Question, curves_of
 from storqual.metrics import METRICS
@@ -32,10 +35,19 @@ def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
     """What a suite asks at the points of a run that were not skipped."""
     profile = rules.profile_name(run.suite.profile if run.suite.profile in rules.profiles else None)
     return [
-        Asked(point, tuple(_by_policy(one, policy) for one in rules.criteria_for(point, profile)))
+        Asked(
+            point,
+            tuple(_by_policy(one, policy) for one in criteria_at(rules, point, profile, adapter_of(run, point))),
+        )
         for point in run.plan.points
         if not point.skipped
     ]
+
+
+def adapter_of(run: Run, point: PlannedPoint) -> Mapping[str, Any]:
+    """The adapter of a point as the inventory describes it; empty where the run does not have it."""
+    found: Mapping[str, Any] = (run.benches[point.bench].get("adapters") or {}).get(point.adapter) or {}
+    return found
 
 
 def metrics_of(asked: Sequence[Asked]) -> dict[PointKey, list[str]]:
@@ -85,7 +97,7 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
             others = peers[point.bench, point.point] if rule.against == "peers" else []
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
             emulated = run.benches[point.bench].get("kind") != "hardware"
-            excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else ""
+            excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else rule.unstated
             own = paired if rule.against == "baseline" else launches
             question = Question(point, rule, own, kind == "sessions", beside, excused)
             if rule.against == "scaling":

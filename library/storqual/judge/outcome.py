@@ -14,6 +14,7 @@ from typing import Literal
 from storqual.inputs.policy import Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
+from storqual.run.waived import used_waivers, with_waivers
 
 TRIALS = "trials"
 """The source of checks that a campaign of trials tells of itself."""
@@ -42,9 +43,13 @@ def run_outcome(
         return "INCONCLUSIVE", f"{holes} planned points were not measured, and nobody said why"
     if counts["MARGINAL"] and not marginal_passes:
         return "FAIL", f"{counts['MARGINAL']} of {total} pass only marginally, which the gate does not take"
+    waived = sum(entry.waiver is not None for entry in required)
+    held = f"{len(required) - waived} of {total} hold" if waived else f"all {total} hold"
+    used = with_waivers(used_waivers(entry.to_json() for entry in required))
+    accepted = f"; {waived} failed and {'is' if waived == 1 else 'are'} accepted {used}" if waived else ""
     if counts["MARGINAL"]:
-        return "MARGINAL", f"all {total} hold, {counts['MARGINAL']} of them near their limit"
-    return "PASS", f"all {total} hold"
+        return "MARGINAL", f"{held}, {counts['MARGINAL']} of them near their limit{accepted}"
+    return "PASS", f"{held}{accepted}"
 
 
 def _is_judged(entry: Entry) -> bool:
@@ -72,7 +77,8 @@ def apply_waivers(
     for waiver in waivers:
         name = f"waiver {waiver.reference} of {waiver.owner}"
         here = _of_drop(waiver.drop, drop) and fnmatch.fnmatchcase(suite, waiver.suite)
-        covered = [entry for entry in criteria if here and _covers(waiver, entry)]
+        # what decides nothing needs no acceptance, and would be counted as a failure that was accepted
+        covered = [entry for entry in criteria if here and entry.required and _covers(waiver, entry)]
         failed = [entry for entry in covered if entry.outcome == "FAIL"]
         if not failed:
             doubts.append(WaiverProblem("unused", f"{name} matches no failure"))

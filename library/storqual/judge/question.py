@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from storqual.inputs.suite import EffectiveCriterion
+from storqual.inputs.effective import EffectiveCriterion
 from storqual.metrics import METRICS, Metric, Unavailable, Value
 from storqual.run import PlannedPoint
 from storqual.run.measurements import PointKey

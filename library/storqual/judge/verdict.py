@@ -13,6 +13,7 @@ from typing import Any
 
 from storqual.inputs import WAIVERS, load_gate, load_suite, load_waivers
 from storqual.inputs.policy import Gate
+from storqual.inputs.product import product_files
 from storqual.judge.answers import answer, confirm
 from storqual.judge.asked import asked_of, looks_of, metrics_of, optional_input, questions_of, required_by
 from storqual.judge.earlier import out_of_control, read_histories
@@ -41,6 +42,7 @@ from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest
 from storqual.run.measurements import Measurements, measurements
+from storqual.run.waived import used_waivers, with_waivers
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")
@@ -55,6 +57,7 @@ def judge_run(
     as_of: datetime | None = None,
     measured: Measurements | None = None,
     checks: Sequence[Check] = (),
+    publish: bool = False,
 ) -> dict[str, Any]:
     """Judge a run and write the verdict; returns it.
 
@@ -62,12 +65,14 @@ def judge_run(
     another suite, gate or time, with other waivers or with further `checks` goes to `judgements/<digest>/` (of a
     signed run: in `annex/`). Waivers and further checks are kept beside their verdict, and judging again takes those
     waivers: they expire by themselves. `measured` is what was read of the samples by a caller who needs them for more
-    than this. Raises BadInputError for inputs that cannot be used, StorqualError for a damaged run directory.
+    than this. `publish` puts a verdict by other waivers into the place of `verdict.json` while nobody has signed: the
+    one before goes to its judgements. Raises BadInputError for inputs that cannot be used, StorqualError for a
+    damaged run directory.
     """
     waivers = waivers or kept_waivers(path)
     verdict = verdict_of(path, suite=suite, gate=gate, waivers=waivers, as_of=as_of, measured=measured, checks=checks)
     other_rules = suite is not None or gate is not None or as_of is not None or bool(checks)
-    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers, checks=checks)
+    write_verdict(path, verdict, other_rules=other_rules, waivers=waivers, checks=checks, publish=publish)
     return verdict
 
 
@@ -104,8 +109,10 @@ def _verdict(
     checks: Sequence[Check],
 ) -> dict[str, Any]:
     policy = load_gate(files["gate"]) if "gate" in files else Gate()
-    accepted = load_waivers(files["waivers"]) if "waivers" in files else ()
-    asked = asked_of(run, load_suite(files["suite"]), policy)
+    accepted = load_waivers(files["waivers"], policy, moment.date()) if "waivers" in files else ()
+    rules = load_suite(files["suite"])
+    files = {**files, **product_files(files["suite"], rules.products)}
+    asked = asked_of(run, rules, policy)
     if measured is None or measured.evidence is None or not measured.is_of(run):
         measured = measurements(run, metrics_of(asked), evidence=True)
     questions = questions_of(run, asked, measured.points)
@@ -134,7 +141,8 @@ def _verdict(
     rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
-        warnings.append("this run passes because failures are waived")
+        used = used_waivers(one.to_json() for one in criteria)
+        warnings.append(f"this run passes {with_waivers(used)}")
     return {
         "schema": SCHEMA,
         "run": run.name,
@@ -204,11 +212,13 @@ def write_verdict(
     other_rules: bool,
     waivers: Path | None = None,
     checks: Sequence[Check] = (),
+    publish: bool = False,
 ) -> Path:
     """Write `verdict` of `run`, and beside it the waivers and further checks it was judged with; return where.
 
     `verdict.json` is written when there is none, or again when the same rules judge a run that went on (a campaign
     that was resumed) and nobody has signed; of a run that was closed and did not, it stays, and nothing is written.
+    With `publish` one by other waivers takes its place as well, and the one before is kept among the judgements.
     Everything else goes to `judgements/<digest of its inputs>/`; once somebody has signed, to the same place in
     `annex/`, where nothing is written a second time: a further signature may be about it. What is written is recorded
     as the event `judged` while nobody has signed.
@@ -218,10 +228,8 @@ def write_verdict(
     if not other_rules and _is_of_the_same(first, verdict):
         _record(run, first, json.loads(first.read_bytes()))
         return first
-    if other_rules or (first.is_file() and not _may_replace(run, first, verdict)):
-        named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
-        digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
-        place = Path("judgements") / digest / "verdict.json"
+    if other_rules or (first.is_file() and not _may_replace(run, first, verdict, publish=publish)):
+        place = _place_of(verdict)
         path = run / place
         if is_signed(run):
             path = path if path.is_file() else run / ANNEX / place
@@ -230,6 +238,8 @@ def write_verdict(
         elif _is_known(path, verdict):
             _record(run, path, json.loads(path.read_bytes()))
             return path
+    if path == first and publish:
+        _keep(run, first)
     if waivers is not None:
         write_bytes(path.with_name(WAIVERS), waivers.read_bytes())
     if checks:
@@ -237,6 +247,27 @@ def write_verdict(
     write_bytes(path, b"".join(_lines(verdict)))
     _record(run, path, verdict)
     return path
+
+
+def _place_of(verdict: Mapping[str, Any]) -> Path:
+    """Where a judgement by these inputs of this day lies in a run directory."""
+    named = {"inputs": verdict["inputs"], "as_of": verdict["as_of"][:10]}
+    digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
+    return Path("judgements") / digest / "verdict.json"
+
+
+def _keep(run: Path, first: Path) -> None:
+    """Put the verdict that was published before, with its waivers, among the judgements; nothing without one."""
+    try:
+        data = first.read_bytes()
+        place = run / _place_of(json.loads(data))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    kept = kept_waivers(run)
+    if kept is not None:
+        write_bytes(place.with_name(WAIVERS), kept.read_bytes())
+    write_bytes(place, data)
+    _record(run, place, json.loads(data))
 
 
 def _check_lines(checks: Iterable[Check]) -> bytes:
@@ -282,13 +313,14 @@ def kept_waivers(run: Path) -> Path | None:
         return None
 
 
-def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any]) -> bool:
-    """Whether the verdict there is of the same rules and unsigned."""
+def _may_replace(run: Path, first: Path, verdict: Mapping[str, Any], *, publish: bool) -> bool:
+    """Whether the verdict there is of the same rules (but for waivers, where it is to be published) and unsigned."""
     if is_signed(run):
         return False
     try:
         before = json.loads(first.read_text(encoding="utf-8"))["inputs"]
-        return all(before.get(name) == verdict["inputs"].get(name) for name in _RULES)
+        rules = (name for name in _RULES if name != "waivers" or not publish)
+        return all(before.get(name) == verdict["inputs"].get(name) for name in rules)
     except (ValueError, KeyError, TypeError, AttributeError):
         # what was written there is no verdict
         return True

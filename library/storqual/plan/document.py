@@ -11,6 +11,7 @@ from typing import Any
 
 from storqual import __version__
 from storqual.inputs.drop import Drop
+from storqual.inputs.product import product_files
 from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
 from storqual.plan.inputs import PlanInputs, PlanRequest
@@ -28,6 +29,8 @@ def input_files(request: PlanRequest, read: PlanInputs, plans: Sequence[BenchPla
         "suite": InputFile("suite.yml", str(read.suite_path), read.suite_path.read_bytes()),
         "gate": InputFile("gate.yml", str(read.gate_path or ""), _gate_bytes(read.gate_path)),
     }
+    for name, path in product_files(read.suite_path, read.suite.products if read.suite else ()).items():
+        inputs[name] = InputFile(path.name, str(path), path.read_bytes())
     for arm, file in read.drops.items():
         inputs[arm] = InputFile(f"{arm}.drop.yml", str(file.path), file.path.read_bytes())
     extract = {plan.bench.name: plan.bench.model_dump(mode="json", exclude_none=True) for plan in plans}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from storqual.inputs import (
@@ -95,14 +96,16 @@ def read_all(request: PlanRequest) -> PlanInputs:
         read.suite, problems = read_suite(read.suite_path, profile=request.profile)
         read.problems += problems
     read.gate_path = request.gate or beside_inventory(GATE, request.inventories)
+    gate = None
     if read.gate_path is not None:
         with _Gather(read.problems):
-            read.problems += read_gate(read.gate_path)[1]
+            gate, problems = read_gate(read.gate_path)
+            read.problems += problems
     waivers = beside_inventory(WAIVERS, request.inventories)
     if waivers is not None:
         # judging reads it: a mistake in it must not wait for the end of a campaign
         with _Gather(read.problems):
-            read.problems += read_waivers(waivers)[1]
+            read.problems += read_waivers(waivers, gate, datetime.now(UTC).date())[1]
     if request.history is not None:
         from storqual.history.index import history_bytes  # noqa: PLC0415 - the judge is slow to import
 

@@ -39,6 +39,8 @@ from storqual.report.parts.ledger import (
     guard_of,
     waivers_of,
 )
+from storqual.report.parts.limiting import NOTHING, limits_of_points
+from storqual.report.parts.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
@@ -48,6 +50,7 @@ from storqual.report.render import render_template
 from storqual.report.view import Chart
 from storqual.robustness.external_results import is_test_of_program
 from storqual.run import is_signed, write_bytes
+from storqual.run.notes import read_notes
 from storqual_core.kit.errors import BadInputError
 
 
@@ -93,6 +96,7 @@ class Page:
     appendix: Appendix | None = None
     trials: Trials | None = None
     programs: Programs | None = None
+    notes: tuple[NoteRow, ...] = ()
 
 
 _MOST_ROWS = 200
@@ -143,6 +147,7 @@ class _Pages:
         self._criteria = read_criteria(material.verdict)
         self._moments = moments_of(material)
         self._repeats = repeats_of(material)
+        self._limits = limits_of_points(material)
         self._by_point: defaultdict[Key, list[Criterion]] = defaultdict(list)
         for criterion in self._criteria:
             self._by_point[criterion.key].append(criterion)
@@ -183,6 +188,7 @@ class _Pages:
                 here.get(key[0], ()),
                 few=len(keys) <= _FEW,
                 repeat=self._repeats.get(key),
+                limit=self._limits.get(key, NOTHING),
             )
             for key in keys
         )
@@ -225,6 +231,7 @@ class _Pages:
             appendix=appendix_of(material),
             trials=trials_of(material.run),
             programs=programs_of(material.run),
+            notes=note_rows(read_notes(material.run.path)),
         )
 
     def _rollup(self, detail: Detail) -> Rollup:

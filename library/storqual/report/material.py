@@ -45,6 +45,8 @@ CURVES = tuple(measure(name) for name in ("iops", "throughput_mb_s", "cpu_us_per
 """What is drawn over block size; names that the metrics do not hold are a bug, found by a test."""
 
 
+LIMITING = ("cpu_percent", "latency_mean_us")
+"""What tells what limits a point, beside what is drawn."""
 VERDICT_SCHEMA = "storqual.verdict/1"
 ARMS = ("baseline", "candidate")
 
@@ -105,7 +107,7 @@ def clock(text: str) -> float:
 
 def metrics_to_read(suite: Suite | None, judged: Iterable[str]) -> tuple[str, ...]:
     """The metrics that a report is made from: those that are drawn, that were judged, and that studies draw on."""
-    studied = STUDIED if suite is not None and suite.studies else ()
+    studied = STUDIED if suite is not None and suite.studies else LIMITING if suite is not None else ()
     return tuple(dict.fromkeys([*(metric.name for metric in CURVES), *judged, *studied]))
 
 

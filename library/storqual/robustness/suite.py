@@ -11,6 +11,7 @@ from pydantic import Field
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
+from storqual.inputs.suite import Requirement
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual.robustness.external_suite import External, external_problems
 from storqual.robustness.faults import FAULTS
@@ -53,6 +54,7 @@ class Trial(Shape):
     repeats: Annotated[int, Field(ge=1)] = 1
     adapters: ManyOf[Text] = ()
     expect: Expectation = Expectation()
+    requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
 
 
 class RobustnessProfile(Shape):
@@ -83,6 +85,9 @@ class RobustnessSuite(Shape):
     trials: tuple[Trial, ...] = Field(default=(), strict=False)
     external: dict[Name, External] = Field(default={})
     profiles: dict[Name, RobustnessProfile] = Field(default={})
+    requirements: dict[Name, Requirement] = Field(
+        default={}, description="what the release is held to; one without a result is red in the traceability matrix"
+    )
 
     def profile(self, name: str | None) -> tuple[str, RobustnessProfile]:
         """The profile of that name, or the default one; `all` is the suite as it stands, unless it is one.

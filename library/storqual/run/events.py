@@ -59,6 +59,7 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "published": ("files",),
     "judged": ("outcome",),
     "note": ("text",),
+    "noted": ("text", "by", "links", "files"),
 }
 
 _OWN = ("time", "kind", "previous", "file_sha256")

@@ -27,7 +27,7 @@ INPUTS = "inputs"
 BLOCKS = "blocks"
 RAW = "raw"
 ANNEX = "annex"
-"""What is added to a run after it was signed: judgements by other rules, notes. Nothing in it is signed."""
+"""What is added to a run after it was signed: judgements by other rules, notes. No sign-off is about it."""
 
 
 def now() -> str:

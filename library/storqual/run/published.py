@@ -9,6 +9,7 @@ from pathlib import Path
 from storqual.run.events import append_event_locked, iter_events
 from storqual.run.evidence import evidence_findings
 from storqual.run.layout import EVENTS, file_digest, locked
+from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.run import Run, read_run
 from storqual_core.kit.errors import StorqualError
 
@@ -31,7 +32,7 @@ def run_findings(path: Path) -> list[str]:
     """
     try:
         run = read_run(path)
-        return [*evidence_findings(run), *published_findings(run)]
+        return [*evidence_findings(run), *published_findings(run), *changed_attachments(path, read_notes(path))]
     except (StorqualError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
         return [line.removeprefix(f"{path}/") for line in str(problem).splitlines()]
 

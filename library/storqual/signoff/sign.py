@@ -11,10 +11,11 @@ from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
+from storqual.run.waived import used_waivers, with_waivers
 from storqual.signoff.beside import envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
 from storqual.signoff.exports import export_findings
-from storqual.signoff.judgement import acceptable_judgement
+from storqual.signoff.judgement import Judgement, acceptable_judgement
 from storqual.signoff.leftovers import clear_leftovers
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.signature import validity_problem
@@ -43,7 +44,10 @@ class SignRequest:
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature that was written, and the roles that have not signed yet."""
+    """A signature that was written, and the roles that have not signed yet.
+
+    `waivers` counts the failures that are accepted; `told` is the outcome with the waivers that accept them.
+    """
 
     run: str
     outcome: str
@@ -53,6 +57,7 @@ class Signed:
     files: tuple[str, ...]
     missing: tuple[str, ...]
     waivers: int
+    told: str
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -65,6 +70,7 @@ class Signed:
             "files": list(self.files),
             "missing": list(self.missing),
             "waivers": self.waivers,
+            "told": self.told,
         }
 
 
@@ -84,7 +90,7 @@ def sign_run(request: SignRequest) -> Signed:
     clear_leftovers(run.path)
     before = _earlier(run, request.trusted, who, role, now)
     judgement = acceptable_judgement(run, request.waivers, now)
-    _check_report(run)
+    _check_report(run, judgement, request.waivers)
     problems = [f"{run.path / told}; make it again: storqual publish {run.path}" for told in export_findings(run)]
     if problems:
         raise BadInputError(problems)
@@ -119,13 +125,14 @@ def sign_run(request: SignRequest) -> Signed:
         files=tuple(files),
         missing=tuple(one for one in terms.roles if one != role and one not in before),
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
+        told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
 
 
 def _who(
     run: Run, line: str, request: SignRequest, trusted: Sequence[TrustedKey], terms: Terms, now: datetime
 ) -> tuple[TrustedKey, str]:
-    """Whose key it is, and the role to sign in. Raises BadInputError."""
+    """Whose key it is, and the role to sign in; one that nobody asks for is a co-signer's. Raises BadInputError."""
     found = fingerprint(line)
     who = next((key for key in trusted if key.id == found), None)
     if who is None:
@@ -147,8 +154,6 @@ def _who(
         raise BadInputError(
             [f"{request.trusted}: found {who.name} as {', '.join(who.role)}, expected {request.role} to sign as that"]
         )
-    if request.role not in terms.roles:
-        raise BadInputError([f"{run.name}: found role {request.role}, expected one that its gate asks for: {asked}"])
     return who, request.role
 
 
@@ -168,10 +173,17 @@ def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime)
     return names
 
 
-def _check_report(run: Run) -> None:
-    """A report is what people read before they sign: it must tell the run's own verdict. Raises BadInputError."""
+def _check_report(run: Run, judgement: Judgement, waivers: Path | None) -> None:
+    """A report is what people read before they sign: it must tell the judgement that is signed. Raises BadInputError.
+
+    A run that somebody signed keeps the report that was signed with it.
+    """
     report = run.path / "report.html"
-    digest = sha256_of((run.path / "verdict.json").read_bytes())
-    if report.is_file() and digest not in report.read_text(encoding="utf-8", errors="replace"):
-        remedy = f"make it again: storqual report {run.path}"
-        raise BadInputError([f"{report}: found a report of another verdict, expected one of verdict.json; {remedy}"])
+    if not report.is_file() or is_signed(run.path):
+        return
+    if judgement.sha256 not in report.read_text(encoding="utf-8", errors="replace"):
+        accepted = f" --waivers {waivers}" if waivers is not None else ""
+        remedy = f"make it again: storqual publish {run.path}{accepted}"
+        raise BadInputError(
+            [f"{report}: found a report of another verdict, expected one of the verdict to sign; {remedy}"]
+        )

@@ -13,6 +13,8 @@ from storqual.inputs.policy import load_trust
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.evidence import rules_of
 from storqual.run.published import run_findings
+from storqual.run.waived import with_waivers
+from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
 from storqual.signoff.exports import export_findings
 from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differences, parse_manifest
@@ -29,8 +31,9 @@ class Verification:
 
     It is valid when there is no problem, and a release when nothing is `withheld` besides: reasons why signatures
     that hold are no release. `files` is how many files the manifest covers, `rules` by which they were compared,
-    `statements` by which the signatures that count, `evidence` by which the run was held to its evidence, `annex`
-    what was added after signing.
+    `statements` by which the signatures that count, `evidence` by which the run was held to its evidence,
+    `waivers` the failures that somebody accepted, `accepted` by which waivers, `annex` what was added after signing,
+    `notes` the signed notes among it, `co_signers` who signed in a role that nobody asks for.
     """
 
     run: str
@@ -45,8 +48,11 @@ class Verification:
     witness: str
     signatures: tuple[Signature, ...]
     waivers: tuple[str, ...]
+    accepted: str
     files: int
     annex: tuple[Entry, ...]
+    notes: tuple[AnnexNote, ...]
+    co_signers: tuple[str, ...]
     damage: tuple[str, ...]
     missing: tuple[str, ...]
     withheld: tuple[str, ...]
@@ -73,6 +79,11 @@ class Verification:
         """In one word or two: released, valid (and no release), not valid."""
         return ("released", "not valid", "valid, not released")[self.exit_code]
 
+    @property
+    def told(self) -> str:
+        """What came of it, with the waivers that it rests on: `released with 2 waivers: ...`."""
+        return f"{self.result} {self.accepted}".strip() if not self.problems else self.result
+
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
         names = ("file", "role", "name", "key", "signed_at", "outcome", "problem")
@@ -80,6 +91,7 @@ class Verification:
             "run": self.run,
             "candidate": self.candidate,
             "result": self.result,
+            "told": self.told,
             "exit_code": self.exit_code,
             "valid": not self.problems,
             "released": self.exit_code == 0,
@@ -98,6 +110,8 @@ class Verification:
             "witness": self.witness,
             "files": self.files,
             "annex": [entry.to_json() for entry in self.annex],
+            "notes": [one.to_json() for one in self.notes],
+            "co_signers": list(self.co_signers),
             "problems": list(self.problems),
         }
 
@@ -142,6 +156,8 @@ def verify_run(
     problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
+    notes = annex_notes(path, keys, moment)
+    problems += [f"{one.file}: {one.problem}" for one in notes if one.problem]
     problems += _same_person(one.signature for one in valid) + _other_outcome(one.signature for one in valid)
     return Verification(
         run=path.resolve().name if run is None else run.name,
@@ -156,8 +172,13 @@ def verify_run(
         witness=witness or "",
         signatures=tuple(one.signature for one in checked),
         waivers=_waivers(valid),
+        accepted=with_waivers(waiver for one in valid for waiver in one.waivers),
         files=0 if manifest is None else len(manifest.files),
         annex=tuple(annex),
+        notes=notes,
+        co_signers=tuple(
+            f"{one.signature.name} as {one.signature.role}" for one in valid if one.signature.role not in terms.roles
+        ),
         damage=tuple(dict.fromkeys(problems)),
         missing=tuple(role for role in terms.roles if role not in {one.signature.role for one in valid}),
         withheld=() if run is None else _withheld(run, trusted, terms, allow_virtual=allow_virtual),

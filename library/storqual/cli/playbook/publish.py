@@ -26,15 +26,19 @@ _MOST_TOLD = 10
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+    help="Accepted failures; without it those of its verdict, or `waivers.yml` beside the inventory.",
 )
 @as_json
 def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
     """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
 
+    Until somebody has signed, a run can be published again, also with other waivers: verdict, report and exports are
+    made anew, and the chain of events says what was published before and what is now.
+
     \b
-    Example:
+    Examples:
       storqual publish runs/20261121T101500Z-adapter-4f2a
+      storqual publish runs/20261121T101500Z-adapter-4f2a --waivers waivers.yml
     """
     from storqual.report.parts.summary import print_summary
     from storqual.run import read_run_json
@@ -85,10 +89,12 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
     from storqual.robustness.store import has_trials, read_trials
-    from storqual.run import append_event, finish_run, read_run
+    from storqual.run import append_event, finish_run, is_signed, read_run
     from storqual.run.closing import close_run, is_closed
     from storqual.run.published import record_published
 
+    if is_signed(run):
+        raise BadInputError([f"{run}: found a signed run, which stays as it is; expected one that nobody has signed"])
     accepted = waivers_for(run, waivers)
     opened = read_run(run)
     if has_trials(opened.document):
@@ -103,7 +109,7 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
             run_checks(run)
             publish_suites(run)
         close_run(run)
-    verdict = judge_run(run, waivers=accepted, measured=measured)
+    verdict = judge_run(run, waivers=accepted, measured=measured, publish=True)
     log = publish_log(run)
     material = read_material(run, measured)
     report = build_report(run, material)
@@ -128,23 +134,21 @@ def _measured(run: Run) -> Measurements:
 
 
 def waivers_for(run: Path, asked: Path | None) -> Path | None:
-    """The waivers to publish `run` with: those of its verdict when it has one, else `asked`, else the lab's own.
+    """The waivers to publish `run` with: `asked`, else those of its verdict when it has one, else the lab's own.
 
-    The lab's own are `waivers.yml` beside the inventory that the run was planned from. Raises BadInputError when
-    `asked` are others than a judged run was judged with: report and log tell its first verdict, which stays.
+    The lab's own are `waivers.yml` beside the inventory that the run was planned from; what the lab changes later
+    changes no verdict by itself.
     """
     from storqual.inputs import WAIVERS, beside_inventory
     from storqual.judge.verdict import kept_waivers
     from storqual.run import read_run_json
 
+    if asked is not None:
+        return asked
     if (run / "verdict.json").is_file():
-        kept = kept_waivers(run)
-        if asked is not None and (kept is None or kept.read_bytes() != asked.read_bytes()):
-            remedy = f"judge it by them (storqual judge {run} --waivers {asked}), or sign it with them (signoff)"
-            raise BadInputError([f"{run}: found a verdict made with other waivers, which stays; {remedy}"])
-        return kept
+        return kept_waivers(run)
     inventories = [Path(source) for source in read_run_json(run).get("inventories") or ()]
-    return asked or beside_inventory(WAIVERS, inventories)
+    return beside_inventory(WAIVERS, inventories)
 
 
 def _audited(run: Path, report: Path) -> None:

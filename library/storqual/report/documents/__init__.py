@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from storqual.report.documents.annex import annex_page
 from storqual.report.documents.compatibility import compatibility
 from storqual.report.documents.customer import customer_summary
 from storqual.report.documents.document import Document, Section, write_document
@@ -12,6 +13,7 @@ from storqual.report.documents.test_plan import planned_tests
 __all__ = [
     "Document",
     "Section",
+    "annex_page",
     "compatibility",
     "customer_summary",
     "planned_tests",

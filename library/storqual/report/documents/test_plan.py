@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storqual.inputs import load_suite
+from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
+from storqual.judge.asked import adapter_of
 from storqual.judge.outcome import required_roles
 from storqual.metrics import METRICS
 from storqual.report.criterion import place_name
@@ -56,7 +58,7 @@ def _criteria(run: Run, suite: Suite) -> Table:
     """Each criterion once for each pair of limits that points have by it."""
     counted: Counter[tuple[str, ...]] = Counter()
     for point in run.plan.points:
-        for one in suite.criteria_for(point, run.suite.profile):
+        for one in criteria_at(suite, point, run.suite.profile, adapter_of(run, point)):
             metric = METRICS.get(one.metric)
             limits = " to ".join(f"{limit:g}" for limit in (one.min, one.max) if limit is not None)
             shifts = one.against in ("baseline", "peers")

@@ -145,7 +145,8 @@ def _measurement(row: Criterion, value: float) -> dict[str, Any]:
 def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
     verdict, kind = told_of(row)
-    diagnosis = {"verdict": verdict, "type": kind, "message": row.text("reason")}
+    message = f"{row.text('reason')} ({row.waiver})" if row.waived else row.text("reason")
+    diagnosis = {"verdict": verdict, "type": kind, "message": message}
     hardware = "/".join(row.key[:2])
     if hardware in known:
         diagnosis["hardwareInfoId"] = hardware

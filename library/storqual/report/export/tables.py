@@ -12,20 +12,24 @@ from storqual.base.text import csv_cell, visible_text
 from storqual.report.axes import levels
 from storqual.report.criterion import OUTCOMES, read_criteria
 from storqual.report.material import Material
+from storqual.run.waived import listed, used_waivers, with_waivers
 from storqual_core.kit.errors import BadInputError
 
 _CRITERIA = (
     "id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "reference",
     "candidate", "shift_percent", "ci95_low_percent", "ci95_high_percent", "margin_percent", "detectable_percent",
     "baseline_launches", "candidate_launches", "baseline_sessions", "candidate_sessions", "reason", "waiver_owner",
-    "waiver_expiry",
+    "waiver_expiry", "waiver_reference", "waiver_reason", "run_outcome",
 )  # fmt: skip
+_WAIVER = ("owner", "expiry", "reference", "reason")
 _LAUNCH = ("launch", "bench", "adapter", "point", "arm", "session", "n", "start", "runtime_s", "status")
 
 
 def criteria_csv(material: Material) -> str:
-    """One line per criterion and point."""
+    """One line per criterion and point; the last column is the run's outcome, with the waivers that it rests on."""
     rows: list[list[object]] = []
+    used = with_waivers(used_waivers(material.verdict.get("criteria") or ()))
+    told = f"{material.verdict.get('outcome')} {used}".strip()
     for row in read_criteria(material.verdict):
         low, high = row.interval()
         waiver = row.fields.get("waiver") or {}
@@ -39,7 +43,7 @@ def criteria_csv(material: Material) -> str:
             + [row.required, row.outcome]
             + [row.number(name) for name in ("reference", "candidate", "shift_percent")]
             + [low, high, row.number("margin_percent"), row.number("detectable_percent")]
-            + [*counts, row.text("reason"), waiver.get("owner"), waiver.get("expiry")]
+            + [*counts, row.text("reason"), *(waiver.get(name) for name in _WAIVER), told]
         )
     return _csv(_CRITERIA, rows)
 
@@ -99,6 +103,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _FAMILIES = {
     "storqual_run": ("info", "What was compared."),
     "storqual_run_exit_code": ("gauge", "The gate: 0 pass, 1 fail, 2 could not be judged."),
+    "storqual_run_waivers": ("gauge", "Waivers that the outcome rests on."),
     "storqual_run_points": ("gauge", "Planned points, measured points, points skipped with a reason."),
     "storqual_sectors_written_outside_claims": ("gauge", "Sectors written to disks that no claim covers."),
     "storqual_criterion_outcome": ("stateset", "The outcome of a criterion at a point."),
@@ -134,6 +139,8 @@ def _samples(material: Material) -> Iterator[tuple[str, str, dict[str, str], str
     }
     yield "storqual_run", "storqual_run_info", about, "1"
     yield "storqual_run_exit_code", "storqual_run_exit_code", own, str(verdict.get("exit_code"))
+    used = used_waivers(verdict.get("criteria") or ())
+    yield "storqual_run_waivers", "storqual_run_waivers", {**own, "waivers": listed(used)}, str(len(used))
     covered = verdict.get("coverage") or {}
     skipped = sum(bool(entry.get("reason")) for entry in covered.get("skipped") or ())
     for state, number in (

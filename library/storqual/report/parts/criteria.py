@@ -79,6 +79,7 @@ REFERENCE_NAMES = {
     "absolute": "Limit",
     "peers": "Peers",
     "published": "Published",
+    "product": "Spec sheet",
     "check": "Reference",
 }
 

@@ -18,6 +18,7 @@ from storqual.report.figures import DASH, NONE, TIED, Figure, Scale, scale_for
 from storqual.report.links import Links
 from storqual.report.material import ARMS, CURVES, measure
 from storqual.report.parts.latency import latency_charts
+from storqual.report.parts.limiting import NOTHING, Limit
 from storqual.report.parts.repeat import Repeat
 from storqual.report.parts.spread import launch_strip
 from storqual.report.parts.timeline import Moment
@@ -62,6 +63,7 @@ class PointEvidence:
     seconds: bool
     launches: tuple[LaunchRow, ...]
     repeat: Repeat | None = None
+    limit: Limit = NOTHING
 
 
 _SECONDS = 3
@@ -78,6 +80,7 @@ def point_evidence(
     *,
     few: bool,
     repeat: Repeat | None = None,
+    limit: Limit = NOTHING,
 ) -> PointEvidence:
     """The evidence of one point; `moments` are what happened on its bench.
 
@@ -114,6 +117,7 @@ def point_evidence(
         seconds=any(len(launch.seconds) >= _SECONDS for launch in launches),
         launches=tuple(_launch(launch, metrics, scales) for launch in launches),
         repeat=repeat,
+        limit=limit,
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from storqual.report.change import once_each
 from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH, count
+from storqual.report.figures import count
 from storqual.report.view import Phrase
+from storqual.run.waived import listed, used_waivers
 
 
 def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:
@@ -64,17 +65,12 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
     if waived:
         held = count(len(required) - waived, "count:criteria:held")
         accepted = count(waived, "count:criteria:WAIVED")
-        waivers = (row.fields.get("waiver") or {} for row in required if row.waived)
-        named = dict.fromkeys(str(waiver.get("reference") or DASH) for waiver in waivers)
-        noun = "waiver" if len(named) == 1 else "waivers"
-        number = count(len(named), "count:waivers")
-        told: Phrase = ("Passes with ", number, f" {noun} ({', '.join(named)}): ", held, " of ", total)
-        return (
-            *told,
-            " required measurements hold; ",
-            accepted,
-            f" failed and {'is' if waived == 1 else 'are'} waived.",
-        )
+        used = used_waivers(row.fields for row in required)
+        number = count(len(used), "count:waivers")
+        noun = "waiver" if len(used) == 1 else "waivers"
+        told: Phrase = ("Passes with ", number, f" {noun}: {listed(used)}. ", held, " of ", total)
+        ending = f" failed and {'is' if waived == 1 else 'are'} waived."
+        return (*told, " required measurements hold; ", accepted, ending)
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")

@@ -348,6 +348,7 @@ EVENT_WORDS: dict[str, str] = {
     "unplugged": "Drive unplugged",
     "resumed": "Run resumed",
     "note": "Note",
+    "noted": "Somebody's note",
     "restored": "Bench restored",
     "powered_on": "Bench powered on",
     "block_finished": "Block not finished",

@@ -21,6 +21,7 @@ from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
 from storqual.report.view import Cell, Chart, ChartTable
 from storqual.run import write_bytes
+from storqual.run.waived import used_waivers, with_waivers
 from storqual.statistics.control import FEWEST
 
 
@@ -41,6 +42,7 @@ class RunRow:
     where: str
     coverage: Cell
     waivers: Figure
+    accepted: str
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ def _run(run: PastRun, folder: Path) -> RunRow:
         where=f"{shifts[0].text('adapter')} {shifts[0].text('point')}" if shifts else "",
         coverage=f"{covered['measured']} of {covered['planned']}" if "planned" in covered else NONE,
         waivers=count(waived, f"count:waived:{run.name}"),
+        accepted=with_waivers(used_waivers(row.fields for row in run.rows)),
     )
 
 

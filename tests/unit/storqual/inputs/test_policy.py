@@ -76,3 +76,39 @@ def test_a_gate_with_an_unknown_key_is_refused(tmp_path: Path) -> None:
         load_gate(path)
     assert "did you mean 'marginal_passes'?" in str(caught.value)
     assert "gate.yml:2: found 'long' in baseline_max_age, expected a number of days such as 90d" in str(caught.value)
+
+
+RULES = """\
+name: release
+waivers: {max_days: 90, max_loss: 5%, owners: ["* Engineer"], reference: "LAB-[0-9]+"}
+"""
+
+
+def test_a_gate_refuses_waivers_that_break_its_rules_all_at_once(tmp_path: Path) -> None:
+    (tmp_path / "gate.yml").write_text(RULES, encoding="utf-8")
+    gate = load_gate(tmp_path / "gate.yml")
+    path = tmp_path / "waivers.yml"
+    path.write_text(
+        "- {criterion: iops, owner: A. Engineer, reason: x, reference: LAB-12, expiry: 2027-01-31, max_loss: 5%}\n"
+        "- {criterion: iops, owner: A. Engineer, reason: x, reference: LAB-12, expiry: 2027-01-31}\n"
+        "- {criterion: iops, owner: Pat, reason: x, reference: T-1,\n"
+        "   expiry: 2027-03-31, max_loss: 6%}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadInputError) as caught:
+        load_waivers(path, gate, date(2026, 11, 23))
+    assert [problem.removeprefix(str(path)) for problem in caught.value.problems] == [
+        ":2: found no max_loss in waivers[1].max_loss, expected at most 5 % (gate release)",
+        ":3: found 'Pat' in waivers[2].owner, expected one of * Engineer (gate release)",
+        ":3: found 'T-1' in waivers[2].reference, expected a reference that matches LAB-[0-9]+ (gate release)",
+        ":4: found 2027-03-31, 128 days ahead in waivers[2].expiry, expected at most 90 days (gate release)",
+        ":4: found 6 % in waivers[2].max_loss, expected at most 5 % (gate release)",
+    ]
+    assert len(load_waivers(path)) == 3
+
+
+def test_a_rule_that_is_no_expression_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "gate.yml"
+    path.write_text("waivers: {reference: '[A-Z'}\n", encoding="utf-8")
+    with pytest.raises(BadInputError, match=r"gate.yml:1: found '\[A-Z' in waivers.reference, expected a regular"):
+        load_gate(path)

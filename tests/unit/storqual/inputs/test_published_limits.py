@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storqual.inputs import load_suite
-from storqual.inputs.suite import effective
+from storqual.inputs.effective import effective
 from storqual_core.kit.errors import BadInputError
 
 SUITE = """\

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from storqual.inputs import load_drop, load_gate, load_suite, load_trust, load_waivers
+from storqual.inputs.product import load_product
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 LOADERS = {
@@ -17,6 +18,7 @@ LOADERS = {
     "gate": load_gate,
     "waivers": load_waivers,
     "keys": load_trust,
+    "product": load_product,
 }
 BLOCK = re.compile(r"^```yaml (\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLES = [

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storqual.inputs import find_suite, load_suite
+from storqual.inputs.product import criteria_at
 from storqual_core.kit.errors import BadInputError
 
 GOOD = """\
@@ -65,18 +66,18 @@ def test_a_name_comes_from_the_file(tmp_path: Path) -> None:
 def test_criteria_inherit_from_the_profile(tmp_path: Path) -> None:
     suite = load_suite(write(tmp_path, GOOD))
     at = {"bs": 65536, "drives": 1}
-    found = suite.criteria_for(Point("seq_read", factors=at), "quick")
+    found = criteria_at(suite, Point("seq_read", factors=at), "quick", {})
     assert [(criterion.id, criterion.margin, criterion.indifference, criterion.min) for criterion in found] == [
         ("iops", 0.08, 0.02, None),
         ("floor", 0.08, 0.02, 100.0),
     ]
-    assert [c.id for c in suite.criteria_for(Point("seq_read", factors={"bs": 4096}), "full")] == ["iops"]
-    assert [c.id for c in suite.criteria_for(Point("rand_write", factors={"bs": 4096}), "full")] == ["iops"]
+    assert [c.id for c in criteria_at(suite, Point("seq_read", factors={"bs": 4096}), "full", {})] == ["iops"]
+    assert [c.id for c in criteria_at(suite, Point("rand_write", factors={"bs": 4096}), "full", {})] == ["iops"]
 
 
 def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None:
     suite = load_suite(write(tmp_path, GOOD.replace("against: baseline}", "against: baseline, margin: 2%}")))
-    criterion = suite.criteria_for(Point("seq_read"), "quick")[0]
+    criterion = criteria_at(suite, Point("seq_read"), "quick", {})[0]
     assert (criterion.margin, criterion.indifference) == (0.02, 0.01)
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from storqual.inputs import load_suite
+from storqual.inputs.policy import Gate
+from storqual.judge.asked import asked_of
 from storqual.plan.make import PlanRequest, plan_run
 from storqual.run import coverage, read_block, read_run
 from storqual_core.kit.errors import BadInputError
@@ -35,6 +38,22 @@ def test_the_local_inventory_plans_within_two_minutes(tmp_path: Path) -> None:
     assert {launch["fio"]["options"]["rate_iops"] for launch in block["launches"]} <= {200, 192, 48}
     assert "compares a drop with itself" in planned.warnings[0]
     assert len(coverage(run).holes) == planned.points
+
+
+def test_the_spec_sheets_of_a_suite_are_copied_into_the_run(tmp_path: Path) -> None:
+    suite = (REPOSITORY / "suites" / "adapter.suite.yml").read_text(encoding="utf-8")
+    path = tmp_path / "mine.suite.yml"
+    path.write_text(suite.replace("criteria:\n", "criteria:\n  - {id: stated, metric: iops, against: product}\n"))
+    path.write_text(path.read_text() + "products: [files]\n", encoding="utf-8")
+    sheet = tmp_path / "files.product.yml"
+    sheet.write_text("adapter: '*'\nsource: x\nlimits: {metric: iops, min: 1}\n", encoding="utf-8")
+    request = PlanRequest([INVENTORIES / "local"], "baseline", "candidate", str(path), seed=1)
+    planned = plan_run(request, tmp_path / "runs")
+    assert planned.path is not None
+    run = read_run(planned.path)
+    assert run.input_file("product:files").read_bytes() == sheet.read_bytes()
+    first = asked_of(run, load_suite(run.input_file("suite")), Gate())[0]
+    assert first.criteria[0].id == "stated"
 
 
 def test_the_example_lab_is_a_good_example(tmp_path: Path) -> None:

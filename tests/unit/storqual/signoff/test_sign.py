@@ -182,14 +182,18 @@ def test_nobody_signs_in_a_role_that_is_not_theirs(run: Path, people: tuple[Pers
     )
 
 
-def test_a_role_that_the_gate_does_not_ask_for_signs_nothing(
+def test_a_role_that_the_gate_does_not_ask_for_co_signs_and_counts_for_no_other(
     run: Path, people: tuple[Person, Person], tmp_path: Path
 ) -> None:
-    """It would be worth nothing, and look like something."""
+    """It has to be named, is listed, and stands for nobody who must sign."""
     pat = people[0]
     keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, "director", pat.expires))
     assert "found roles director of Pat, expected one of technician, release-manager" in refusal(run, pat, keys)
-    assert "found role director, expected one that its gate asks for" in refusal(run, pat, keys, role="director")
+    signed = sign(run, pat, keys, role="director")
+    assert (signed.role, signed.missing) == ("director", ("technician", "release-manager"))
+    found = verify_run(run, keys, as_of=LATER)
+    assert found.co_signers == ("Pat as director",)
+    assert "there is no valid signature as technician" in found.problems
 
 
 def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:

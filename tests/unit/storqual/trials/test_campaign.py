@@ -17,6 +17,8 @@ from click.testing import CliRunner
 from storqual.base.resources import project_root
 from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
+from storqual.report.documents import traceability
+from storqual.report.material import read_material
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.matrix import repeat_command
 from storqual.robustness.store import keep_record, read_trials
@@ -59,9 +61,9 @@ def record(run: Run, number: int, **fields: Any) -> dict[str, Any]:
     }
 
 
-def finished(tmp_path: Path, **failures: dict[str, Any]) -> Path:
+def finished(tmp_path: Path, request: TrialRequest = REQUEST, **failures: dict[str, Any]) -> Path:
     """A campaign in which every trial was made; `failures` change records by the id's first word."""
-    path = plan_campaign(REQUEST, tmp_path)
+    path = plan_campaign(request, tmp_path)
     run = read_run(path)
     for session, arm in read_trials(run).sessions:
         told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
@@ -82,6 +84,31 @@ def test_a_campaign_whose_trials_pass_passes_and_its_report_has_the_matrix(tmp_p
     assert "Faults by adapter and arm" in page
     assert "Every trial passed." in page
     assert "0 of 1 failed: less than 95.0 % at 95 %" in page or "0 of 1 failed: less than 95 % at 95 %" in page
+
+
+def test_trials_answer_requirements_in_the_matrix(tmp_path: Path) -> None:
+    suite = tmp_path / "mine.suite.yml"
+    suite.write_text(
+        "kind: robustness\n"
+        "loads: {mine: {region: 8MiB}}\n"
+        "trials:\n"
+        "  - {fault: device_reset, load: mine, requirement: REQ-7}\n"
+        "  - {fault: drive_unplug, load: mine, requirement: [REQ-7, REQ-8]}\n"
+        "requirements: {REQ-8: {text: A drive that goes loses nothing}, REQ-9: {text: Nobody tries this}}\n",
+        encoding="utf-8",
+    )
+    failures = {"drive_unplug_candidate": {"outcome": "failed", "reasons": ["lost sectors"], "violations": [{}]}}
+    request = replace(REQUEST, suite=str(suite), profile=None)
+    published = publish(finished(tmp_path / "runs", request, **failures))
+    page = traceability(read_material(published.run))
+    rows = [(row.cells[0], row.cells[2], row.outcome and row.outcome.word) for row in page.sections[0].table.rows]
+    assert rows == [
+        ("REQ-8", "trials.drive_unplug", "FAIL"),
+        ("REQ-9", "nothing answers it", None),
+        ("REQ-7", "trials.device_reset", "PASS"),
+        ("REQ-7", "trials.drive_unplug", "FAIL"),
+    ]
+    assert page.sections[0].table.rows[0].cells[1] == "A drive that goes loses nothing"
 
 
 def test_damaged_data_fails_the_campaign_and_the_report_tells_how_to_repeat_it(tmp_path: Path) -> None:

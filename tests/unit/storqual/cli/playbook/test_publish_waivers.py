@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from storqual.cli import main
 from storqual.cli.playbook.publish import waivers_for
 from storqual.judge.verdict import judge_run
 from storqual.run import write_json
-from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 
@@ -49,21 +49,17 @@ def test_the_labs_own_waivers_accept_a_known_failure(lab: Path, run: Path) -> No
 
 
 def test_a_judged_run_keeps_the_waivers_of_its_verdict(lab: Path, run: Path) -> None:
-    """What the lab changes later changes no verdict; other waivers are for `judge` and `signoff`."""
+    """What the lab changes later changes no verdict; other waivers are asked for by name."""
     assert judge_run(run, waivers=lab / "waivers.yml")["exit_code"] == 0
-    again = lab / "same.yml"
-    again.write_bytes((lab / "waivers.yml").read_bytes())
     (lab / "waivers.yml").write_text(WAIVER.format("2027-03-31"), encoding="utf-8")
-    assert waivers_for(run, None) == waivers_for(run, again) == run / "waivers.yml"
-    with pytest.raises(BadInputError, match="found a verdict made with other waivers, which stays"):
-        waivers_for(run, lab / "waivers.yml")
+    assert waivers_for(run, None) == run / "waivers.yml"
+    assert waivers_for(run, lab / "waivers.yml") == lab / "waivers.yml"
 
 
-def test_a_run_judged_without_waivers_is_not_accepted_by_later_ones(lab: Path, run: Path) -> None:
+def test_a_run_judged_without_waivers_is_accepted_only_by_those_that_are_asked_for(lab: Path, run: Path) -> None:
     assert judge_run(run)["exit_code"] == 1
     assert waivers_for(run, None) is None
-    with pytest.raises(BadInputError, match="storqual judge"):
-        waivers_for(run, lab / "waivers.yml")
+    assert waivers_for(run, lab / "waivers.yml") == lab / "waivers.yml"
 
 
 def test_judged_again_a_run_fails_by_itself_once_its_waiver_has_expired(lab: Path, run: Path) -> None:
@@ -77,3 +73,17 @@ def test_a_waivers_file_that_no_verdict_was_made_with_accepts_nothing(lab: Path,
     judge_run(run)
     (run / "waivers.yml").write_bytes((lab / "waivers.yml").read_bytes())
     assert judge_run(run)["exit_code"] == 1
+
+
+def test_waivers_that_the_gate_does_not_take_end_with_exit_code_3(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = "name: strict\nwaivers: {owners: [Mia], reference: 'BUG-[0-9]+'}\n"
+    run = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2}, gate=gate)
+    with pytest.raises(SystemExit) as ended:
+        main(["publish", str(run), "--waivers", str(lab / "waivers.yml")])
+    assert ended.value.code == 3
+    told = capsys.readouterr().err
+    assert "waivers.yml:1: found 'Pat' in waivers[0].owner, expected one of Mia (gate strict)" in told
+    assert "waivers.yml:1: found 'LAB-12' in waivers[0].reference" in told
+    assert not (run / "verdict.json").exists()

@@ -66,5 +66,6 @@ def test_drives_that_were_brought_to_a_steady_state_are_not_told_as_untested(tmp
 
 def test_a_waived_failure_is_in_the_sentence_of_the_outcome(pages: dict[str, Page]) -> None:
     assert pages["waived"].root.all("p", "sentence")[0].text() == (
-        "Passes with 1 waiver (BUG-4711): 13 of 14 required measurements hold; 1 failed and is waived."
+        "Passes with 1 waiver: BUG-4711 of J. Ortega through 2027-03-31. "
+        "13 of 14 required measurements hold; 1 failed and is waived."
     )

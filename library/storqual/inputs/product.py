@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spec sheets: what the maker of an adapter or a drive states of a model, as limits that a suite asks for by name."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from storqual.inputs.effective import EffectiveCriterion, effective
+from storqual.inputs.fields import ManyOf, Text, fitting_units, limit_value, metric_facts, metric_names
+from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped, shown
+from storqual.inputs.suite import Levels, Limit, PointLike, Suite, applies
+from storqual.inputs.yaml_file import Document, Keys, read_yaml
+from storqual_core.kit.errors import BadInputError
+
+SUFFIX = ".product.yml"
+AGAINST = "product"
+
+
+class ProductLimit(Shape):
+    """One figure of a spec sheet: a metric at workloads and levels, and the least or the most that is stated."""
+
+    metric: Text
+    workloads: ManyOf[Text] = Field(default=(), description="patterns of workloads of a suite; all without it")
+    at: Levels = Field(default={}, description="only at these levels of factors")
+    min: Limit | None = None
+    max: Limit | None = None
+    source: Text | None = Field(default=None, description="page or table of the sheet's source")
+
+
+class Product(Shape):
+    """The spec sheet of a model. With both patterns it holds for that drive behind that adapter only."""
+
+    adapter: Text | None = Field(default=None, description="a pattern of the adapter's model in the inventory")
+    drive: Text | None = Field(default=None, description="a pattern that the models of all its drives match")
+    source: Text = Field(description="the document that states it")
+    limits: ManyOf[ProductLimit]
+
+    def is_of(self, adapter: Mapping[str, Any]) -> bool:
+        """Whether it is about this adapter of an inventory and the drives behind it."""
+        drives = [str(drive.get("model") or "") for drive in adapter.get("drives") or ()]
+        own = self.adapter is None or fnmatch.fnmatchcase(str(adapter.get("model") or ""), self.adapter)
+        theirs = self.drive is None or (bool(drives) and all(fnmatch.fnmatchcase(one, self.drive) for one in drives))
+        return own and theirs
+
+
+def load_product(path: Path) -> Product:
+    """Read one spec sheet. Raises BadInputError with every problem."""
+    product, problems = _read(path)
+    raise_all(problems)
+    assert product is not None  # noqa: S101 - there is one when nothing was wrong
+    return product
+
+
+def _read(path: Path) -> tuple[Product | None, list[str]]:
+    sheet = read_yaml(path)
+    product, problems = shaped(Product, sheet)
+    return product, [*problems, *(_sheet_problems(product, sheet) if product is not None else ())]
+
+
+def product_file(suite: Path, name: str) -> Path:
+    """The spec sheet `name`, which lies beside the suite that asks for it."""
+    return suite.parent / f"{name}{SUFFIX}"
+
+
+def product_files(suite: Path, names: Sequence[str]) -> dict[str, Path]:
+    """All spec sheets of a suite, by the names that they have among the inputs of a run."""
+    return {f"product:{name}": product_file(suite, name) for name in names}
+
+
+def read_products(suite: Suite, path: Path, document: Document) -> tuple[dict[str, Product], list[str]]:
+    """The spec sheets that a suite names, and every problem with them and with the criteria that ask for them."""
+    found: dict[str, Product] = {}
+    problems: list[str] = []
+    for name in suite.products:
+        file = product_file(path, name)
+        if not file.is_file():
+            problems.append(document.problem(("products",), f"no spec sheet {name!r}", f"a file {file}"))
+            continue
+        try:
+            product, wrong = _read(file)
+        except BadInputError as problem:
+            product, wrong = None, problem.problems
+        problems += wrong
+        if product is not None:
+            found[name] = product
+    stated = {limit.metric for product in found.values() for limit in product.limits}
+    for number, criterion in enumerate(suite.criteria):
+        if criterion.against == AGAINST and not problems and criterion.metric not in stated:
+            keys = ("criteria", number)
+            sheets = ", ".join(suite.products) or "any: there is no `products`"
+            told = f"no limit of {criterion.metric} in {sheets}"
+            problems.append(document.problem(keys, told, "a spec sheet that states it"))
+    return found, problems
+
+
+def _sheet_problems(product: Product, document: Document) -> Iterator[str]:
+    if product.adapter is None and product.drive is None:
+        yield document.problem((), "neither adapter nor drive", "the model that the sheet is about")
+    for number, limit in enumerate(product.limits):
+        keys: Keys = ("limits", number)
+        facts = metric_facts(limit.metric)
+        if facts is None:
+            near = did_you_mean(limit.metric, metric_names())
+            yield document.problem(
+                (*keys, "metric"), f"unknown metric {limit.metric!r}", one_of(metric_names()) + near
+            )
+            continue
+        if limit.min is None and limit.max is None:
+            yield document.problem(keys, f"no limit of {limit.metric}", "`min` or `max`")
+        for name, text in (("min", limit.min), ("max", limit.max)):
+            try:
+                _ = None if text is None else limit_value(text, limit.metric)
+            except ValueError as problem:
+                units = " or ".join(fitting_units(facts.unit)) or "no unit"
+                told = f"{name} {shown(text)} for {facts.name} ({units})"
+                yield document.problem((*keys, name), told, str(problem))
+
+
+def criteria_at(
+    suite: Suite, point: PointLike, profile: str, adapter: Mapping[str, Any]
+) -> tuple[EffectiveCriterion, ...]:
+    """The criteria that are judged at a point, with what they inherit from the profile and take from spec sheets.
+
+    `adapter` is the point's adapter as the inventory describes it.
+    """
+    rules = (
+        effective(criterion, suite.profiles[profile])
+        for criterion in suite.criteria
+        if applies(criterion, point.workload, point.factors, point.adapter)
+    )
+    return tuple(
+        one
+        for rule in rules
+        for one in (_by_product(rule, point, adapter, suite.sheets) if rule.against == AGAINST else (rule,))
+    )
+
+
+def _by_product(
+    rule: EffectiveCriterion, point: PointLike, adapter: Mapping[str, Any], products: Mapping[str, Product]
+) -> Iterator[EffectiveCriterion]:
+    """A criterion against spec sheets as one for each limit that they state of this adapter at this point.
+
+    Where none does it stays one, which says so: nothing is judged there.
+    """
+    of_model = {name: product for name, product in products.items() if product.is_of(adapter)}
+    limits = [
+        (name, product, limit)
+        for name, product in of_model.items()
+        for limit in product.limits
+        if limit.metric == rule.metric and _is_at(limit, point)
+    ]
+    if not limits:
+        model = adapter.get("model") or "this adapter"
+        told = f"the spec sheet {', '.join(of_model)} states no {rule.metric} for this point"
+        yield replace(rule, unstated=told if of_model else f"there is no spec sheet of {model}")
+    for name, product, limit in limits:
+        low, high = (None if text is None else limit_value(text, rule.metric) for text in (limit.min, limit.max))
+        source = ", ".join(filter(None, [product.source, limit.source]))
+        ident = rule.id if len(limits) == 1 else f"{rule.id}-{name}"
+        yield replace(rule, id=ident, min=low, max=high, source=f"{name}: {source}")
+
+
+def _is_at(limit: ProductLimit, point: PointLike) -> bool:
+    named = not limit.workloads or any(fnmatch.fnmatchcase(point.workload, one) for one in limit.workloads)
+    return named and all(point.factors.get(name) in levels for name, levels in limit.at.items())

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people add to a run in their own words: notes with links and attachments, before anybody has signed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.base.text import visible_text
+from storqual.run.events import append_event, iter_events
+from storqual.run.layout import file_digest, sha256_of, write_bytes
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.names import is_name
+
+NOTES = "notes"
+_LARGEST = 64 << 20
+_MOST_TEXT = 10_000
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file beside a note: its path in the run directory, bytes, SHA-256."""
+
+    path: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """What it was called, without the number of its note."""
+        return self.path.rpartition("/")[2].partition("-")[2]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note: what somebody says, since when, with links (to a tracker, say) and attachments."""
+
+    at: str
+    by: str
+    text: str
+    links: tuple[str, ...]
+    files: tuple[Attachment, ...]
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], at: str) -> Note:
+        """One that was written. Raises KeyError, TypeError or ValueError."""
+        files = (Attachment(str(one["path"]), int(one["size"]), str(one["sha256"])) for one in fields["files"])
+        links = tuple(str(link) for link in fields["links"])
+        return cls(at, str(fields["by"]), str(fields["text"]), links, tuple(files))
+
+    def to_fields(self) -> dict[str, Any]:
+        """As it is written; the time stands beside it."""
+        files = [asdict(one) for one in self.files]
+        return {"by": self.by, "text": self.text, "links": list(self.links), "files": files}
+
+
+def make_note(
+    text: str, by: str, links: Sequence[str], attached: Sequence[Path], *, folder: str, number: int
+) -> tuple[Note, dict[str, bytes]]:
+    """A note with the bytes of its attachments by their paths, which lie in `folder` of the run; nothing is written.
+
+    Raises BadInputError with every problem: no text, links that are no web addresses, files that cannot be attached.
+    """
+    problems = []
+    told, who = visible_text(text.strip()), visible_text(by.strip())
+    if not told or len(told) > _MOST_TEXT:
+        problems.append(f"the text of a note: found {len(told)} characters, expected 1 to {_MOST_TEXT}")
+    if not who:
+        problems.append("the author of a note: found none, expected a name")
+    problems += [
+        f"link {visible_text(link)!r}: expected an address that begins with https:// or http://"
+        for link in links
+        if not link.startswith(("https://", "http://")) or visible_text(link) != link or set(link) & set(' \t\n"<>')
+    ]
+    files: dict[str, bytes] = {}
+    for path in attached:
+        if not is_name(path.name):
+            problems.append(f"{path}: found a name that cannot be kept, expected letters, digits, '_', '-' and '.'")
+            continue
+        try:
+            with path.open("rb") as file:
+                data = file.read(_LARGEST + 1)
+        except OSError as problem:
+            problems.append(f"{path}: found no readable file ({problem.strerror})")
+            continue
+        place = f"{folder}/{number:04d}-{path.name}"
+        if len(data) > _LARGEST:
+            problems.append(f"{path}: found more than {_LARGEST >> 20} MiB, expected a smaller attachment")
+        elif place in files:
+            problems.append(f"{path}: found a second attachment of that name, expected each name once")
+        else:
+            files[place] = data
+    if problems:
+        raise BadInputError(problems)
+    listed = tuple(Attachment(place, len(data), sha256_of(data)) for place, data in files.items())
+    return Note("", who, told, tuple(links), listed), files
+
+
+def add_note(run: Path, text: str, by: str, links: Sequence[str], attached: Sequence[Path]) -> Note:
+    """Put a note into the chain of a run that nobody has signed, its attachments into `notes/`.
+
+    Raises BadInputError for a note that is none, and for a signed run.
+    """
+    note, files = make_note(text, by, links, attached, folder=NOTES, number=len(read_notes(run)) + 1)
+    for place, data in files.items():
+        write_bytes(run / place, data)
+    event = append_event(run, "noted", note.to_fields())
+    return Note.from_fields(event.fields, event.time)
+
+
+def read_notes(run: Path) -> tuple[Note, ...]:
+    """The notes in the chain of a run, in their order. Raises StorqualError for a damaged chain."""
+    return tuple(Note.from_fields(event.fields, event.time) for event in iter_events(run) if event.kind == "noted")
+
+
+def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
+    """Attachments that are not what was attached, a sentence each."""
+    problems = []
+    for one in (file for note in notes for file in note.files):
+        path = run / one.path
+        if not path.is_file():
+            problems.append(f"{one.path}: is missing, a note says that it was attached")
+        elif file_digest(path) != one.sha256:
+            problems.append(f"{one.path}: is not what was attached")
+    return problems

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signed notes after the sign-off: each an envelope in `annex/notes/` about the manifest that was signed.
+
+What was signed is not touched: a note names the manifest's digest and those of its attachments, and has a signature
+of its own. `annex/index.html` shows the notes; it is made from them and is evidence of nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
+from storqual.run import is_signed, read_run, sha256_of, write_bytes
+from storqual.run.layout import ANNEX, dump_json
+from storqual.run.notes import Note, changed_attachments, make_note
+from storqual.signoff.envelope import load_private_key, open_envelope, public_line, read_payload, seal
+from storqual.signoff.manifest import MANIFEST
+from storqual.signoff.signature import validity_problem
+from storqual.signoff.statement import STATEMENT_TYPE
+from storqual_core.kit.errors import BadInputError
+
+NOTES = f"{ANNEX}/notes"
+PREDICATE_TYPE = "urn:storqual:note:1"
+
+
+@dataclass(frozen=True)
+class AnnexNote:
+    """A note of the annex as it was found; `problem` is empty when its signature holds."""
+
+    file: str
+    note: Note
+    problem: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {"file": self.file, "at": self.note.at, **self.note.to_fields(), "problem": self.problem}
+
+
+@dataclass(frozen=True)
+class NoteRequest:
+    """What is asked: the signed run, the note, and the key that signs it (a file) with the trusted keys."""
+
+    run: Path
+    text: str
+    links: tuple[str, ...]
+    attached: tuple[Path, ...]
+    key: Path
+    trusted: Path
+    passphrase: Callable[[], str]
+    now: datetime | None = None
+
+
+def add_to_annex(request: NoteRequest) -> AnnexNote:
+    """Sign a note and put it into the annex; nothing is written when anything speaks against it.
+
+    Raises BadInputError for a run that nobody has signed, a note that is none, a key that is not trusted today.
+    """
+    run = read_run(request.run)
+    if not is_signed(run.path):
+        told = "found a run that nobody has signed, expected a signed one; its notes are part of what is signed"
+        raise BadInputError([f"{run.path}: {told}"])
+    now = (request.now or datetime.now(UTC)).astimezone(UTC)
+    private = load_private_key(request.key, request.passphrase)
+    found = fingerprint(public_line(private))
+    who = next((key for key in load_trust(request.trusted).keys if key.id == found), None)
+    problem = "" if who is None else validity_problem(who, now.date())
+    if who is None or problem:
+        unknown = f"found a key ({found}) that {request.trusted} does not list; add it there"
+        raise BadInputError([f"{request.key}: {problem or unknown}"])
+    number = len(list((run.path / NOTES).glob("*.json"))) + 1
+    note, files = make_note(request.text, who.name, request.links, request.attached, folder=NOTES, number=number)
+    note = replace(note, at=now.isoformat(timespec="seconds").replace("+00:00", "Z"))
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": MANIFEST, "digest": {"sha256": sha256_of((run.path / MANIFEST).read_bytes())}},
+            *({"name": one.path, "digest": {"sha256": one.sha256}} for one in note.files),
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {"run": run.name, "key": who.id, "at": note.at, **note.to_fields()},
+    }
+    for place, data in files.items():
+        write_bytes(run.path / place, data)
+    file = f"{NOTES}/{number:04d}.json"
+    # the signature last: with it the note counts
+    write_bytes(run.path / file, seal(dump_json(statement, ascii_only=True), private))
+    return AnnexNote(file, note, "")
+
+
+def annex_notes(path: Path, keys: Mapping[str, TrustedKey], moment: datetime) -> tuple[AnnexNote, ...]:
+    """The notes in the annex of the run directory `path`, each held to its signature and its attachments.
+
+    `keys` are trusted, by fingerprint. Raises OSError.
+    """
+    manifest = path / MANIFEST
+    digest = sha256_of(manifest.read_bytes()) if manifest.is_file() else ""
+    files = sorted((path / NOTES).glob("*.json"))
+    return tuple(_checked(path, file, digest, keys, moment) for file in files)
+
+
+def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKey], moment: datetime) -> AnnexNote:
+    name = file.relative_to(path).as_posix()
+    note = Note("", "", "", (), ())
+    try:
+        data = file.read_bytes()
+        statement = json.loads(read_payload(data))
+        predicate = statement["predicate"]
+        note = Note.from_fields(predicate, str(predicate["at"]))
+        key = keys.get(str(predicate["key"]))
+        if key is None:
+            return AnnexNote(name, note, f"it is signed with the key {predicate['key']}, which is not trusted")
+        open_envelope(data, key)
+        subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
+        problem = _problem(statement, note, key, moment)
+        if subjects != {MANIFEST: manifest, **{one.path: one.sha256 for one in note.files}}:
+            problem = problem or "it is about another manifest, or other attachments"
+        changed = changed_attachments(path, [note])
+        return AnnexNote(name, note, problem or "; ".join(changed))
+    except (KeyError, TypeError, ValueError, AttributeError) as broken:
+        return AnnexNote(name, note, f"it is no signed note ({broken})")
+
+
+def _problem(statement: Mapping[str, Any], note: Note, key: TrustedKey, moment: datetime) -> str:
+    """Whether this person could say that, at that time."""
+    signed = datetime.fromisoformat(note.at)
+    if statement["predicateType"] != PREDICATE_TYPE:
+        return "it is a statement of another kind"
+    if note.by != key.name:
+        return f"it names {note.by}, but the key is that of {key.name}"
+    if any(not one.path.startswith(f"{NOTES}/") for one in note.files):
+        return "an attachment lies outside of the annex"
+    if signed.tzinfo is None or signed > moment:
+        return f"it says that it was signed at {note.at}, which is not before {moment.isoformat()}"
+    return validity_problem(key, signed.date())
