@@ -38,7 +38,7 @@ def main(argv):
     lock = open(body["state_dir"] + "/lock", "a+")
     fcntl.flock(lock, fcntl.LOCK_EX)
     open(body["state_dir"] + "/running", "w").write(str(os.getpid()))
-    state = {"drives": {}, "driver": "d", "link": "", "slab_bytes": 1}
+    state = {"drives": {}, "driver": "d", "link": "", "slab_bytes": 1, "residual": {}}
     line("begin", node="/dev/x", touched=[], wall=0)
     line("state", when="before", state=state)
     line("loading")
