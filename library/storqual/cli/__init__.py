@@ -47,6 +47,7 @@ _COMMANDS = {
     "sheet": "storqual.cli.sheet",
     "signoff": "storqual.cli.signoff",
     "verify": "storqual.cli.signoff",
+    "waive": "storqual.cli.waive",
 }
 
 
