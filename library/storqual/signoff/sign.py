@@ -42,7 +42,7 @@ class SignRequest:
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature that was written, and the roles that have not signed yet."""
+    """A signature that was written, the roles that have not signed yet, and who says which roles must."""
 
     run: str
     outcome: str
@@ -51,6 +51,7 @@ class Signed:
     key: str
     files: tuple[str, ...]
     missing: tuple[str, ...]
+    policy: str
     waivers: int
 
     def to_json(self) -> dict[str, Any]:
@@ -63,6 +64,7 @@ class Signed:
             "key": self.key,
             "files": list(self.files),
             "missing": list(self.missing),
+            "policy": self.policy,
             "waivers": self.waivers,
         }
 
@@ -114,6 +116,7 @@ def sign_run(request: SignRequest) -> Signed:
         key=who.id,
         files=tuple(files),
         missing=tuple(one for one in terms.roles if one != role and one not in before),
+        policy=terms.policy,
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
     )
 
@@ -132,20 +135,30 @@ def _who(
         raise BadInputError([f"{request.key}: {problem}"])
     if terms.problems:
         raise BadInputError([f"{run.name}: {told}" for told in terms.problems])
-    roles = [role for role in who.role if role in terms.roles]
-    if request.role is None and len(roles) == 1:
-        return who, roles[0]
-    asked = ", ".join(terms.roles)
-    if request.role is None:
-        told = f"found roles {', '.join(who.role)} of {who.name}, expected one of {asked}; name it with --role"
-        raise BadInputError([f"{request.trusted}: {told}"])
-    if request.role not in who.role:
-        raise BadInputError(
-            [f"{request.trusted}: found {who.name} as {', '.join(who.role)}, expected {request.role} to sign as that"]
-        )
-    if request.role not in terms.roles:
-        raise BadInputError([f"{run.name}: found role {request.role}, expected one that its gate asks for: {asked}"])
-    return who, request.role
+    problem = _role_problem(run, who, request, terms)
+    if problem:
+        raise BadInputError([problem])
+    return who, request.role or next(role for role in who.role if role in terms.roles)
+
+
+def _role_problem(run: Run, who: TrustedKey, request: SignRequest, terms: Terms) -> str:
+    """Why this person cannot sign in that role, and in which file that can be changed; empty when they can."""
+    own, asked, role = ", ".join(who.role), ", ".join(terms.roles), request.role
+    fitting = [one for one in who.role if one in terms.roles]
+    if role is not None and role not in who.role:
+        remedy = f"add {role} to `role` of that key there, or sign as {own}"
+        return f"{request.trusted}: the key of {who.name} is listed as {own}, not as {role}; {remedy}"
+    if role is not None and role not in terms.roles:
+        remedy = f"sign as one of these, or add {role} to `signatures` in gate.yml before the run is planned"
+        return f"{run.name}: nobody asks for a signature as {role}, only as {asked} ({terms.policy}); {remedy}"
+    if not fitting:
+        needed = f"the run needs a signature as {asked} ({terms.policy})"
+        remedy = "add the role to `role` of that key there, or sign with the key of somebody who has it"
+        return f"{request.trusted}: the key of {who.name} is listed as {own}, and {needed}; {remedy}"
+    if role is None and len(fitting) > 1:
+        choice = " or ".join(f"--role {one}" for one in fitting)
+        return f"{request.trusted}: the key of {who.name} is listed as {own}; choose one with {choice}"
+    return ""
 
 
 def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime) -> dict[str, str]:
