@@ -35,6 +35,7 @@ _FROM_ROLE = "provision_exit_code"
 _REPORT = "provision_report"
 _VERDICT = "publish_verdict"
 _RUN = "plan_run"
+_JUDGING = ("qualify.yml", "publish.yml")
 
 
 class CallbackModule(CallbackBase):
@@ -60,7 +61,7 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Remember whether this playbook ends with a verdict; refuse variables that nobody knows."""
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
-        self._judging = path.name == "qualify.yml"
+        self._judging = path.name in _JUDGING
         # not at the top: without the package this callback would not load, and the exit code would be Ansible's
         from storqual.base.resources import project_root  # noqa: PLC0415
         from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
@@ -142,7 +143,8 @@ class CallbackModule(CallbackBase):
         if not self._published:
             words = [sys.executable, "-m", "storqual", "publish", str(self._run)]
             ended = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
-        if not verdict.is_file() or verdict.stat().st_mtime < self._began - 1:
+        # published by this play, a verdict is today's; an earlier one of the same files is not written again
+        if not verdict.is_file() or not (self._published or verdict.stat().st_mtime >= self._began - 1):
             return 2
         code = json.loads(verdict.read_text(encoding="utf-8")).get("exit_code")
         return code if isinstance(code, int) and ended in (None, code) else 2
@@ -153,6 +155,8 @@ class CallbackModule(CallbackBase):
             self._codes.append(code)
         facts = body.get("ansible_facts", {})
         self._published = self._published or bool(facts.get(_VERDICT))
+        if facts.get(_VERDICT) and self._run is None:
+            self._run = Path(str(facts[_VERDICT])).parent
         if facts.get(_RUN) and self._run is None:
             self._run = Path(str(facts[_RUN]))
             note = os.environ.get("STORQUAL_LAST_RUN")

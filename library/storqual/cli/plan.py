@@ -47,6 +47,12 @@ from storqual_core.kit.quantities import parse_duration
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
 )
+@click.option(
+    "--checks",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
+)
 @click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
@@ -67,6 +73,7 @@ def plan_command(
     budget: str | None,
     consent: str,
     runs: Path,
+    checks: tuple[Path, ...],
     dry_run: bool,
     resume: Path | None,
     as_json: bool,
@@ -80,6 +87,7 @@ def plan_command(
       storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
     """
+    from storqual.inputs import find_checks
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import check_resume, plan_run
 
@@ -105,6 +113,7 @@ def plan_command(
             budget=_seconds(budget) if budget else None,
             history=history,
             consent=tuple(word for word in consent.split(",") if word),
+            checks=find_checks(checks),
         )
         planned = plan_run(request, runs.resolve(), write=not dry_run)
         answer = planned.to_json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Accepted failures; without it `waivers.yml` beside the inventory.",
 )
+@click.option(
+    "--checks",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
+)
 @click.option("--trial", help="Of a suite of trials: only the trial of this id, again until it fails.")
 @click.option("--repeat", type=click.IntRange(min=1), default=20, show_default=True, help="How often at most.")
 @click.option("-v", "--verbose", count=True, help="More of Ansible's own output.")
@@ -78,6 +85,7 @@ def qualify_command(
     budget: str | None,
     consent: str | None,
     waivers: Path | None,
+    checks: tuple[Path, ...],
     trial: str | None,
     repeat: int,
     verbose: int,
@@ -133,6 +141,7 @@ def qualify_command(
         variables = {
             **asked,
             **({"points": list(points)} if points else {}),
+            **_own_checks(checks),
             **{name: value for name, value in chosen.items() if value is not None},
         }
     for inventory in inventories:
@@ -161,6 +170,14 @@ def qualify_command(
         code = _NO_VERDICT
     _tell(run_path, code, as_json=as_json)
     return code
+
+
+def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:
+    """The variable of the playbook that names the user's own checks, where there are any. Raises BadInputError."""
+    from storqual.inputs import find_checks
+
+    found = find_checks(named)
+    return {"checks": [str(path) for path in found]} if found else {}
 
 
 def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
