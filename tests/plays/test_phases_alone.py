@@ -67,8 +67,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 @pytest.fixture(scope="module")
 def measured(lab: Lab) -> Lab:
-    ended = play(lab.folder, "measure.yml", run=lab.run)
-    assert ended.code == 0, ended.output
+    for name in ("preflight.yml", "measure.yml"):
+        ended = play(lab.folder, name, run=lab.run)
+        assert ended.code == 0, ended.output
     return lab
 
 
@@ -79,7 +80,6 @@ def events(run: Path) -> list[str]:
 ALONE = {
     "bench_up.yml": {},
     "bench_down.yml": {},
-    "preflight.yml": {},
     "provision.yml": {"drop": "baseline"},
     "setup.yml": {"drop": "baseline"},
     "restore.yml": {},
@@ -87,7 +87,7 @@ ALONE = {
     "look.yml": {"answers_folder": "{folder}"},
 }
 """Those that need neither a run nor another phase before them."""
-OF_A_RUN = ("plan.yml", "measure.yml", "publish.yml", "qualify.yml", "trials.yml")
+OF_A_RUN = ("plan.yml", "preflight.yml", "measure.yml", "publish.yml", "qualify.yml", "trials.yml")
 
 
 def test_every_playbook_is_run_alone_here() -> None:
@@ -106,6 +106,15 @@ def test_measuring_alone_measures_what_was_planned(measured: Lab) -> None:
     assert "provision_failed" not in kinds
     assert kinds.count("block_finished") >= 1
     assert (measured.run / "samples.jsonl").read_bytes().count(b"\n") == 6
+
+
+def test_a_preflight_without_a_run_writes_nothing(measured: Lab, tmp_path: Path) -> None:
+    assert play(measured.folder, "preflight.yml").code == 0
+    other = planned(tmp_path)
+    ended = play(tmp_path, "preflight.yml")
+    assert ended.code == 4, ended.output
+    assert "of a run, which makes it" in ended.output
+    assert not (other.state / "targets" / "drive0").exists()
 
 
 def test_publishing_alone_ends_with_the_verdicts_code(measured: Lab) -> None:

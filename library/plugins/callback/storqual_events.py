@@ -36,6 +36,7 @@ _REPORT = "provision_report"
 _VERDICT = "publish_verdict"
 _RUN = "plan_run"
 _JUDGING = ("qualify.yml", "publish.yml")
+_COMPARING = ("provision.yml", "setup.yml")
 
 
 class CallbackModule(CallbackBase):
@@ -55,6 +56,7 @@ class CallbackModule(CallbackBase):
         self._run: Path | None = None
         self._published = False
         self._judging = False
+        self._compares = False
         # workers have no terminal of their own, so what the live line needs to know is learned here
         os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
 
@@ -62,6 +64,7 @@ class CallbackModule(CallbackBase):
         """Remember whether this playbook ends with a verdict; refuse variables that nobody knows."""
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
         self._judging = path.name in _JUDGING
+        self._compares = path.name in _COMPARING
         # not at the top: without the package this callback would not load, and the exit code would be Ansible's
         from storqual.base.resources import project_root  # noqa: PLC0415
         from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
@@ -117,8 +120,8 @@ class CallbackModule(CallbackBase):
             sys.exit(max(self._codes))
 
     def _show_drift(self) -> None:
-        """The drift report, when this was a look at benches and at least one of them was seen."""
-        if not context.CLIARGS.get("check") or not self._drift:
+        """The drift report, when benches were compared with a drop: those that could not be are told too."""
+        if not context.CLIARGS.get("check") or not (self._drift or (self._compares and self._unseen)):
             return
         from storqual.bench.drift import drift_table  # noqa: PLC0415 - as above
 

@@ -12,8 +12,8 @@ from storqual.run.layout import CHECK_INPUT
 def planned_checks(run: Run, suffix: str) -> list[Path]:
     """The files with that suffix (`.py`, `.robot`) that the run was planned with.
 
-    The run's own copies are evidence and never run: whoever hands on a run directory must not hand on programs. A file
-    that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
+    The run's own copies are evidence and never run: whoever hands on a run directory must not hand on programs. A
+    file that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
     """
     found = []
     for name, entry in (run.document.get("inputs") or {}).items():

@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
+from storqual.cli.options import (
+    as_json,
+    complete_adapters,
+    complete_drop,
+    complete_profile,
+    complete_suite,
+    print_json,
+)
 from storqual.cli.tables import print_pairs
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration
@@ -25,11 +32,11 @@ from storqual_core.kit.quantities import parse_duration
     help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
-@click.option("--profile", help="A profile of the suite.")
+@click.option("--profile", shell_complete=complete_profile, help="A profile of the suite.")
 @click.option(
     "--gate", type=click.Path(path_type=Path), help="Gate policy; `gate.yml` beside the inventory without it."
 )
-@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
 @click.option(
     "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
 )

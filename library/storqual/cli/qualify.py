@@ -12,7 +12,14 @@ from typing import Any
 import click
 
 from storqual.bench.ansible_run import run_playbook
-from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
+from storqual.cli.options import (
+    as_json,
+    complete_adapters,
+    complete_drop,
+    complete_profile,
+    complete_suite,
+    print_json,
+)
 from storqual_core.kit.errors import BadInputError
 
 _NO_VERDICT = 2
@@ -30,7 +37,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
-@click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
+@click.option(
+    "--profile",
+    shell_complete=complete_profile,
+    help="A profile of the suite, such as quick or full; the suite's default without it.",
+)
 @click.option(
     "--gate",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -40,7 +51,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
 )
-@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
 @click.option(
     "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
 )
