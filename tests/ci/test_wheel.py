@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -98,3 +99,54 @@ def test_a_new_suite_is_planned_with_what_the_wheel_brings(storqual: str, progra
     planned = json.loads(run(*shlex.split(line), "--json", cwd=tmp_path, path=programs))
     assert (planned["points"], planned["skipped"]) == (4, 0)
     assert list(planned["benches"]) == ["this_machine"]
+
+
+PLAYBOOK_PROGRAM = """#!{python}
+from ansible.cli.playbook import main
+main()
+"""
+"""What pip writes for a dependency that it installs into the same environment."""
+
+OWN_CHECK = """
+def test_mine(run, record_property):
+    record_property("looked_at", f"{len(run.measured)} launches")
+    assert run.measured
+"""
+
+
+def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_folder(
+    storqual: str, programs: Path, tmp_path: Path
+) -> None:
+    """With a check of one's own in `suites/`, which is found by itself."""
+    program = programs / "ansible-playbook"
+    program.write_text(PLAYBOOK_PROGRAM.format(python=programs / "python"), encoding="utf-8")
+    program.chmod(0o755)
+    (data,) = (programs.parent / "lib").glob("python*/site-packages/storqual/_data")
+    shutil.copytree(data / "inventories" / "local", tmp_path / "inventories" / "local")
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "test_mine.py").write_text(OWN_CHECK, encoding="utf-8")
+    shutil.copy(REPOSITORY / "tests" / "plays" / "tiny.suite.yml", tmp_path / "suites")
+    words = [storqual, "qualify", "-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate"]
+    words += ["--suite", "tiny", "--json"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANSIBLE"))}
+    ended = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env=kept,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    # how quiet this machine is decides between a pass and an undecided campaign
+    assert ended.returncode in (0, 2), ended.stderr
+    answer = json.loads(ended.stdout)
+    assert answer["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), ended.stderr
+    made = Path(answer["run"])
+    assert made.is_relative_to(tmp_path)
+    for name in ("report.html", "verdict.json", "junit.xml", "ocp.jsonl"):
+        assert (made / name).is_file(), name
+    checks = [json.loads(line) for line in (made / "checks.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {one["outcome"] for one in checks if one["id"] == "test_mine.py::test_mine"} == {"PASS"}
+    assert run(storqual, "report", made, "--json", cwd=tmp_path)

@@ -110,6 +110,14 @@ def test_benches_as_declared_are_exit_code_0(tmp_path: Path) -> None:
     assert "drift: 0 of 1 benches differ" in output
 
 
+def test_benches_of_which_none_answers_have_a_row_each(tmp_path: Path) -> None:
+    gone = {f"bench{n}": bench(n, ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1) for n in (1, 2)}
+    code, output = look(tmp_path, DRIFT, gone, "--tags", "modepages")
+    assert code != 0, output
+    assert "bench1  not looked at: unreachable" in output
+    assert "bench2  not looked at: unreachable" in output
+
+
 def test_limit_and_tags_choose_and_a_bench_out_of_reach_is_not_one_without_drift(tmp_path: Path) -> None:
     """Only what was asked for is looked at; what could not be has its row, and the code says so."""
     gone = bench(3, ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1)

@@ -40,6 +40,7 @@ class ActionModule(ActionBase):
 
     _VALID_ARGS = frozenset({"block", "disturb", "poll_s", "python", "run", "state_dir", "virtual_state"})
     _supports_check_mode = True
+    _benches = 1
     TRANSFERS_FILES = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class ActionModule(ActionBase):
         batch: str | None = str(arguments["block"])
         bench = str((task_vars or {}).get("inventory_hostname", ""))
         disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
+        self._benches = len((task_vars or {}).get("ansible_play_hosts_all") or ()) or 1
         result["blocks"] = []
         while batch is not None:
             result["blocks"].append(batch)
@@ -67,6 +69,7 @@ class ActionModule(ActionBase):
         line = LiveLine(
             lambda text, end: display.display(text, newline=end == "\n"),
             live=os.environ.get("STORQUAL_LIVE") == "1",
+            benches=self._benches,
         )
 
         def show(progress: Progress | None, trouble: str) -> None:

@@ -43,12 +43,18 @@ class ActionModule(ActionBase):
         )
         # what could not do its work may end with a code of the answers, too, but says nothing on its output
         answered = ended.returncode in self._task.args.get("answers", [0])
-        answered = answered and (ended.returncode == 0 or bool(ended.stdout.strip()))
+        data = json.loads(ended.stdout) if ended.stdout.strip() and answered else {}
+        answered = answered and (ended.returncode == 0 or (bool(data) and not _is_error(data)))
         result["changed"] = writes and answered
         if not answered:
             nothing = f"storqual {words[0]} ended with {ended.returncode}"
             said = ended.stderr.strip() or ended.stdout.strip() or nothing
             return {**result, "failed": True, "msg": said, "storqual_exit_code": ended.returncode}
         result["code"] = ended.returncode
-        result["data"] = json.loads(ended.stdout) if ended.stdout.strip() else {}
+        result["data"] = data
         return result
+
+
+def _is_error(data: object) -> bool:
+    """Whether the answer is what a command with --json says when it could not do its work."""
+    return isinstance(data, dict) and set(data) == {"errors", "exit_code"}

@@ -35,6 +35,8 @@ _FROM_ROLE = "provision_exit_code"
 _REPORT = "provision_report"
 _VERDICT = "publish_verdict"
 _RUN = "plan_run"
+_JUDGING = ("qualify.yml", "publish.yml")
+_COMPARING = ("provision.yml", "setup.yml")
 
 
 class CallbackModule(CallbackBase):
@@ -54,13 +56,15 @@ class CallbackModule(CallbackBase):
         self._run: Path | None = None
         self._published = False
         self._judging = False
+        self._compares = False
         # workers have no terminal of their own, so what the live line needs to know is learned here
         os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Remember whether this playbook ends with a verdict; refuse variables that nobody knows."""
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
-        self._judging = path.name == "qualify.yml"
+        self._judging = path.name in _JUDGING
+        self._compares = path.name in _COMPARING
         # not at the top: without the package this callback would not load, and the exit code would be Ansible's
         from storqual.base.resources import project_root  # noqa: PLC0415
         from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
@@ -116,8 +120,8 @@ class CallbackModule(CallbackBase):
             sys.exit(max(self._codes))
 
     def _show_drift(self) -> None:
-        """The drift report, when this was a look at benches and at least one of them was seen."""
-        if not context.CLIARGS.get("check") or not self._drift:
+        """The drift report, when benches were compared with a drop: those that could not be are told too."""
+        if not context.CLIARGS.get("check") or not (self._drift or (self._compares and self._unseen)):
             return
         from storqual.bench.drift import drift_table  # noqa: PLC0415 - as above
 
@@ -142,7 +146,8 @@ class CallbackModule(CallbackBase):
         if not self._published:
             words = [sys.executable, "-m", "storqual", "publish", str(self._run)]
             ended = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
-        if not verdict.is_file() or verdict.stat().st_mtime < self._began - 1:
+        # published by this play, a verdict is today's; an earlier one of the same files is not written again
+        if not verdict.is_file() or not (self._published or verdict.stat().st_mtime >= self._began - 1):
             return 2
         code = json.loads(verdict.read_text(encoding="utf-8")).get("exit_code")
         return code if isinstance(code, int) and ended in (None, code) else 2
@@ -153,6 +158,8 @@ class CallbackModule(CallbackBase):
             self._codes.append(code)
         facts = body.get("ansible_facts", {})
         self._published = self._published or bool(facts.get(_VERDICT))
+        if facts.get(_VERDICT) and self._run is None:
+            self._run = Path(str(facts[_VERDICT])).parent
         if facts.get(_RUN) and self._run is None:
             self._run = Path(str(facts[_RUN]))
             note = os.environ.get("STORQUAL_LAST_RUN")

@@ -20,6 +20,7 @@ import jinja2.nodes
 import yaml
 
 from storqual.base.resources import project_root
+from storqual.bench.forks import forks
 from storqual_core.kit.errors import StorqualError
 
 _PR_SET_PDEATHSIG = 1
@@ -62,12 +63,14 @@ def run_playbook(
     if variables:
         argv += ["-e", json.dumps(variables)]
     argv += options
-    calm = {
+    # whoever starts the command may say otherwise
+    own = {
         # a technician follows the live line; what changed and what failed is still shown
         "ANSIBLE_DISPLAY_OK_HOSTS": "false",
         "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "false",
+        "ANSIBLE_FORKS": str(forks()),
     }
-    env = {**calm, **os.environ, **_locale(), "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
+    env = {**own, **os.environ, **_locale(), "ANSIBLE_CONFIG": str(root / "ansible.cfg"), **(environment or {})}
     # a file, never a pipe: the SSH master that stays behind would hold a pipe open for minutes
     with output.open("wb") if output else nullcontext() as stream:
         child = subprocess.Popen(

@@ -27,7 +27,7 @@ def ask_every_bench(
 ) -> Answers:
     """The answers by bench of `playbooks/<playbook>`, which writes `<folder>/<bench>.json` where it is told to.
 
-    The folder is the variable `answers_folder`. Raises StorqualError with the first bench's reason, or with Ansible's
+    The folder is the variable `answers_folder`. Raises StorqualError with the reason of each bench, or with Ansible's
     last words, when no bench answers.
     """
     with tempfile.TemporaryDirectory(prefix="storqual-answers-") as folder:
@@ -46,8 +46,7 @@ def ask_every_bench(
         silent = {bench: why for bench, why in silent_benches(read_events(events)).items() if bench not in found}
         log_lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["Ansible said nothing"]
     if not found:
-        why = next((f"{bench}: {reason}" for bench, reason in silent.items()), log_lines[-1])
-        raise StorqualError(f"no bench answered (status {status}): {why}")
+        raise StorqualError(none_of_them(f"no bench answered (status {status})", silent, log_lines[-1]))
     return Answers(found, silent)
 
 
@@ -65,6 +64,13 @@ def silent_benches(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         str(event.get("host")): (str(event.get("message") or "").strip() or "no message").splitlines()[0]
         for event in failures
     }
+
+
+def none_of_them(sentence: str, silent: Mapping[str, str], otherwise: str) -> str:
+    """`sentence` with a line for each bench; behind it what is known `otherwise` where no bench has a reason."""
+    if not silent:
+        return f"{sentence}: {otherwise}"
+    return "\n".join([f"{sentence}:", *(f"{bench} did not answer: {why}" for bench, why in sorted(silent.items()))])
 
 
 def ask_benches(

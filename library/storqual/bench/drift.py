@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
-from storqual.bench.ask import read_events, silent_benches
+from storqual.bench.ask import none_of_them, read_events, silent_benches
 from storqual_core.kit.errors import StorqualError
 
 
@@ -51,7 +51,7 @@ class Drift:
 
 
 def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None = None) -> Drift:
-    """Compare benches with `drop`. Raises StorqualError with Ansible's last words when no bench could be compared."""
+    """Compare benches with `drop`. Raises StorqualError with each bench's reason when none could be compared."""
     with tempfile.TemporaryDirectory(prefix="storqual-drift-") as folder:
         log, events = Path(folder) / "log", Path(folder) / "events.jsonl"
         run_playbook(
@@ -63,10 +63,10 @@ def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None =
             output=log,
         )
         happened = read_events(events)
-        reports = [event for event in happened if event.get("kind") == "drift"]
+        reports = [event for event in happened if event.get("kind") == "drift" and event.get("benches")]
         log_lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if not reports:
-        why = next((f"{bench}: {reason}" for bench, reason in silent_benches(happened).items()), "")
         last = log_lines[-1] if log_lines else "Ansible said nothing"
-        raise StorqualError(f"no bench could be compared with {drop}: {why or last}")
+        silent = silent_benches(happened)
+        raise StorqualError(none_of_them(f"no bench could be compared with {drop}", silent, last))
     return Drift(reports[-1]["benches"], reports[-1]["unseen"])

@@ -159,6 +159,8 @@ def _end_of(lines: str) -> tuple[str, str] | None:
 
 
 _PLAIN_EVERY_S = 20.0
+_APART_S = 5.0
+"""So far apart, on the whole, are the lines of several benches."""
 _CLEAR = "\r\x1b[2K"
 
 
@@ -178,13 +180,23 @@ def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) 
 
 
 class LiveLine:
-    """Write progress through `write(text, end)`; on a terminal one line is written over, elsewhere lines are rare."""
+    """Write progress through `write(text, end)`; on a terminal one line is written over, elsewhere lines are rare.
+
+    Several benches have no line to write over, because each is followed by a process of its own: each writes a line
+    that stays, the less often the more `benches` there are.
+    """
 
     def __init__(
-        self, write: Callable[[str, str], None], *, live: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str, str], None],
+        *,
+        live: bool,
+        benches: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
-        self._live = live
+        self._live = live and benches == 1
+        self._every_s = max(_PLAIN_EVERY_S, _APART_S * benches)
         self._clock = clock
         self._last: float | None = None
 
@@ -194,7 +206,7 @@ class LiveLine:
             self._write(_CLEAR + text, "")
             return
         now = self._clock()
-        if self._last is None or now - self._last >= _PLAIN_EVERY_S:
+        if self._last is None or now - self._last >= self._every_s:
             self._last = now
             self._write(text, "\n")
 

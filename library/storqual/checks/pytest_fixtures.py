@@ -60,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 _MARKERS = (
     "points(workload='*', adapter='*', **levels): run a test that asks for `point` at these planned points only",
+    "suites(*patterns): this check is one of runs of these suites only, such as suites('adapter', 'drive-*')",
     "informative: this check is shown and decides nothing",
     "check_id(name): the check's name in the verdict, instead of file::function",
 )
@@ -91,6 +92,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("point", points, ids=names, indirect=True)
     elif "bench" in metafunc.fixturenames:
         metafunc.parametrize("bench", list(known.benches), ids=list(known.benches), indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out checks of other suites: they are none of this run."""
+    known = config.stash.get(_RUN, None)
+    if known is None:
+        return
+    bound = [item for item in items if not _is_of_suite(item, known.suite.name)]
+    if bound:
+        config.hook.pytest_deselected(items=bound)
+        items[:] = [item for item in items if item not in bound]
+
+
+def _is_of_suite(item: pytest.Item, suite: str) -> bool:
+    markers = list(item.iter_markers("suites"))
+    return not markers or any(fnmatchcase(suite, str(one)) for marker in markers for one in marker.args)
 
 
 def _sources(config: pytest.Config) -> tuple[str, ...]:
@@ -184,6 +201,8 @@ class _Recorder:
         if call.when == "teardown" or (call.when == "setup" and call.excinfo is None):
             return
         outcome, reason = _outcome(call)
+        if outcome == "SKIPPED":
+            reason = _without_point(item) or reason
         told = "; ".join(str(value) for name, value in item.user_properties if name == "looked_at")
         check: dict[str, Any] = {
             "id": _check_id(item),
@@ -231,6 +250,17 @@ class _Recorder:
             self._kept.append(new_check(check))
         else:
             append_check(self._path, check)
+
+
+def _without_point(item: pytest.Item) -> str:
+    """Which points a test asks for that was skipped because the plan has none of them; empty for other skips."""
+    callspec = getattr(item, "callspec", None)
+    asks = "point" in getattr(item, "fixturenames", ())
+    if not asks or callspec is None or isinstance(callspec.params.get("point"), PlannedPoint):
+        return ""
+    marker = item.get_closest_marker("points")
+    asked = ", ".join(f"{name}={value!r}" for name, value in (marker.kwargs if marker is not None else {}).items())
+    return f"no point of this run fits points({asked})"
 
 
 def _check_id(item: pytest.Item) -> str:

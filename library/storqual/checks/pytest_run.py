@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storqual.base.resources import suites_folder
-from storqual.run import append_event
+from storqual.checks.own import planned_checks
+from storqual.run import append_event, read_run
 from storqual_core.kit.errors import StorqualError
 
 _LIMIT_S = 1800
@@ -19,12 +20,16 @@ _CRASHED = (3, 4)
 
 
 def run_checks(run: Path, suites: Sequence[Path] | None = None) -> int:
-    """Run the hand-written tests of `suites` (by default the project's own) over `run`; the number of checks added.
+    """Run the hand-written tests of `suites` over `run`; the number of checks added.
+
+    By default they are the project's own and those that the run was planned with.
 
     Outcomes go to checks.jsonl; failing tests are no error here. Raises StorqualError when pytest itself breaks.
     """
-    files = list(suites) if suites is not None else sorted(suites_folder().glob("test_*.py"))
     before = _lines(run / "checks.jsonl")
+    if suites is None:
+        suites = [*sorted(suites_folder().glob("test_*.py")), *planned_checks(read_run(run), ".py")]
+    files = list(suites)
     if files:
         _pytest(run, [*map(str, files), "--storqual-run", str(run)], "hand-written checks")
     return _lines(run / "checks.jsonl") - before

@@ -16,7 +16,8 @@ from robot.api import ExecutionResult, ResultVisitor
 from robot.errors import DataError
 
 from storqual.base.resources import suites_folder
-from storqual.run import append_check, read_run
+from storqual.checks.own import planned_checks
+from storqual.run import Run, append_check, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.names import checked_name
 
@@ -162,6 +163,8 @@ def run_suites(
         argv += ["--variable", variable]
     for tag in (*target.beside_the_point, *exclude):
         argv += ["--exclude", tag]
+    if target.run is not None:
+        argv += ["--prerunmodifier", _of_run(read_run(target.run))]
     argv += ["--runemptysuite", *map(str, suites)]
     # options of whoever is logged in here must not change a gate
     environment = {
@@ -182,16 +185,26 @@ def run_suites(
     return read_checks(output / "output.xml")
 
 
+def _of_run(run: Run) -> str:
+    """What leaves out tests that are bound to other suites or workloads, as an argument of Robot Framework."""
+    workloads = sorted({point.workload for point in run.plan.points if not point.skipped})
+    return ";".join(["storqual.checks.robot_binding.OfThisRun", run.suite.name, *workloads])
+
+
 def publish_suites(run: Path) -> int:
-    """Run the project's suites over a run that was not judged yet; the number of checks added.
+    """Run the project's suites, and those the run was planned with, over a run that was not judged yet.
+
+    Returns the number of checks added.
 
     Left out is what needs a verdict, brings thresholds of its own beside the suite's, or a throttle nobody named.
     """
     added = 0
-    for bench, entry in read_run(run).benches.items():
+    opened = read_run(run)
+    suites = [*suite_files(()), *planned_checks(opened, ".robot")]
+    for bench, entry in opened.benches.items():
         target = Target(bench, str(entry.get("kind")), run)
         folder = run / FOLDER / checked_name(bench, "bench")
-        checks = run_suites(target, suite_files(()), folder, exclude=("after-verdict", "thresholds", "throttle"))
+        checks = run_suites(target, suites, folder, exclude=("after-verdict", "thresholds", "throttle"))
         for check in checks:
             append_check(run, check.to_json(bench))
         added += len(checks)

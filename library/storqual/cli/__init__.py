@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,9 +50,12 @@ _COMMANDS = {
     "sheet": "storqual.cli.sheet",
     "signoff": "storqual.cli.signoff",
     "verify": "storqual.cli.signoff",
+    "waive": "storqual.cli.waive",
 }
 
 
+_WHOLE = 1000
+"""Characters: longer than any first sentence."""
 _INTERNAL = frozenset({"collect", "next", "record"})
 
 
@@ -74,6 +79,13 @@ class _Lazy(click.Group):
         # playbooks call these, people do not
         command.hidden = cmd_name in _INTERNAL
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands with the whole first sentence of each: click itself cuts it to one line."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, one.get_short_help_str(_WHOLE)) for name, one in found if one is not None and not one.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would end with 1, "shown to be worse", where a pipe breaks."""
@@ -101,26 +113,37 @@ def _one_line(problem: click.ClickException) -> str:
     return f"{path}: {said}; see {path} --help"
 
 
+def _tell(lines: Sequence[str], code: int, words: Sequence[str]) -> None:
+    """What went wrong, for a person on standard error; with --json for a program on standard output as well."""
+    shown = [terminal_text(line) for line in lines]
+    for line in shown:
+        click.echo(line, err=True)
+    if "--json" in words:
+        problems = [line.removeprefix("storqual: ") for line in shown]
+        # whoever reads the answer may have gone; the exit code is still theirs
+        with contextlib.suppress(BrokenPipeError):
+            click.echo(json.dumps({"errors": problems, "exit_code": code}, indent=1))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; no traceback reaches a user."""
     outlive_readers()
+    words = sys.argv[1:] if arguments is None else arguments
     try:
         code = storqual.main(arguments, prog_name="storqual", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
         sys.exit(EXIT_WRONG_USE)
     except click.ClickException as problem:
-        click.echo(terminal_text(_one_line(problem)), err=True)
+        _tell([_one_line(problem)], EXIT_WRONG_USE, words)
         sys.exit(EXIT_WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except StorqualError as problem:
-        for line in str(problem).splitlines():
-            click.echo(terminal_text(f"storqual: {line}"), err=True)
+        _tell([f"storqual: {line}" for line in str(problem).splitlines()], problem.exit_code, words)
         sys.exit(problem.exit_code)
     except Exception as problem:  # noqa: BLE001 - whatever it is, 1 would mean that something was shown to be worse
-        told = tell_unexpected(problem, sys.argv[1:] if arguments is None else arguments)
-        click.echo(terminal_text(f"storqual: {told}"), err=True)
+        _tell([f"storqual: {tell_unexpected(problem, words)}"], EXIT_NOT_JUDGED, words)
         sys.exit(EXIT_NOT_JUDGED)
     sys.exit(code if isinstance(code, int) else 0)

@@ -37,8 +37,8 @@ def judge_command(
 ) -> int:
     """Judge a run; the exit code is the gate's. Other limits never overwrite a finished verdict.
 
-    Of several runs, or a folder of them, it tells which drops would now fail; the exit code is then 1 if any does,
-    else 2 if any could not be judged.
+    Of several runs, or a folder of them, it tells what newly fails or passes against their earlier verdicts, and the
+    exit code is about that: 1 something newly fails, 2 a run can no longer be judged, 0 neither.
 
     \b
     Examples:
@@ -67,13 +67,20 @@ def judge_command(
 
 
 def _print_many(done: Sequence[Rejudged]) -> None:
-    """A row for each run; below them what fails now and did not before, and what cannot be judged."""
+    """A row for each run; below them what newly fails or passes, and what cannot be judged."""
     print_rows(
         ("Before", "", "Now", "Run", "Candidate"),
         [(one.before or "not judged", "->", one.now or "cannot be judged", one.run, one.candidate) for one in done],
     )
     for one in done:
-        for line in one.turned or ((one.problem,) if one.problem else ()):
+        told = [
+            *(f"newly fails: {line}" for line in one.fails),
+            *(f"no longer fails: {line}" for line in one.passes),
+            *(one.problem.splitlines()),
+        ]
+        for line in told:
             click.echo(terminal_text(f"{one.run}: {line}"))
-    failing = sorted({one.candidate for one in done if one.turned})
-    click.echo(terminal_text(f"would now fail: {', '.join(failing) or 'none'}"))
+    failing = sorted({one.candidate for one in done if one.fails})
+    passing = sorted({one.candidate for one in done if one.passes and not one.fails})
+    click.echo(terminal_text(f"newly failing drops: {', '.join(failing) or 'none'}"))
+    click.echo(terminal_text(f"drops with fewer failures: {', '.join(passing) or 'none'}"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
 from storqual.base.resources import suites_folder
+from storqual_core.kit.errors import BadInputError
 
 _SUITE = ".suite.yml"
 _LABS = Path("inventories")
@@ -19,9 +21,53 @@ _LABS = Path("inventories")
 def complete_suite(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of suites; a path is the shell's own."""
     del context, parameter
-    return _items(
-        begun, (file.name.removesuffix(_SUITE) for file in suites_folder().glob(f"*{_SUITE}")), paths="file"
-    )
+    folders = (Path("suites"), suites_folder())
+    names = (file.name.removesuffix(_SUITE) for folder in folders for file in sorted(folder.glob(f"*{_SUITE}")))
+    return _items(begun, names, paths="file")
+
+
+def complete_profile(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Profiles of the suite that was named; without one, nothing is known."""
+    del parameter
+    from storqual.inputs import find_suite
+
+    asked = str(context.params.get("suite") or "")
+    with suppress(BadInputError, OSError):
+        return _items(begun, _keys(find_suite(asked), "profiles"), paths="plain") if asked else []
+    return []
+
+
+def complete_adapters(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Adapters of the inventories named so far, also behind a comma; as they are written, Ansible is not asked."""
+    del parameter
+    sources = context.params.get("inventories") or context.params.get("sources") or ()
+    files = [
+        file for source in map(Path, sources) for file in ([source] if source.is_file() else source.glob("*.yml"))
+    ]
+    before, comma, last = begun.rpartition(",")
+    chosen = before.split(",")
+    aliases = (alias for file in files for alias in _keys(file, "storqual_adapters") if alias not in chosen)
+    return [CompletionItem(f"{before}{comma}{alias}") for alias in dict.fromkeys(aliases) if alias.startswith(last)]
+
+
+def _keys(file: Path, name: str) -> list[str]:
+    """The keys below every key `name` of a YAML file; none of a file that cannot be read."""
+    import yaml
+
+    try:
+        waiting: list[object] = [yaml.safe_load(file.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, yaml.YAMLError):
+        return []
+    found: list[str] = []
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, dict):
+            below = one.get(name)
+            found += map(str, below) if isinstance(below, dict) else []
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return found
 
 
 def complete_drop(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
+from storqual.cli.options import (
+    as_json,
+    complete_adapters,
+    complete_drop,
+    complete_profile,
+    complete_suite,
+    print_json,
+)
 from storqual.cli.tables import print_pairs
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration
@@ -25,11 +32,11 @@ from storqual_core.kit.quantities import parse_duration
     help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
-@click.option("--profile", help="A profile of the suite.")
+@click.option("--profile", shell_complete=complete_profile, help="A profile of the suite.")
 @click.option(
     "--gate", type=click.Path(path_type=Path), help="Gate policy; `gate.yml` beside the inventory without it."
 )
-@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
 @click.option(
     "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
 )
@@ -46,6 +53,12 @@ from storqual_core.kit.quantities import parse_duration
 @click.option("--consent", default="", help="What a claim does not cover: WWN tails, separated by commas.")
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
+)
+@click.option(
+    "--checks",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
 )
 @click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
 @click.option(
@@ -67,6 +80,7 @@ def plan_command(
     budget: str | None,
     consent: str,
     runs: Path,
+    checks: tuple[Path, ...],
     dry_run: bool,
     resume: Path | None,
     as_json: bool,
@@ -80,6 +94,7 @@ def plan_command(
       storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
     """
+    from storqual.inputs import find_checks
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import check_resume, plan_run
 
@@ -105,6 +120,7 @@ def plan_command(
             budget=_seconds(budget) if budget else None,
             history=history,
             consent=tuple(word for word in consent.split(",") if word),
+            checks=find_checks(checks),
         )
         planned = plan_run(request, runs.resolve(), write=not dry_run)
         answer = planned.to_json()

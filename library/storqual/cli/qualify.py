@@ -5,13 +5,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from storqual.bench.ansible_run import run_playbook
-from storqual.cli.options import as_json, complete_drop, complete_suite, print_json
+from storqual.cli.options import (
+    as_json,
+    complete_adapters,
+    complete_drop,
+    complete_profile,
+    complete_suite,
+    print_json,
+)
 from storqual_core.kit.errors import BadInputError
 
 _NO_VERDICT = 2
@@ -29,7 +37,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     help="The drop to compare with; none to characterise one drop.",
 )
 @click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
-@click.option("--profile", help="A profile of the suite, such as quick or full; the suite's default without it.")
+@click.option(
+    "--profile",
+    shell_complete=complete_profile,
+    help="A profile of the suite, such as quick or full; the suite's default without it.",
+)
 @click.option(
     "--gate",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -39,7 +51,7 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 @click.option(
     "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
 )
-@click.option("--adapters", help="Only these adapters, separated by commas.")
+@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
 @click.option(
     "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
 )
@@ -56,6 +68,12 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Accepted failures; without it `waivers.yml` beside the inventory.",
+)
+@click.option(
+    "--checks",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
 )
 @click.option("--trial", help="Of a suite of trials: only the trial of this id, again until it fails.")
 @click.option("--repeat", type=click.IntRange(min=1), default=20, show_default=True, help="How often at most.")
@@ -78,6 +96,7 @@ def qualify_command(
     budget: str | None,
     consent: str | None,
     waivers: Path | None,
+    checks: tuple[Path, ...],
     trial: str | None,
     repeat: int,
     verbose: int,
@@ -146,6 +165,7 @@ def qualify_command(
         variables = {
             **asked,
             **({"points": list(points)} if points else {}),
+            **_own_checks(checks),
             **{name: value for name, value in chosen.items() if value is not None},
         }
     for inventory in inventories:
@@ -174,6 +194,14 @@ def qualify_command(
         code = _NO_VERDICT
     _tell(run_path, code, as_json=as_json)
     return code
+
+
+def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:
+    """The variable of the playbook that names the user's own checks, where there are any. Raises BadInputError."""
+    from storqual.inputs import find_checks
+
+    found = find_checks(named)
+    return {"checks": [str(path) for path in found]} if found else {}
 
 
 def _tell(run: Path | None, code: int, *, as_json: bool) -> None:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from storqual.cli.options import as_json, complete_drop, print_json
+from storqual.cli.options import as_json, complete_adapters, complete_drop, print_json
 from storqual.cli.tables import print_pairs
 
 
@@ -15,7 +17,12 @@ from storqual.cli.tables import print_pairs
 @click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
 @click.option("--bench", required=True, help="The bench the drop is for.")
 @click.option("--drop", required=True, shell_complete=complete_drop, help="A name in <inventory>/drops, or a path.")
-@click.option("--adapters", default="", help="Only these adapters, separated by commas; all without it.")
+@click.option(
+    "--adapters",
+    shell_complete=complete_adapters,
+    default="",
+    help="Only these adapters, separated by commas; all without it.",
+)
 @as_json
 def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: str, as_json: bool) -> None:
     """Show what a drop means for one bench.
@@ -31,24 +38,53 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: s
     if as_json:
         print_json(answer)
         return
-    roles = answer["roles"]
-    pairs: list[tuple[str, object]] = [
-        (drive, "  ".join(f"{name}={value}" for name, value in settings.items()))
-        for drive, settings in roles["drives"].items()
-    ]
-    pairs += [
-        (
-            f"{volume['adapter']} volume",
-            "  ".join(f"{name}={value}" for name, value in volume.items() if name != "adapter"),
-        )
-        for volume in roles["volumes"]
-    ]
-    pairs += [
-        (
-            f"{owner} {image['firmware']['component']}",
-            "  ".join(f"{name}={image['firmware'][name]}" for name in ("version", "tool", "activation")),
-        )
-        for image in roles["firmware"]
-        for owner in (*image["adapters"], *image["drives"])
-    ]
-    print_pairs([*pairs, *((name, roles[name]) for name in ("kernel", "cmdline", "modules"))])
+    print_pairs(list(_declared(answer["roles"])) or [("nothing", f"{drop} declares nothing for {bench}")])
+
+
+def _declared(roles: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Everything that a bench would get, a line for each drive, adapter, volume, image and module."""
+    yield from _software(roles)
+    for adapter, words in roles["nvram"].items():
+        yield f"{adapter} nvram", _named(words)
+    for image in roles["firmware"]:
+        told = {name: image["firmware"][name] for name in ("version", "tool", "activation")}
+        for owner in (*image["adapters"], *image["drives"]):
+            yield f"{owner} {image['firmware']['component']}", _named(told)
+    for volume in roles["volumes"]:
+        yield f"{volume['adapter']} volume", _named({name: one for name, one in volume.items() if name != "adapter"})
+    for drive, settings in roles["drives"].items():
+        yield drive, _named(settings)
+    for adapter, most in roles["iops_limit"].items():
+        yield f"{adapter} virtual limit", f"{most} IOPS"
+    if roles["panic_at_boot"]:
+        yield "virtual", "the kernel panics at boot"
+
+
+def _software(roles: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Kernel, builds and options of drivers, and what is set on the running kernel."""
+    for name in ("kernel", "dkms", "module"):
+        if roles[name]:
+            yield f"driver.{name}", _named(roles[name])
+    for module, options in roles["options"].items():
+        yield f"options of {module}", _named(options) if isinstance(options, dict) else str(options)
+    if roles["modules"]:
+        yield "drivers expected", " ".join(roles["modules"])
+    if roles["cmdline"]:
+        yield "kernel command line", " ".join(roles["cmdline"])
+    if roles["os_tuning"]:
+        yield "os", _named(roles["os_tuning"])
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    """`name=value` of each; a value that has parts is written out, never as a program would print it."""
+    return "  ".join(f"{name}={_plain(value)}" for name, value in values.items() if value not in (None, "", [], {}))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{_plain(one)}" for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(_plain(one) for one in value)
+    return str(value)

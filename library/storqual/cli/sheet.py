@@ -100,7 +100,7 @@ def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
     try:
         answers = ask_every_bench("facts.yml", inventories, limit=limit, variables={"facts_deep": True})
     except StorqualError as problem:
-        click.echo(f"storqual: {problem}", err=True)
+        _tell(problem)
         return {}
     for name, why in answers.silent.items():
         click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
@@ -114,5 +114,11 @@ def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift 
     try:
         return look_for_drift(inventories, drop, limit=limit)
     except StorqualError as problem:
-        click.echo(f"storqual: {problem}", err=True)
+        _tell(problem)
         return None
+
+
+def _tell(problem: StorqualError) -> None:
+    """One line for each bench that a problem is about."""
+    for line in str(problem).splitlines():
+        click.echo(terminal_text(f"storqual: {line}"), err=True)

@@ -85,6 +85,7 @@ def signoff_command(
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
         ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
+        ("who must sign", signed.policy),
     ]
     print_pairs(pairs)
 

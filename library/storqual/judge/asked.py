@@ -32,8 +32,15 @@ class Asked:
 
 
 def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
-    """What a suite asks at the points of a run that were not skipped."""
-    profile = rules.profile_name(run.suite.profile if run.suite.profile in rules.profiles else None)
+    """What a suite asks at the points of a run that were not skipped.
+
+    Raises BadInputError for a suite without the profile that the run was planned with: by another one the margins
+    would be others, and nobody would see it.
+    """
+    profile = rules.profile_name(run.suite.profile or None)
+    if profile not in rules.profiles:
+        told = f"has no profile {profile!r}, with which {run.name} was planned, only {', '.join(rules.profiles)}"
+        raise BadInputError([f"suite {rules.name}: {told}; add that profile to judge the run by this suite"])
     return [
         Asked(
             point,

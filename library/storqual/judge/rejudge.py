@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs judged again by other rules: which drops of the past would now fail."""
+"""Many runs judged again by other rules: what newly fails or passes against the earlier verdicts."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A run before and now; empty where there is no outcome. `turned` are criteria that fail now and did not before.
+    """A run before and now; empty where there is no outcome.
 
-    `problem` says why it cannot be judged by these rules.
+    `fails` are required criteria that fail now and did not before, `passes` those that failed before and do not now;
+    an accepted failure is none. `problem` says why the run cannot be judged by these rules.
+
+    `exit_code` is about the change: 1 something newly fails, 2 the run can no longer be judged, 0 neither. A run that
+    had no verdict before has changed from nothing: its own exit code counts.
     """
 
     run: str
@@ -36,7 +40,8 @@ class Rejudged:
     before: str
     now: str
     exit_code: int
-    turned: tuple[str, ...] = ()
+    fails: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -80,18 +85,47 @@ def _rejudge(path: Path, rules: Rules) -> Rejudged:
     except (ValueError, KeyError, TypeError, OSError) as problem:
         text = f"{path / 'run.json'}: found no plan ({problem!r})"
         return Rejudged(path.name, candidate, str(before.get("outcome", "")), "", 2, problem=text)
-    failed = {_name(one) for one in before.get("criteria") or () if one.get("outcome") == "FAIL"}
-    turned = [
-        one for one in now["criteria"] if one["outcome"] == "FAIL" and one["required"] and _name(one) not in failed
-    ]
+    failed_before, fail_now = _failures(before), _failures(now)
+    fails = [f"{name}: {reason}" for name, reason in fail_now.items() if name not in failed_before]
+    asked = {_name(one): str(one["outcome"]) for one in now["criteria"]}
+    passes = [f"{name}: {_instead(asked.get(name))}" for name in failed_before if name not in fail_now]
+    if now["exit_code"] == 1 and before.get("exit_code") != 1 and not fails:
+        # no criterion failed: the gate takes no marginal pass
+        fails = [str(now["reason"])]
     return Rejudged(
         run=path.name,
         candidate=candidate,
         before=str(before.get("outcome", "")),
         now=str(now["outcome"]),
-        exit_code=int(now["exit_code"]),
-        turned=tuple(f"{_name(one)}: {one['reason']}" for one in turned),
+        exit_code=_changed(before.get("exit_code"), int(now["exit_code"]), fails=bool(fails)),
+        fails=tuple(fails),
+        passes=tuple(passes),
     )
+
+
+def _failures(verdict: Mapping[str, Any]) -> dict[str, str]:
+    """The required criteria that failed and that nobody accepted, with the reason of each."""
+    return {
+        _name(one): str(one.get("reason"))
+        for one in verdict.get("criteria") or ()
+        if one.get("outcome") == "FAIL" and one.get("required") and not one.get("waiver")
+    }
+
+
+def _instead(outcome: str | None) -> str:
+    """What became of a criterion that failed before."""
+    if outcome is None:
+        return "no longer asked"
+    return "accepted by a waiver, or no longer required" if outcome == "FAIL" else f"is {outcome} now"
+
+
+def _changed(before: object, now: int, *, fails: bool) -> int:
+    """The exit code of a change from one exit code to another."""
+    if before is None:
+        return now
+    if fails:
+        return 1
+    return 2 if now == 2 and before != 2 else 0
 
 
 def _name(entry: Mapping[str, Any]) -> str:

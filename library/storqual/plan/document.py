@@ -18,6 +18,7 @@ from storqual.plan.inputs import PlanInputs, PlanRequest
 from storqual.plan.points import points_of
 from storqual.plan.volumes import raid_advice
 from storqual.run import InputFile
+from storqual.run.layout import CHECK_INPUT
 
 _DEFAULT_GATE = b"# no gate policy was given: the suite's own `required` decides\nname: default\n"
 
@@ -36,6 +37,10 @@ def input_files(request: PlanRequest, read: PlanInputs, plans: Sequence[BenchPla
     extract = {plan.bench.name: plan.bench.model_dump(mode="json", exclude_none=True) for plan in plans}
     text = json.dumps(extract, ensure_ascii=False, indent=1) + "\n"
     inputs["inventory"] = InputFile("inventory.json", " ".join(map(str, request.inventories)), text.encode())
+    inputs |= {
+        f"{CHECK_INPUT}{path.name}": InputFile(path.name, str(path.resolve()), path.read_bytes())
+        for path in request.checks
+    }
     if read.history is not None:
         inputs["history"] = InputFile("history.json", str(request.history), read.history)
     return inputs

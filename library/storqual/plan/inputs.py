@@ -43,8 +43,9 @@ class PlanRequest:
 
     Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
     budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,
-    or a folder of their runs. `points` are names of points to measure alone, whatever the profile
-    chooses. `consent` are ends of WWNs, for what a claim does not cover (a format).
+    or a folder of their runs. `points` are names of points to measure alone, whatever the profile chooses. `checks`
+    are files of hand-written checks beside the project's own. `consent` are ends of WWNs, for what a claim does not
+    cover (a format).
     """
 
     inventories: Sequence[Path]
@@ -61,6 +62,7 @@ class PlanRequest:
     budget: float | None = None
     by_sessions: bool = False
     consent: Sequence[str] = ()
+    checks: Sequence[Path] = ()
     run: str | None = None
 
 

@@ -167,8 +167,11 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
             of = sum(not point.skipped for point in plan.points) + len(left_out)
             warnings.append(f"{plan.bench.name}: {len(left_out)} of {of} points are outside the budget")
         if profile.budget is not None and plan.seconds > profile.budget:
-            sentence = f"a plan of {plan.seconds:.0f} s, expected at most {profile.budget:.0f} s"
-            warnings.append(f"{plan.bench.name}: found {sentence}")
+            took, more, most = map(format_duration, (plan.seconds, plan.seconds - profile.budget, profile.budget))
+            warnings.append(
+                f"{plan.bench.name}: the plan takes {took} of bench time, {more} more than the budget of {most}; "
+                "raise the budget, or choose fewer points (cells, --adapters, --point) or a shorter runtime"
+            )
     return tuple(warnings)
 
 

@@ -44,7 +44,7 @@ class SignRequest:
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature that was written, and the roles that have not signed yet.
+    """A signature that was written, and the roles that have not signed yet, and who says which roles must.
 
     `waivers` counts the failures that are accepted; `told` is the outcome with the waivers that accept them.
     """
@@ -56,6 +56,7 @@ class Signed:
     key: str
     files: tuple[str, ...]
     missing: tuple[str, ...]
+    policy: str
     waivers: int
     told: str
 
@@ -69,6 +70,7 @@ class Signed:
             "key": self.key,
             "files": list(self.files),
             "missing": list(self.missing),
+            "policy": self.policy,
             "waivers": self.waivers,
             "told": self.told,
         }
@@ -124,6 +126,7 @@ def sign_run(request: SignRequest) -> Signed:
         key=who.id,
         files=tuple(files),
         missing=tuple(one for one in terms.roles if one != role and one not in before),
+        policy=terms.policy,
         waivers=sum(bool(entry["waiver"]) for entry in judgement.verdict["criteria"]),
         told=f"{judgement.verdict['outcome']} {with_waivers(used_waivers(judgement.verdict['criteria']))}".strip(),
     )
@@ -143,18 +146,30 @@ def _who(
         raise BadInputError([f"{request.key}: {problem}"])
     if terms.problems:
         raise BadInputError([f"{run.name}: {told}" for told in terms.problems])
-    roles = [role for role in who.role if role in terms.roles]
-    if request.role is None and len(roles) == 1:
-        return who, roles[0]
-    asked = ", ".join(terms.roles)
-    if request.role is None:
-        told = f"found roles {', '.join(who.role)} of {who.name}, expected one of {asked}; name it with --role"
-        raise BadInputError([f"{request.trusted}: {told}"])
-    if request.role not in who.role:
-        raise BadInputError(
-            [f"{request.trusted}: found {who.name} as {', '.join(who.role)}, expected {request.role} to sign as that"]
-        )
-    return who, request.role
+    problem = _role_problem(who, request, terms)
+    if problem:
+        raise BadInputError([problem])
+    return who, request.role or next(role for role in who.role if role in terms.roles)
+
+
+def _role_problem(who: TrustedKey, request: SignRequest, terms: Terms) -> str:
+    """Why this person cannot sign in that role, and in which file that can be changed; empty when they can."""
+    own, asked, role = ", ".join(who.role), ", ".join(terms.roles), request.role
+    fitting = [one for one in who.role if one in terms.roles]
+    if role is not None and role not in who.role:
+        remedy = f"add {role} to `role` of that key there, or sign as {own}"
+        return f"{request.trusted}: the key of {who.name} is listed as {own}, not as {role}; {remedy}"
+    if role is not None:
+        # one that nobody asks for is that of a co-signer, who counts for no other
+        return ""
+    if not fitting:
+        needed = f"the run needs a signature as {asked} ({terms.policy})"
+        remedy = "add the role to that key's `role`, sign with the key of somebody who has it, or co-sign with --role"
+        return f"{request.trusted}: the key of {who.name} is listed as {own}, and {needed}; {remedy}"
+    if len(fitting) > 1:
+        choice = " or ".join(f"--role {one}" for one in fitting)
+        return f"{request.trusted}: the key of {who.name} is listed as {own}; choose one with {choice}"
+    return ""
 
 
 def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime) -> dict[str, str]:

@@ -60,7 +60,7 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     by = " and ".join(dict.fromkeys(asked.values()))
     return Terms(
         roles=tuple(dict.fromkeys((*asked, *own))),
-        policy=by or "the run's own gate alone",
+        policy=by or _own_policy(run),
         of_verifier=bool(asked) or bool(trust.require),
         problems=tuple(problems),
     )
@@ -70,6 +70,16 @@ def method_only(run: Run) -> str:
     """Why a run says nothing of hardware, naming what it was measured on; empty when it does."""
     found = sorted({_MEASURED_ON.get(kind, kind) for kind in kinds_of(run).values() if kind != "hardware"})
     return f"it was measured on {' and '.join(found)}" if found else ""
+
+
+def _own_policy(run: Run) -> str:
+    """What a run says itself of who must sign, where the verifier says nothing."""
+    gate = optional_input(run, "gate")
+    if gate is not None and load_gate(gate).signatures:
+        return "the run's own gate alone"
+    found = "no gate policy" if gate is None else "a gate policy without `signatures`"
+    more = "for more, list roles under `signatures` in gate.yml beside the inventory"
+    return f"the lab has {found}, so one signature suffices; {more}"
 
 
 def _fits(one: Requirement, run: Run) -> bool:

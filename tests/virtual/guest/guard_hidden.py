@@ -59,7 +59,7 @@ def _hidden(kind: str) -> Callable[[Bench], None]:
 
 
 def _label_zeroed(bench: Bench) -> None:
-    """The kernel keeps the partition until it reads the table again, which udev asks of it unless somebody reads it."""
+    """The kernel keeps the partition until it reads the table again, which udev asks for unless somebody reads it."""
     kept_open(with_partition(bench), os.O_RDONLY, bench)
     poke(bench.node(), (0, bytes(512)))
 

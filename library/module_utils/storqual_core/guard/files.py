@@ -67,7 +67,7 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     try:
         found = real.lstat()
     except FileNotFoundError:
-        return FileState(str(real), "it does not exist", "run the preflight, which makes it", missing=True)
+        return FileState(str(real), "it does not exist", "run the preflight of a run, which makes it", missing=True)
     except OSError as problem:
         return FileState(str(real), f"it cannot be examined: {problem.strerror}", "check its permissions")
     inode = claim.inode if claim.inode is not None else _inodes(state_dir).get(path.name)

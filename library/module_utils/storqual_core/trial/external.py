@@ -112,7 +112,7 @@ class ExternalRun:
             state_dir=asked.state_dir,
         )
         before = read_disks(self._machine, state_dir=asked.state_dir)
-        stream.line("state", when="before", state=read_state(self._machine, asked.adapter))
+        stream.line("state", when="before", state=self._state())
         log = KernelLog()
         usable, stuck = self._held_run()
         if not usable and not stuck:
@@ -122,10 +122,13 @@ class ExternalRun:
         lines = [record.line() for record in log.read() if record.from_kernel]
         log.close()
         stream.line("kernel", lines=lines[-_MOST_KERNEL:], left_out=max(0, len(lines) - _MOST_KERNEL))
-        stream.line("state", when="after", state=read_state(self._machine, asked.adapter))
+        stream.line("state", when="after", state=self._state())
         after = read_disks(self._machine, state_dir=asked.state_dir)
         counted = end_line(before, after, asked.claimed)
         stream.line("disks", disks=counted, boot_id=after.boot_id)
+
+    def _state(self) -> dict[str, Any]:
+        return read_state(self._machine, self._asked.adapter, command.run, self._asked.drive)
 
     @contextmanager
     def _holder(self) -> Iterator[Hold]:

@@ -19,7 +19,6 @@ from storqual.base.text import OUTCOME_COLOURS, terminal_text
 from storqual.report.change import amount, ends_in_words, says_nothing
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
-from storqual.report.material import measure
 from storqual.report.parts.first_screen import BENCH_KINDS, EXIT_CODES
 from storqual.report.parts.sentence import sentence_for
 
@@ -78,7 +77,7 @@ def _rank(word: str) -> int:
 
 
 def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
-    """Outcome, metric, where, change, interval, margin, and the reason of what did not pass: safe texts.
+    """Outcome, criterion, where, change, interval, margin, and the reason of what did not pass: safe texts.
 
     `several`: the run has more than one bench, so each line names its own.
     """
@@ -91,20 +90,22 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
     check = row.against == "check"
     parts = (
         word,
-        "check" if check else measure(row.text("metric")).label,
+        # the name by which a suite, a gate and a waiver mean it
+        "check" if check else row.text("id"),
         _where(row, several=several),
         "" if shift is NONE else str(shift),
         "interval too wide" if says_nothing(row) else "" if low is NONE else f"{low} to {high}",
         "" if margin is NONE or shift is NONE else f"limit {margin}",
-        "" if row.outcome == "PASS" else row.text("reason"),
+        # of a pass against a limit the reason has the figure and the limit, which stand in no other column
+        "" if row.outcome == "PASS" and row.against != "absolute" else row.text("reason"),
     )
     return tuple(terminal_text(part) for part in parts)
 
 
 def _where(row: Criterion, *, several: bool) -> str:
-    """A check's name or a point with its adapter, behind the bench of a run that has several."""
-    check = row.against == "check"
-    named = row.text("id") if check else "/".join(filter(None, [row.text("adapter"), row.text("point")]))
+    """A point with its adapter, of a check behind its name; behind the bench of a run that has several."""
+    point = "/".join(filter(None, [row.text("adapter"), row.text("point")]))
+    named = " at ".join(filter(None, [row.text("id"), point])) if row.against == "check" else point
     bench = row.text("bench") if several else ""
     return f"{bench}: {named}" if bench else named
 
@@ -175,7 +176,7 @@ def _table(rows: Sequence[Criterion], *, several: bool) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name in ("Outcome", "Metric", "Point"):
+    for name in ("Outcome", "Criterion", "Point"):
         table.add_column(name, overflow="fold", no_wrap=name != "Point")
     table.add_column("Change", justify="right", no_wrap=True)
     table.add_column("95 % interval", justify="right", min_width=_INTERVAL, max_width=_INTERVAL)

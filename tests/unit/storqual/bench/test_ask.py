@@ -46,10 +46,15 @@ def test_a_bench_that_does_not_answer_is_told_with_its_reason(answering: dict[st
     assert ask.ask_benches("facts.yml", [INVENTORY]) == {"bench01": {"a": 1}}
 
 
-def test_no_answer_at_all_is_a_failure_with_the_first_reason(answering: dict[str, Any]) -> None:
-    answering |= {"events": [GONE]}
-    with pytest.raises(StorqualError, match=r"no bench answered \(status 4\): bench02: no route to host"):
+def test_no_answer_at_all_is_a_failure_with_a_line_for_each_bench(answering: dict[str, Any]) -> None:
+    answering |= {"events": [GONE, {**GONE, "host": "bench01", "message": "no python"}]}
+    with pytest.raises(StorqualError) as told:
         ask.ask_benches("facts.yml", [INVENTORY])
+    assert str(told.value).splitlines() == [
+        "no bench answered (status 4):",
+        "bench01 did not answer: no python",
+        "bench02 did not answer: no route to host",
+    ]
     answering |= {"events": [], "said": "first\nERROR! no such inventory\n"}
     with pytest.raises(StorqualError, match="ERROR! no such inventory"):
         ask.ask_benches("facts.yml", [INVENTORY])

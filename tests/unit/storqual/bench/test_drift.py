@@ -47,7 +47,10 @@ def test_drift_is_looked_for_in_check_mode_and_read_from_the_events(monkeypatch:
     assert (found.found, found.unseen) == ({"b1": ["x"]}, {"b2": "unreachable"})
     assert (asked["name"], asked["options"]) == ("setup.yml", ["--check", "--limit", "b*"])
     events[:] = [{"kind": "unreachable", "host": "b2", "message": "no route"}]
-    with pytest.raises(StorqualError, match="no bench could be compared with stable: b2: no route"):
+    with pytest.raises(StorqualError, match="no bench could be compared with stable:\nb2 did not answer: no route"):
+        drift.look_for_drift(["inventories/lab"], "stable")
+    events.append({"kind": "drift", "benches": {}, "unseen": {"b2": "no route"}})
+    with pytest.raises(StorqualError, match="b2 did not answer"):
         drift.look_for_drift(["inventories/lab"], "stable")
     events.clear()
     with pytest.raises(StorqualError, match="the end"):

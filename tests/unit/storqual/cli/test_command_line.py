@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from storqual.bench.ask import Answers
 from storqual.cli import main, storqual
@@ -95,6 +96,60 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     assert err.startswith(line)
     assert all(one.startswith("storqual") for one in err.splitlines())
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["judge", ".", "--json"], 3), (["plan", "--sed", "--json"], 3), (["plan", "--json"], 3)]
+)
+def test_with_json_a_mistake_is_told_to_programs_too(
+    arguments: list[str],
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert (ended.value.code, answer["exit_code"]) == (code, code)
+    assert answer["errors"] == [line.removeprefix("storqual: ") for line in err.splitlines()] != []
+
+
+def test_the_list_of_commands_cuts_no_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    listed = " ".join(out.partition("Commands:")[2].split())
+    assert "..." not in listed
+    assert "Write a waiver file for the required failures of a judged run, to edit" in listed
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def completed(*words: str) -> list[str]:
+    """What the shell offers for the last word."""
+    complete = ShellComplete(storqual, {}, "storqual", "_STORQUAL_COMPLETE")
+    return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
+
+
+def test_profiles_adapters_and_suites_of_the_current_folder_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "mine.suite.yml").write_text("profiles:\n  quick: {}\n  long: {}\n", encoding="utf-8")
+    hosts = "benches:\n  hosts:\n    b1: {storqual_adapters: {sas0: {}, sas1: {}}}\n"
+    (tmp_path / "hosts.yml").write_text(hosts, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert completed("plan", "--suite", "mi") == ["mine"]
+    assert completed("plan", "--suite", "mine", "--profile", "") == ["quick", "long"]
+    assert completed("qualify", "--suite", "mine", "--profile", "lo") == ["long"]
+    assert completed("qualify", "-i", "hosts.yml", "--adapters", "") == ["sas0", "sas1"]
+    assert completed("qualify", "-i", ".", "--adapters", "sas0,s") == ["sas0,sas1"]
+    assert completed("plan", "--suite", "nosuch", "--profile", "q") == []
 
 
 @pytest.mark.parametrize("terminal", [False, True])

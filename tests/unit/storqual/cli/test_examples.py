@@ -171,6 +171,10 @@ def test_an_example_does_what_it_says(
     assert words[0] == "storqual"
     if "--pdf" in words:
         pytest.importorskip("weasyprint", reason="the extra `pdf` is not installed")
+    if name == "waive":
+        verdict = json.loads((work / "runs" / RUN / "verdict.json").read_text(encoding="utf-8"))
+        verdict["criteria"][0]["outcome"] = "FAIL"
+        (work / "runs" / RUN / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     if name == "new":
         copy_what_is_written_to(work)
     if "waivers.yml" in words:

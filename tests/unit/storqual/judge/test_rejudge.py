@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,8 @@ def test_it_is_told_which_drops_of_the_past_would_now_fail(runs: Path, stricter:
     done = {one.run: one for one in rejudge(runs_below([runs]), Rules(suite=stricter))}
     assert (done[SAME].before, done[SAME].now) == ("PASS", "PASS")
     assert (done[SLOWER].before, done[SLOWER].now) == ("MARGINAL", "FAIL")
-    assert not done[SAME].turned
-    assert "iops at" in done[SLOWER].turned[0]
+    assert not done[SAME].fails
+    assert "iops at" in done[SLOWER].fails[0]
     assert (runs / SLOWER / "verdict.json").read_bytes() == first
     assert len(list((runs / SLOWER / "judgements").glob("*/verdict.json"))) == 1
 
@@ -64,7 +65,47 @@ def test_the_table_names_the_drops(runs: Path, stricter: Path) -> None:
     """A line for each run, and those that would now fail at the end."""
     result = CliRunner().invoke(storqual, ["judge", str(runs), "--suite", str(stricter)], standalone_mode=False)
     assert "MARGINAL  ->  FAIL" in result.stdout
-    assert result.stdout.rstrip().rpartition("\n")[2].startswith("would now fail: ")
+    assert "newly failing drops: candidate" in result.stdout
+    assert "drops with fewer failures: none" in result.stdout
+
+
+def test_the_exit_code_is_about_what_changed(runs: Path, stricter: Path) -> None:
+    (fails,) = rejudge([runs / SLOWER], Rules(suite=stricter))
+    assert (fails.before, fails.now, fails.exit_code) == ("MARGINAL", "FAIL", 1)
+    verdict = judge_run(runs / SLOWER, suite=stricter)
+    (runs / SLOWER / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    (known,) = rejudge([runs / SLOWER], Rules(suite=stricter, as_of=datetime(2026, 3, 1, tzinfo=UTC)))
+    assert (known.before, known.now, known.exit_code, known.fails) == ("FAIL", "FAIL", 0, ())
+    lenient = stricter.with_name("lenient.suite.yml")
+    lenient.write_text(SUITE.replace("margin: 8%", "margin: 9%"), encoding="utf-8")
+    (passes,) = rejudge([runs / SLOWER], Rules(suite=lenient))
+    assert (passes.exit_code, passes.fails) == (0, ())
+    assert passes.passes
+    assert all(line.endswith(" now") for line in passes.passes)
+
+
+def test_a_waiver_that_expires_is_a_new_failure(runs: Path, stricter: Path, tmp_path: Path) -> None:
+    waivers = tmp_path / "waivers.yml"
+    waivers.write_text(
+        "- {criterion: '*', owner: Pat, reason: known, reference: LAB-1, expiry: 2026-02-01}\n", encoding="utf-8"
+    )
+    day = datetime(2026, 1, 15, tzinfo=UTC)
+    verdict = judge_run(runs / SLOWER, suite=stricter, waivers=waivers, as_of=day)
+    assert verdict["exit_code"] == 0
+    (runs / SLOWER / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    late = Rules(suite=stricter, waivers=waivers, as_of=datetime(2026, 3, 1, tzinfo=UTC))
+    (expired,) = rejudge([runs / SLOWER], late)
+    assert (expired.exit_code, bool(expired.fails)) == (1, True)
+
+
+def test_a_suite_without_the_profile_of_the_run_is_refused(runs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.suite.yml"
+    profile = json.loads((runs / SAME / "run.json").read_text(encoding="utf-8"))["suite"]["profile"]
+    other.write_text(
+        SUITE.replace(f"\n  {profile}:", "\n  another:").replace(f"default_profile: {profile}", ""), encoding="utf-8"
+    )
+    with pytest.raises(BadInputError, match=f"no profile '{profile}', with which {SAME} was planned, only another"):
+        judge_run(runs / SAME, suite=other)
 
 
 def test_a_folder_without_runs_is_wrong_use(tmp_path: Path) -> None:

@@ -177,9 +177,8 @@ def test_a_key_counts_through_its_last_day(
 
 
 def test_nobody_signs_in_a_role_that_is_not_theirs(run: Path, people: tuple[Person, Person], keys: Path) -> None:
-    assert "found Pat as technician, expected release-manager" in refusal(
-        run, people[0], keys, role="release-manager"
-    )
+    told = refusal(run, people[0], keys, role="release-manager")
+    assert f"{keys}: the key of Pat is listed as technician, not as release-manager; add release-manager" in told
 
 
 def test_a_role_that_the_gate_does_not_ask_for_co_signs_and_counts_for_no_other(
@@ -188,12 +187,35 @@ def test_a_role_that_the_gate_does_not_ask_for_co_signs_and_counts_for_no_other(
     """It has to be named, is listed, and stands for nobody who must sign."""
     pat = people[0]
     keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, "director", pat.expires))
-    assert "found roles director of Pat, expected one of technician, release-manager" in refusal(run, pat, keys)
+    told = refusal(run, pat, keys)
+    assert "is listed as director, and the run needs a signature as technician, release-manager" in told
+    assert f"{keys}: " in told
     signed = sign(run, pat, keys, role="director")
     assert (signed.role, signed.missing) == ("director", ("technician", "release-manager"))
     found = verify_run(run, keys, as_of=LATER)
     assert found.co_signers == ("Pat as director",)
     assert "there is no valid signature as technician" in found.problems
+
+
+def test_a_key_with_two_roles_that_are_asked_for_is_told_how_to_choose(
+    run: Path, people: tuple[Person, Person], tmp_path: Path
+) -> None:
+    pat = people[0]
+    keys = write_keys(tmp_path, Person(pat.name, pat.key, pat.public, "technician, release-manager", pat.expires))
+    assert "choose one with --role technician or --role release-manager" in refusal(run, pat, keys)
+
+
+def test_a_lab_without_a_gate_policy_is_told_that_one_signature_suffices(
+    tmp_path: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    run = make_run(tmp_path, noise=0.003, points=POINTS[:1])
+    document = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert "gate" not in document["inputs"]
+    judge_run(run)
+    signed = sign(run, people[1], keys)
+    assert (signed.role, signed.missing) == ("release-manager", ())
+    assert "the lab has no gate policy, so one signature suffices" in signed.policy
+    assert "under `signatures` in gate.yml" in signed.policy
 
 
 def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, Person]) -> None:

@@ -60,7 +60,7 @@ def symlink(path: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda path: path.unlink(), "it does not exist; run the preflight, which makes it"),
+    "missing": (lambda path: path.unlink(), "it does not exist; run the preflight of a run, which makes it"),
     "symbolic-link": (symlink, "it is a symbolic link; claim the file itself"),
     "replaced": (replace, "it is another file than the claimed one"),
     "other-size": (lambda path: os.truncate(path, SIZE - 1), "its size is 1048575 bytes, the claim says 1048576"),

@@ -67,6 +67,29 @@ def test_of_several_benches_each_line_names_its_own(runs: dict[str, Path]) -> No
         ]
 
 
+def test_a_check_at_a_point_names_the_point(runs: dict[str, Path]) -> None:
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    one = next(entry for entry in verdict["criteria"] if entry["required"])
+    check = {**one, "against": "check", "id": "test_a.py::test_b", "outcome": "SKIPPED", "reason": "no second port"}
+    out = io.StringIO()
+    print_summary({**verdict, "criteria": [check]}, file=out)
+    shown = out.getvalue().splitlines()[0]
+    assert f"test_a.py::test_b at {one['adapter']}/{one['point']}" in shown
+    assert shown.endswith("no second port")
+
+
+def test_a_pass_against_a_limit_has_its_figure_and_the_limit(runs: dict[str, Path]) -> None:
+    verdict = json.loads((runs["pass"] / "verdict.json").read_text())
+    one = next(entry for entry in verdict["criteria"] if entry["required"])
+    reason = "IOPS is 312 (309 to 315), at least 300 is asked"
+    limit = {**one, "against": "absolute", "id": "enough_iops", "reason": reason, "shift_percent": None}
+    out = io.StringIO()
+    print_summary({**verdict, "criteria": [limit]}, file=out)
+    shown = out.getvalue().splitlines()[0]
+    assert shown.startswith("PASS  enough_iops  ")
+    assert shown.endswith(reason)
+
+
 def test_of_very_many_criteria_only_those_that_did_not_pass_are_listed(tmp_path: Path) -> None:
     points = [f"rand_read[bs=4k,drives=1,iodepth={depth}]" for depth in range(1, 50)]
     run = judged(tmp_path, adapters=("sym",), points=points, noise=0.002, effect={points[7]: -0.2})
@@ -77,7 +100,10 @@ def test_of_very_many_criteria_only_those_that_did_not_pass_are_listed(tmp_path:
 
 def test_a_waived_failure_says_so(runs: dict[str, Path]) -> None:
     shown = lines(runs["waived"])
-    assert any(line.startswith("FAIL (waived until 2027-03-31)  IOPS") for line in shown)
+    verdict = json.loads((runs["waived"] / "verdict.json").read_text())
+    waived = {one["id"] for one in verdict["criteria"] if one["waiver"]}
+    told = {line.split()[4] for line in shown if line.startswith("FAIL (waived until 2027-03-31)  ")}
+    assert told == waived != set()
     assert any(line.startswith("warning: ") and "waived" in line for line in shown)
     assert shown[-2] == "exit code 0 (passed)"
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A waiver file for what failed, as narrow as it can be: who answers, why and until when are left for a person."""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storqual.base.text import terminal_text
+from storqual.run import Run, read_run
+from storqual_core.kit.errors import BadInputError
+
+_OPEN = {
+    "owner": "who answers for it",
+    "reason": "why it is accepted",
+    "reference": "ticket or document",
+    "expiry": "the last day on which it counts, such as 2035-03-31",
+}
+"""What only a person knows. The keys are written without a value, which every reader of waivers refuses."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The text of the file, and how many failures it names."""
+
+    text: str
+    failures: int
+
+
+def draft_waivers(path: Path) -> Draft:
+    """One waiver for each required failure of the run's verdict that nobody has accepted yet.
+
+    Raises BadInputError for a run that was not judged, and for one in which there is nothing to accept.
+    """
+    run = read_run(path)
+    verdict = _verdict(path)
+    open_failures = [one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]]
+    failures = [one for one in open_failures if not one.get("waiver")]
+    if not failures:
+        raise BadInputError([f"{path}: {_nothing(verdict, waived=len(open_failures))}"])
+    head = [
+        f"# What failed in {run.name}. Fill in owner, reason, reference and expiry; delete what is not accepted.",
+        "# A key that is left out means any: narrower is better. Until all are filled in, the file is refused.",
+        "waivers:",
+    ]
+    lines = [line for one in failures for line in _waiver(run, one)]
+    return Draft("\n".join([*head, *lines, ""]), len(failures))
+
+
+def write_draft(draft: Draft, output: Path) -> None:
+    """Write a new file. Raises BadInputError where there is one: somebody's reasons may stand in it."""
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(draft.text)
+    except FileExistsError:
+        remedy = "name another one with --output and move what you accept"
+        raise BadInputError([f"{output}: this file exists and is not overwritten; {remedy}"]) from None
+    except OSError as problem:
+        raise BadInputError([f"{output}: cannot be written: {problem.strerror or problem}"]) from None
+
+
+def _verdict(path: Path) -> Mapping[str, Any]:
+    try:
+        verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+        if isinstance(verdict["criteria"], list):
+            return dict(verdict)
+    except FileNotFoundError:
+        raise BadInputError([f"{path}: this run has no verdict yet; judge it first: storqual judge {path}"]) from None
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadInputError([f"{path / 'verdict.json'}: found no verdict ({problem!r})"]) from None
+    raise BadInputError([f"{path / 'verdict.json'}: found no list of criteria"])
+
+
+def _nothing(verdict: Mapping[str, Any], *, waived: int) -> str:
+    if waived:
+        return f"every required failure ({waived}) is waived already"
+    outcome = str(verdict.get("outcome"))
+    if outcome in ("ERROR", "INCONCLUSIVE"):
+        return f"nothing to accept: it is {outcome}, and only what was judged and failed can be waived"
+    return f"nothing to accept: it is {outcome}, and no required criterion failed"
+
+
+def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of one waiver. A pattern that matches this failure and no other is its own name, escaped."""
+    scope: list[tuple[str, str | None]] = [
+        ("criterion", glob.escape(str(entry["id"]))),
+        ("bench", entry.get("bench")),
+        ("adapter", entry.get("adapter")),
+        # compared as it is written before it counts as a pattern
+        ("point", entry.get("point")),
+        ("drop", run.arms["candidate"].drop),
+        ("suite", run.suite.name),
+    ]
+    # a reason may quote a device: it stays one line
+    yield terminal_text(f"  # {entry['id']}: {entry.get('reason') or 'no reason was recorded'}")
+    written = [f"{key}: {json.dumps(value)}" for key, value in scope if value]
+    loss = _largest_loss(entry.get("shift_percent"))
+    if loss is not None:
+        written.append(f"max_loss: {loss}  # what was measured, rounded up; a larger loss stays a failure")
+    written += [f"{key}:  # {meaning}" for key, meaning in _OPEN.items()]
+    for number, line in enumerate(written):
+        yield f"{'    ' if number else '  - '}{line}"
+
+
+def _largest_loss(shift: object) -> str | None:
+    """The measured loss in tenths of a percent, rounded up; None where no loss was measured."""
+    if not isinstance(shift, (int, float)) or not math.isfinite(shift) or shift >= 0:
+        return None
+    return f"{math.ceil(-shift * 10 - 1e-9) / 10:g}%"

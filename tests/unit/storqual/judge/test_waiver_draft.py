@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiver files for what failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from storqual.cli import main
+from storqual.inputs import load_waivers
+from storqual.judge.verdict import judge_run
+from storqual.judge.waiver_draft import draft_waivers
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_run import make_run
+
+FILLED_IN = {
+    "owner:": "owner: A. Engineer",
+    "reason:": "reason: known loss",
+    "reference:": "reference: LAB-1",
+    "expiry:": "expiry: 2035-03-31",
+}
+
+
+@pytest.fixture
+def failed(tmp_path: Path) -> Path:
+    run = make_run(tmp_path, effect=-0.2, noise=0.002, sessions=8)
+    assert judge_run(run)["outcome"] == "FAIL"
+    return run
+
+
+def filled_in(text: str) -> str:
+    return "\n".join(
+        next(
+            (line[:4] + new for key, new in FILLED_IN.items() if line.strip().startswith(key) and "#" in line),
+            line,
+        )
+        for line in text.splitlines()
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    said = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, said.out, said.err
+
+
+def test_a_draft_is_refused_until_a_person_has_filled_it_in(failed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "waivers.yml"
+    file.write_text(draft_waivers(failed).text, encoding="utf-8")
+    with pytest.raises(BadInputError) as refused:
+        load_waivers(file)
+    for key in ("owner", "reason", "reference", "expiry"):
+        assert f"waivers[0].{key}" in str(refused.value)
+
+
+def test_a_draft_that_is_filled_in_covers_what_failed_and_no_more(failed: Path, tmp_path: Path) -> None:
+    draft = draft_waivers(failed)
+    file = tmp_path / "waivers.yml"
+    file.write_text(filled_in(draft.text), encoding="utf-8")
+    verdict = judge_run(failed, waivers=file)
+    failures = [one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"]]
+    assert len(load_waivers(file)) == draft.failures == len(failures) > 0
+    assert all(one["waiver"] for one in failures)
+    assert verdict["outcome"] in ("PASS", "MARGINAL")
+    assert not [text for text in verdict["warnings"] if text.startswith("waiver ")]
+
+
+def test_a_loss_is_accepted_up_to_what_was_measured(failed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "waivers.yml"
+    file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
+    verdict = json.loads((failed / "verdict.json").read_text(encoding="utf-8"))
+    losses = [
+        -one["shift_percent"] for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["shift_percent"] < 0
+    ]
+    accepted = [100 * waiver.max_loss for waiver in load_waivers(file) if waiver.max_loss is not None]
+    assert len(accepted) == len(losses) > 0
+    assert all(0 <= most - loss <= 0.1 for most, loss in zip(accepted, losses, strict=True))
+
+
+def test_what_is_waived_already_is_not_written_again(failed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "waivers.yml"
+    file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
+    verdict = judge_run(failed, waivers=file)
+    (failed / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    with pytest.raises(BadInputError, match="is waived already"):
+        draft_waivers(failed)
+
+
+def test_a_name_with_brackets_names_itself_only(failed: Path, tmp_path: Path) -> None:
+    verdict = json.loads((failed / "verdict.json").read_text(encoding="utf-8"))
+    failure = next(one for one in verdict["criteria"] if one["outcome"] == "FAIL" and one["required"])
+    failure |= {"id": "test_a.py::test_b[x*]", "adapter": None, "point": None, "reason": "two\nlines: # \x1b[31m"}
+    (failed / "verdict.json").write_text(json.dumps({**verdict, "criteria": [failure]}), encoding="utf-8")
+    file = tmp_path / "waivers.yml"
+    file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
+    (waiver,) = load_waivers(file)
+    assert waiver.criterion == "test_a.py::test_b[[]x[*]]"
+    assert (waiver.adapter, waiver.point) == ("*", "*")
+
+
+def test_the_command_writes_a_new_file_and_overwrites_none(
+    failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = told(capsys, "waive", str(failed))
+    assert code == 0
+    assert f"storqual judge {failed} --waivers waivers.yml" in out
+    written = Path("waivers.yml").read_bytes()
+    code, _, err = told(capsys, "waive", str(failed), "--json")
+    assert code == 3
+    assert "waivers.yml: this file exists and is not overwritten" in err
+    assert Path("waivers.yml").read_bytes() == written
+
+
+def test_a_run_without_failures_needs_no_waiver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = make_run(tmp_path, noise=0.003)
+    code, _, err = told(capsys, "waive", str(run))
+    assert (code, "has no verdict yet" in err) == (3, True)
+    judge_run(run)
+    code, _, err = told(capsys, "waive", str(run))
+    assert (code, "nothing to accept" in err) == (3, True)
+    assert not Path("waivers.yml").exists()
