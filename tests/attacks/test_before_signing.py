@@ -14,7 +14,7 @@ from storqual.run import read_run
 from storqual.run.published import published_findings
 from storqual_core.kit.errors import StorqualError
 from tests.attacks.finished_run import copy_of, finished_run
-from tests.attacks.kinds import KINDS
+from tests.attacks.before import KINDS
 
 EACH = 8
 """Drawings of each kind."""

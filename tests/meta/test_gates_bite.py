@@ -242,7 +242,7 @@ waivers:
 @pytest.mark.parametrize(
     ("loss", "when", "code", "word"),
     [
-        (25, datetime(2026, 12, 1, tzinfo=UTC), 0, "waived"),
+        (25, datetime(2026, 12, 1, tzinfo=UTC), 0, "with 1 waiver"),
         (5, datetime(2026, 12, 1, tzinfo=UTC), 1, "accepts a loss of 5 %"),
         (25, datetime(2027, 1, 1, tzinfo=UTC), 1, "expired"),
     ],

@@ -84,7 +84,7 @@ def test_in_a_spreadsheet(run: Path) -> None:
 def test_in_lines_for_machines(run: Path) -> None:
     lines = [json.loads(line) for line in write_ocp(run).read_text(encoding="utf-8").splitlines()]
     diagnoses = [line["testStepArtifact"]["diagnosis"] for line in lines if "diagnosis" in str(line)]
-    assert [one["message"] for one in diagnoses] == [visible_text(payload) for payload in PAYLOADS]
+    assert [one["message"].partition(" (waived by ")[0] for one in diagnoses] == list(map(visible_text, PAYLOADS))
     text = open_metrics(read_material(run))
     for payload in PAYLOADS:
         label = visible_text(payload).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

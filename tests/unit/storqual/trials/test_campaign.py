@@ -97,7 +97,7 @@ def test_trials_answer_requirements_in_the_matrix(tmp_path: Path) -> None:
         "requirements: {REQ-8: {text: A drive that goes loses nothing}, REQ-9: {text: Nobody tries this}}\n",
         encoding="utf-8",
     )
-    failures = {"drive_unplug_candidate": {"outcome": "failed", "reasons": ["lost sectors"], "violations": [{}]}}
+    failures = {"drive_unplug_candidate": {"outcome": "failed", "reasons": ["lost: 2 sectors"], "violations": [{}]}}
     request = replace(REQUEST, suite=str(suite), profile=None)
     published = publish(finished(tmp_path / "runs", request, **failures))
     page = traceability(read_material(published.run))
