@@ -38,7 +38,7 @@ methods: setup-bench ## the five published methods on the virtual bench, each wi
 test: setup-bench setup-pages ## all tests, the virtual bench, the pages and a share of the long ones included
 	@ci/test
 
-test-long: setup-bench ## the long tests: the guard's 67 states on three controllers, provisioning on the bench
+test-long: setup-bench ## the long tests: the guard's states on three controllers, provisioning on the bench
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; code=0; \
 	    $(BIN)/python -m pytest tests -m long -o junit_family=xunit1 --junitxml "$$log" || code=$$?; \
 	    $(BIN)/python -m tests.live record "$$log" && exit $$code

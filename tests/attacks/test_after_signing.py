@@ -14,7 +14,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.signoff.verify import Verification, verify_run
-from tests.attacks.after_signing import KINDS, Attack
+from tests.attacks.after import KINDS, Attack
 from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS

@@ -70,6 +70,15 @@ def test_its_signature_holds_until_a_byte_changes(tmp_path: Path) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "VALID, RELEASED" in verified.stdout
     assert "storqual.manifest/1" in verified.stdout
+    # by which rules, in text and for machines
+    said = json.loads(storqual(*words, "--json").stdout)
+    assert said["statements"] == ["the first schema of a statement, which has no name: all but what the benches were"]
+    assert said["rules"].startswith("storqual.manifest/1: ")
+    assert said["evidence"].startswith("by the rules of storqual.run/1: ")
+    assert "are not derived again" in said["evidence"]
+    told = " ".join(verified.stdout.split())
+    assert said["statements"][0] in told
+    assert said["evidence"] in told
     samples = run / "samples.jsonl"
     samples.write_bytes(samples.read_bytes().replace(b"1", b"2", 1))
     assert storqual(*words).returncode == 1

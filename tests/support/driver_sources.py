@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from storqual.virtual_bench.image import BenchImage, ensure_image
 from storqual.virtual_bench.packages import fetch_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 _KERNEL = re.compile(r"^Package: linux-image-(\d+\.\d+\.\d+\S*)$", re.MULTILINE)
@@ -68,6 +69,19 @@ class DriverSources:
         """A prebuilt module: the kernel's source with edits and with more at its end, compiled and stripped."""
         folder = self.folder / name
         self._lay_out(folder, module, self._source(module, edits, more))
+        return self._compiled(folder, module)
+
+    def folder_module(self, folder: str, module: str, file: str, rewrite: Callable[[str], str]) -> Path:
+        """A prebuilt module of a folder of the kernel's sources, with its own Makefile if any, one file rewritten."""
+        (source,) = (self.folder / "source").glob(f"*/{folder}")
+        built = Path(tempfile.mkdtemp(dir=self.folder)) / "driver"
+        shutil.copytree(source, built)
+        (built / file).write_text(rewrite((built / file).read_text(encoding="utf-8")), encoding="utf-8")
+        if not (built / "Makefile").exists():
+            (built / "Makefile").write_text(f"obj-m := {module}.o\n", encoding="utf-8")
+        return self._compiled(built, module)
+
+    def _compiled(self, folder: Path, module: str) -> Path:
         headers = self.folder / "headers/usr/src" / f"linux-headers-{self.release}"
         _run(["make", "-C", str(headers), f"M={folder}", "modules"])
         _run(["strip", "--strip-debug", str(folder / f"{module}.ko")])

@@ -15,6 +15,9 @@ from contextlib import contextmanager
 _READY = "print('ready', flush=True); time.sleep(600)\n"
 _HEAD = "import array, ctypes, mmap, os, socket, sys, threading, time\nnode = sys.argv[1]\nlibc = ctypes.CDLL(None)\n"
 
+WRITES_ON = "a program that goes on writing"
+"""The one of them that writes; the others could."""
+
 SCRIPTS = {
     "a thread with a table of its own": """
 def hold():
@@ -61,7 +64,7 @@ device = os.open(private, os.O_RDWR)
 os.unlink(private)
 READY
 """,
-    "a program that goes on writing": """
+    WRITES_ON: """
 device = os.open(node, os.O_RDWR | os.O_DSYNC)
 def write():
     while os.pwrite(device, bytes(4096), 1 << 22):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,8 @@ import pytest
 
 from storqual.base.text import xml_text
 from storqual.report.criterion import waived_by
+from storqual.report.export.cases import is_accepted, named_cases, worst_of
 
-MOST_ITEMS = 10_000
-"""Above it an item stands for a workload: pytest keeps every item in memory, and a reader reads none of them."""
-
-_RANK = ("ERROR", "FAIL", "INCONCLUSIVE", "MARGINAL", "PASS", "SKIPPED")
 _PROPERTIES = (
     "outcome",
     "metric",
@@ -50,13 +46,8 @@ class VerdictFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """The items, their names made unique."""
         criteria = json.loads(self.path.read_text(encoding="utf-8"))["criteria"]
-        groups = _by_point(criteria) if len(criteria) <= MOST_ITEMS else _by_workload(criteria)
-        seen: defaultdict[str, int] = defaultdict(int)
-        for name, members in groups:
-            seen[name] += 1
-            what, at, place = name.partition("@")
-            unique = name if seen[name] == 1 else f"{what}#{seen[name]}{at}{place}"
-            yield VerdictItem.from_parent(self, name=unique, criteria=members)
+        for name, members in named_cases(criteria):
+            yield VerdictItem.from_parent(self, name=name, criteria=members)
 
 
 class VerdictItem(pytest.Item):
@@ -65,7 +56,7 @@ class VerdictItem(pytest.Item):
     def __init__(self, *, criteria: Sequence[Mapping[str, Any]], **rest: Any) -> None:  # noqa: ANN401 - pytest's own
         super().__init__(**rest)
         self.criteria = criteria
-        worst = min(criteria, key=lambda entry: _RANK.index(entry["outcome"]))
+        worst = worst_of(criteria)
         self.outcome = str(worst["outcome"])
         self.worst = worst
         if len(criteria) == 1:
@@ -75,8 +66,7 @@ class VerdictItem(pytest.Item):
         else:
             self.user_properties.append(("criteria", str(len(criteria))))
             self.user_properties.append(("outcome", self.outcome))
-        failed = [entry for entry in criteria if entry["outcome"] == "FAIL"]
-        if self.outcome == "FAIL" and all(entry.get("waiver") for entry in failed):
+        if is_accepted(criteria):
             self.add_marker(pytest.mark.xfail(reason=_accepted(worst["waiver"]), strict=True))
 
     def setup(self) -> None:
@@ -101,31 +91,6 @@ class VerdictItem(pytest.Item):
         first = f"{self.outcome}: {self.worst.get('reason') or 'no reason was given'}"
         more = f" (and {len(reasons) - 1} more of {len(self.criteria)})" if len(reasons) > 1 else ""
         return xml_text(first + more)
-
-
-def _by_point(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Each criterion by itself, called `metric@adapter/point`; the bench in front where there are several."""
-    several = len({entry.get("bench") for entry in criteria}) > 1
-    for entry in criteria:
-        # a check is known by its id: several of them may have no metric, no adapter and no point
-        what = entry.get("metric") or entry["id"]
-        place = "/".join(str(entry[part]) for part in ("adapter", "point") if entry.get(part))
-        bench = f"{entry['bench']}:" if several and entry.get("bench") else ""
-        yield _neutral(f"{what}@{bench}{place}" if place or bench else str(what)), [entry]
-
-
-def _by_workload(criteria: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for entry in criteria:
-        workload = str(entry.get("point") or "").partition("[")[0]
-        what = entry.get("metric") or entry["id"]
-        groups[_neutral(f"{what}@{entry.get('adapter') or ''}/{workload}")].append(entry)
-    yield from groups.items()
-
-
-def _neutral(name: str) -> str:
-    """A name that is text everywhere: pytest-html writes ids into the page as they are."""
-    return "".join(letter if letter.isalnum() or letter in "@/[]=,._-:%# " else "_" for letter in name)
 
 
 def _accepted(waiver: Mapping[str, Any]) -> str:

@@ -118,13 +118,26 @@ def qualify_command(
     from storqual.inputs import load_waivers
 
     runs = runs.resolve()
-    from storqual.cli.trials import TrialOptions, of_trials, qualify_trials
+    from storqual.cli.trials import of_trials, qualify_trials
 
     resumed = None if resume is None else _find_run(resume, runs)
     if of_trials(suite, resumed, trial):
-        listed = adapters.split(",") if adapters else None
-        asked_for = (inventories, candidate or "", baseline or "", suite or "", profile, gate, listed, seed, limit)
-        return qualify_trials(TrialOptions(*asked_for, trial, repeat), runs, resumed, waivers, as_json=as_json)
+        from storqual.trials.campaign import TrialRequest
+
+        request = TrialRequest(
+            inventories=inventories,
+            candidate=candidate or "",
+            baseline=baseline or "",
+            suite=suite or "",
+            profile=profile,
+            gate=gate,
+            adapters=adapters.split(",") if adapters else None,
+            seed=seed,
+            limit=limit,
+            trial=trial,
+            repeat=repeat,
+        )
+        return qualify_trials(request, runs, resumed, waivers, as_json=as_json)
     if waivers is not None:
         # read now: a mistake in it must not wait for the end of a campaign
         load_waivers(waivers)

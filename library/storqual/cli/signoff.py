@@ -153,6 +153,8 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
         ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
         ("checked by", found.rules),
+        *(("signed by", told) for told in found.statements),
+        ("evidence", found.evidence),
         ("witness", found.witness or "none was asked: the run vouches for itself"),
         *(("waived", told) for told in found.waivers),
         *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),

@@ -3,47 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from storqual.cli.options import print_json
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from storqual.trials.campaign import TrialRequest
-
-
-@dataclass(frozen=True)
-class TrialOptions:
-    """What `qualify` was told: drops and suite by name, empty where nothing was said."""
-
-    inventories: Sequence[str]
-    candidate: str
-    baseline: str
-    suite: str
-    profile: str | None
-    gate: Path | None
-    adapters: Sequence[str] | None
-    seed: int | None
-    limit: str | None
-    trial: str | None
-    repeat: int
-
-    def request(self) -> TrialRequest:
-        """The same for the campaign. Raises BadInputError for what is missing."""
-        from storqual.trials.campaign import TrialRequest
-
-        missing = [f"--{name} is needed" for name in ("inventory", "candidate") if not getattr(self, _FIELD[name])]
-        if missing:
-            raise BadInputError(missing)
-        return TrialRequest(**self.__dict__)
-
-
-_FIELD = {"inventory": "inventories", "candidate": "candidate"}
 
 
 def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool:
@@ -69,21 +38,35 @@ def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool
 
 
 def qualify_trials(
-    options: TrialOptions, runs: Path, resume: Path | None, waivers: Path | None, *, as_json: bool
+    request: TrialRequest, runs: Path, resume: Path | None, waivers: Path | None, *, as_json: bool
 ) -> int:
-    """Plan or resume, make the trials, publish, and return the gate's exit code."""
+    """Plan or resume, make the trials, publish, and return the gate's exit code.
+
+    Raises BadInputError for a new campaign without an inventory or a candidate.
+    """
     from storqual.cli.playbook.publish import publish
+    from storqual.inputs.shape import raise_all
     from storqual.report.parts.summary import print_summary
     from storqual.run import append_event, read_run_json
+    from storqual.run.closing import is_closed
     from storqual.trials.campaign import plan_campaign, run_campaign
 
     if resume is None:
-        run = plan_campaign(options.request(), runs)
+        needed = {"inventory": request.inventories, "candidate": request.candidate}
+        raise_all(f"--{name} is needed" for name, value in needed.items() if not value)
+        run = plan_campaign(request, runs)
         click.echo(f"storqual: run {run}", err=True)
     else:
         run = resume
-        append_event(run, "resumed", {})
-    run_campaign(run, say=lambda text: click.echo(text, err=True))
+        if not is_closed(run):
+            append_event(run, "resumed", {})
+    # of a run that is closed all was made: what is missing is at most the verdict
+    if not is_closed(run):
+        try:
+            run_campaign(run, say=lambda text: click.echo(text, err=True))
+        except StorqualError:
+            click.echo(f"storqual: go on with: storqual qualify --resume {run.name} --runs {run.parent}", err=True)
+            raise
     published = publish(run, waivers=waivers)
     if as_json:
         print_json(published.to_json())

@@ -143,10 +143,11 @@ class VirtualAdapter(Shape):
 
 
 class VirtualBench(Shape):
-    """The guest of a virtual bench."""
+    """The guest of a virtual bench; `clock: instructions` lets time pass with those of its one processor."""
 
     cpus: int = Field(default=1, gt=0)
     memory: Size = 1 << 30
+    clock: Literal["host", "instructions"] = "host"
     adapters: dict[Name, VirtualAdapter] = Field(default={})
 
 

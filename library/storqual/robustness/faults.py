@@ -156,6 +156,35 @@ _ALL: tuple[Fault, ...] = (
         settings_stay=False,
     ),
     Fault(
+        "driver_reload",
+        "driver",
+        "the driver's module is unloaded under load and loaded again, for all adapters that it drives",
+        (Way("module_reload", "bench", "driver", _seen("module_gone", "module_back")),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "processor_removal",
+        "bench",
+        "a processor is taken away under load and comes back",
+        (Way("processor_offline", "bench", "drive", _seen("processor_gone", "processor_back")),),
+    ),
+    Fault(
+        "interrupt_change",
+        "adapter",
+        "the adapter's interrupts are moved to another processor under load and back",
+        (
+            Way(
+                "interrupt_move",
+                "bench",
+                "drive",
+                _seen("interrupts_moved", "interrupts_back"),
+                # the kernel spreads their queues itself and lets nobody move them
+                not_by=("virtio_scsi", "nvme"),
+            ),
+        ),
+    ),
+    Fault(
         "scheduler_change",
         "drive",
         "the scheduler is changed under load and changed back",
@@ -223,6 +252,13 @@ _ALL: tuple[Fault, ...] = (
         "bench",
         "the bench's reset button is pressed under load",
         (Way("qmp_reset", "virtual", "adapter", _seen("event:RESET", "other_boot"), downs_bench=True),),
+        io_errors=True,
+    ),
+    Fault(
+        "bench_panic",
+        "bench",
+        "the bench's kernel panics under load, and the bench starts again",
+        (Way("sysrq_panic", "virtual", "adapter", _seen("panicked", "other_boot"), downs_bench=True),),
         io_errors=True,
     ),
     Fault(

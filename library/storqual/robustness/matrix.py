@@ -65,10 +65,10 @@ def repeat_command(run: Mapping[str, Any], trial: str, times: int = 20) -> str:
     words: list[str] = ["storqual", "qualify"]
     for source in run["inventories"]:
         words += ["-i", str(source)]
-    for arm, entry in run["arms"].items():
-        words += [f"--{arm}", str(entry["drop"])]
-    source = str(run["inputs"]["suite"]["source"])
-    words += ["--suite", source, "--profile", str(suite["profile"]), "--adapters", ",".join(_tested(run))]
+    # files instead of names: a drop or a suite may have been given by its path
+    for arm in (*run["arms"], "suite"):
+        words += [f"--{arm}", str(run["inputs"][arm]["source"])]
+    words += ["--profile", str(suite["profile"]), "--adapters", ",".join(_tested(run)), "--limit", *run["benches"]]
     words += ["--seed", str(run["plan"]["seed"]), "--trial", trial, "--repeat", str(times)]
     return shlex.join(words)
 

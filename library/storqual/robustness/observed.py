@@ -16,7 +16,10 @@ STALL_S = 1.0
 
 @dataclass
 class Observed:
-    """What the stream of a trial said, as it came. Times in ns of the bench's monotonic clock."""
+    """What the stream of a trial said, as it came. Times in ns of the bench's monotonic clock.
+
+    `untold` is by how many I/Os the list differs from what the bench says it told.
+    """
 
     oracle: Oracle = field(default_factory=Oracle)
     begun: bool = False
@@ -30,16 +33,19 @@ class Observed:
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     drive: list[tuple[int, str]] = field(default_factory=list)
     hung: str = ""
+    down: str = ""
     lost: str = ""
     errors: list[tuple[int, str, int, int]] = field(default_factory=list)
     longest: tuple[int, int] = (0, 0)
     last_trouble: int | None = None
     ios: int = 0
+    untold: int = 0
     found: dict[int, list[Sequence[Any]]] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
     end: tuple[int, str] | None = None
     disks: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
+    _earlier: int = 0
 
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of the stream. Raises KeyError, TypeError or ValueError for one that is none."""
@@ -68,17 +74,20 @@ class Observed:
         """Lines of one fact each."""
         kind = line["kind"]
         if kind == "begin":
-            self.begun = True
+            self.begun, self._earlier = True, self.ios
         elif kind == "loading":
             self.loading = at
         elif kind == "hung":
             self.hung = self.hung or line["text"]
+        elif kind == "down":
+            self.down = self.down or line["text"]
         elif kind == "lost":
             self.lost = line["text"]
         elif kind == "cannot":
             self.cannot = line["reason"]
         elif kind == "end":
             self.end = (int(line["code"]), line["message"])
+            self.untold += abs(int(line["ios"]) - (self.ios - self._earlier))
 
     def take_story(self, at: int, line: Mapping[str, Any]) -> None:
         """What belongs to the trial's timeline."""
@@ -138,7 +147,7 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "io": Observed.take_ios,
     "found": Observed.take_found,
     "fault": Observed.take_fault,
-    **dict.fromkeys(("begin", "loading", "hung", "lost", "cannot", "end", "note"), Observed.take_mark),
+    **dict.fromkeys(("begin", "loading", "hung", "down", "lost", "cannot", "end", "note"), Observed.take_mark),
     **dict.fromkeys(("kernel", "seen", "state", "drive", "disks"), Observed.take_story),
 }
 """Who reads which line."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from storqual.inputs.shape import raise_all
 from storqual.robustness.faults import FAULTS, Fault, Way
-from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, Trial
+from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 
 _FIRST, _LAST = 0.2, 0.6
@@ -54,9 +55,28 @@ class PlannedTrial:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> PlannedTrial:
-        """Read one entry. Raises TypeError."""
+    def from_json(cls, line: object) -> PlannedTrial:
+        """Read one entry. Raises BadInputError with everything that is missing, too much or of another type."""
+        if not isinstance(line, dict):
+            raise BadInputError([f"found {line!r}, expected a planned trial"])
+        wanted = {field.name: str(field.type) for field in fields(cls)}
+        problems = [f"{name}: is missing" for name in wanted if name not in line]
+        problems += [f"{name}: found a key that no trial has" for name in line if name not in wanted]
+        problems += [
+            f"{name}: found {line[name]!r}, expected {_EXPECTED[kind][1]}"
+            for name, kind in wanted.items()
+            if name in line and type(line[name]) not in _EXPECTED[kind][0]
+        ]
+        raise_all(problems)
         return cls(**line)
+
+
+_EXPECTED: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+}
+"""What JSON gives for the fields of a planned trial, by their annotations; `true` is no number."""
 
 
 def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:
@@ -100,7 +120,7 @@ def plan_trials(
         for seat in chosen:
             if trial.adapters and seat.alias not in trial.adapters:
                 continue
-            if seat.alias in profile.leave_out.get(trial.fault, ()):
+            if {seat.alias, EVERY} & set(profile.leave_out.get(trial.fault, ())):
                 left_out.append(f"{trial.fault} on {seat.alias}: the profile leaves it out")
                 continue
             ways = usable_ways(FAULTS[trial.fault], seat.driver, kind, trial.way)

@@ -35,7 +35,8 @@ def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Che
     """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault."""
     first, second = seen.found.get(1, []), seen.found.get(2, [])
     violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole else ()
-    wrong = [one.sentence for one in violations]
+    wrong = [seen.down] if seen.down else []
+    wrong += [one.sentence for one in violations]
     wrong += [
         f"stale: a read of {length} sectors at {sector} gave other data than what was acknowledged"
         for sector, length, _ in seen.oracle.stale_reads
@@ -61,6 +62,8 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return [f"it could not be tried: {seen.cannot}"]
     if seen.end is not None and seen.end[0]:
         return [f"the bench's program ended with {seen.end[0]}: {seen.end[1]}"]
+    if seen.untold:
+        return [f"the list of I/Os is not whole: {seen.untold} of them are missing, or too many"]
     if not seen.begun or seen.loading is None:
         return ["the load never began"]
     if seen.fault_begin is None:

@@ -3,18 +3,53 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs.shape import one_of, raise_all
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.suite import RobustnessSuite, load_robustness
-from storqual.run import Run, append_event, sha256_of, write_json
-from storqual_core.kit.errors import StorqualError
+from storqual.run import Run, iter_events, sha256_of, write_json
+from storqual.run.events import append_event_locked
+from storqual.run.layout import RUN_FILE, locked
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 FOLDER = "trials"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _list_of(what: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(map(what, value))
+
+
+def _is_entry(value: object) -> bool:
+    """Seconds of the load, what, and a text."""
+    return isinstance(value, list) and len(value) == 3 and _is_number(value[0]) and all(map(_is_text, value[1:]))
+
+
+_RECORD: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    **dict.fromkeys(("id", "pair", "session", "arm", "adapter", "fault", "bench"), (_is_text, "text")),
+    "outcome": (lambda value: value in ("passed", "failed", "void"), "passed, failed or void"),
+    "reasons": (_list_of(_is_text), "a list of texts"),
+    "violations": (_list_of(lambda value: isinstance(value, dict)), "a list of violations"),
+    "recovery_s": (lambda value: value is None or _is_number(value), "seconds or null"),
+    "timeline": (_list_of(_is_entry), "a list of [seconds, what, text]"),
+}
+"""What is read of a record, by criteria, matrix and report; what else is in it is evidence for people."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +65,17 @@ class TrialRunFiles:
 
 def has_trials(document: Mapping[str, Any]) -> bool:
     """Whether a run.json plans trials."""
-    return "trials" in document["plan"]
+    return "trials" in (document.get("plan") or {})
 
 
 def read_trials(run: Run) -> TrialRunFiles:
-    """The trials of a run. Raises StorqualError for a record that is not what the events say of it."""
-    plan = run.document["plan"]
-    records = []
+    """The trials of a run. Raises StorqualError for a record that is not what the events say of it.
+
+    Raises BadInputError with every problem of a plan or of records that another version wrote, or that are damaged.
+    """
+    planned, sessions = _plan(run)
+    records, problems = [], []
+    known, counted = {trial.id for trial in planned}, set[str]()
     for event in run.events:
         if event.kind != "trial_finished":
             continue
@@ -44,21 +83,94 @@ def read_trials(run: Run) -> TrialRunFiles:
         data = path.read_bytes() if path.is_file() else b""
         if sha256_of(data) != event.text("sha256"):
             raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
-        records.append(json.loads(data))
+        record, wrong = _record(data)
+        if not wrong and record["id"] != event.text("trial"):
+            wrong = [f"id: found {record['id']!r}, expected {event.text('trial')!r}"]
+        if event.text("trial") in counted:
+            wrong.append("is counted a second time in the run's events")
+        if event.text("trial") not in known:
+            wrong.append("is of no planned trial")
+        counted.add(event.text("trial"))
+        records.append(record)
+        problems += [f"{path}: {problem}" for problem in wrong]
+    raise_all(problems)
     return TrialRunFiles(
         suite=load_robustness(run.input_file("suite")),
-        planned=tuple(PlannedTrial.from_json(line) for line in plan["trials"]),
-        sessions=tuple((session["id"], session["arm"]) for session in plan["sessions"]),
-        until_failure=bool(plan.get("until_failure")),
+        planned=planned,
+        sessions=sessions,
+        until_failure=bool(run.document["plan"].get("until_failure")),
         records=tuple(records),
     )
 
 
+def _plan(run: Run) -> tuple[tuple[PlannedTrial, ...], tuple[tuple[str, str], ...]]:
+    """Trials and sessions (id, arm) of the plan. Raises BadInputError."""
+    listed, where = run.document["plan"]["trials"], run.path / RUN_FILE
+    if not isinstance(listed, list):
+        raise BadInputError([f"{where}: plan.trials: found no list, expected the planned trials"])
+    trials, problems = [], []
+    for number, line in enumerate(listed):
+        try:
+            trials.append(PlannedTrial.from_json(line))
+        except BadInputError as problem:
+            problems += [f"{where}: plan.trials[{number}]: {one}" for one in problem.problems]
+    arms = {str(session["id"]): str(session["arm"]) for session in run.document["plan"]["sessions"]}
+    problems += [
+        f"{where}: plan.trials: {trial.id}: found session {trial.session!r}, expected {one_of(list(arms))}"
+        for trial in trials
+        if trial.session not in arms
+    ]
+    raise_all(problems)
+    return tuple(trials), tuple(arms.items())
+
+
+def _record(data: bytes) -> tuple[dict[str, Any], list[str]]:
+    """A record, and all that is wrong with it."""
+    try:
+        body = json.loads(data)
+    except ValueError as problem:
+        return {}, [f"found no JSON ({problem}), expected a record"]
+    if not isinstance(body, dict):
+        return {}, [f"found {body!r}, expected a record"]
+    problems = [f"{name}: is missing" for name in _RECORD if name not in body]
+    problems += [
+        f"{name}: found {body[name]!r}, expected {expected}"
+        for name, (fits, expected) in _RECORD.items()
+        if name in body and not fits(body[name])
+    ]
+    if not problems and body["outcome"] != "passed" and not body["reasons"]:
+        problems.append(f"reasons: found none, expected why it is {body['outcome']}")
+    return body, problems
+
+
+@contextmanager
+def making(run: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Be the one process that makes trials of a run; waits for another one to end, such as one without its parent."""
+    folder = run / FOLDER
+    folder.mkdir(exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{run.name}: another process makes trials of it; waiting for its end")
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
 def keep_record(run: Path, record: Mapping[str, Any]) -> None:
-    """Write a trial's record, then the event that makes it count."""
+    """Write a trial's record, then the event that makes it count.
+
+    Raises StorqualError when there is one already: a trial counts once, whoever else makes trials of the run.
+    """
     path = run / FOLDER / f"{record['id']}.json"
-    write_json(path, record)
-    told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
-    # the guard's count of what was written outside the claims rests on the counters that each trial ends with
-    told |= {"end": {"disks": record["disks"]}, "trial": record["id"]}
-    append_event(run, "trial_finished", {**told, "sha256": sha256_of(path.read_bytes())})
+    with locked(run):
+        if any(event.kind == "trial_finished" and event.text("trial") == record["id"] for event in iter_events(run)):
+            raise StorqualError(f"{path}: has a record already; another process makes trials of this run")
+        write_json(path, record)
+        told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
+        # the guard's count of what was written outside the claims rests on the counters that each trial ends with
+        told |= {"end": {"disks": record["disks"]}, "trial": record["id"]}
+        append_event_locked(run, "trial_finished", {**told, "sha256": sha256_of(path.read_bytes())})

@@ -16,6 +16,10 @@ from storqual.robustness.faults import FAULTS
 
 KIND = "robustness"
 SECTOR = 512
+EVERY = "all"
+"""In place of the adapters that are spared a fault."""
+_WHOLE = "all"
+"""What a suite without profiles is planned by, and a user may ask of any."""
 
 
 class IntegrityLoad(Shape):
@@ -53,8 +57,8 @@ class Trial(Shape):
 class RobustnessProfile(Shape):
     """How much of it: which faults (all without), how many adapters, how often everything, over how many sessions.
 
-    `time` is how long loads last, in place of their own; `leave_out` names adapters by the fault that they are
-    spared.
+    `time` is how long loads last, in place of their own; `leave_out` names adapters, or `all`, by the fault that they
+    are spared.
     """
 
     description: Text | None = None
@@ -78,9 +82,12 @@ class RobustnessSuite(Shape):
     profiles: dict[Name, RobustnessProfile] = Field(default={})
 
     def profile(self, name: str | None) -> tuple[str, RobustnessProfile]:
-        """The profile of that name, or the default one. Raises KeyError for one that is not there."""
-        chosen = name or self.default_profile or next(iter(self.profiles), "all")
-        return chosen, self.profiles[chosen] if chosen in self.profiles or name else RobustnessProfile()
+        """The profile of that name, or the default one; `all` is the suite as it stands, unless it is one.
+
+        Raises KeyError for one that is not there.
+        """
+        chosen = name or self.default_profile or next(iter(self.profiles), _WHOLE)
+        return chosen, RobustnessProfile() if chosen == _WHOLE not in self.profiles else self.profiles[chosen]
 
 
 def is_robustness(path: Path) -> bool:
@@ -122,7 +129,7 @@ def _problems(document: Document, profile: str | None) -> Iterator[str]:
         named += [(("profiles", name, "leave_out"), "tested fault", word, tested) for word in spared]
     default = _mapping(document.data).get("default_profile")
     named.append((("default_profile",), "profile", default, list(profiles)))
-    named.append(((), "profile", profile, list(profiles)))
+    named.append(((), "profile", None if profile == _WHOLE else profile, list(profiles)))
     for where, what, word, known in named:
         if isinstance(word, str) and word not in known:
             yield document.problem(where, f"no {what} {word!r}", one_of(known) + did_you_mean(word, known))

@@ -37,6 +37,7 @@ GOES_ON = (
     "block_finished",
     "trial_started",
     "trial_finished",
+    "trial_lost",
 )
 """Events of a run that is still measured."""
 

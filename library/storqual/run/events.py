@@ -42,6 +42,7 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "not_witnessed": ("bench", "block", "place", "reason"),
     "trial_started": ("bench", "session", "trial"),
     "trial_finished": ("bench", "session", "trial", "outcome", "sha256"),
+    "trial_lost": ("bench", "session", "trial", "reason", "rebooted"),
     "provision_failed": ("bench", "session", "reason"),
     "kernel_panic": ("bench", "text"),
     "unplugged": ("bench", "drive"),

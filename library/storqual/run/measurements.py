@@ -7,10 +7,11 @@ evidence; histograms are added up by point and arm, and let go.
 
 from __future__ import annotations
 
+import gc
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from storqual.metrics import METRICS, Measured, Metric, Primitives, Unavailable, merged
@@ -136,11 +137,24 @@ def measurements(
     """
     check = SampleCheck(run.path, run.name, derived=run.schema == RUN_SCHEMA) if evidence else None
     samples = read_samples(run.path, look=None if check is None else check.look)
-    found = _gathered(run, judged, samples, shown, histograms=histograms)
+    with _without_collector():
+        found = _gathered(run, judged, samples, shown, histograms=histograms)
     if check is not None:
         check.finish()
     found.evidence = check
     return found
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Samples have no cycles, and what is kept of them stays: looking through it again and again finds nothing."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def measurements_at(run: Run, judged: Mapping[PointKey, Sequence[str]]) -> Measurements:

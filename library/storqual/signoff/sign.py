@@ -13,6 +13,7 @@ from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
 from storqual.signoff.beside import envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
+from storqual.signoff.exports import export_findings
 from storqual.signoff.judgement import acceptable_judgement
 from storqual.signoff.leftovers import clear_leftovers
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
@@ -86,6 +87,9 @@ def sign_run(request: SignRequest) -> Signed:
     before = _earlier(run, request.trusted, who, role, now)
     judgement = acceptable_judgement(run, request.waivers, now)
     _check_report(run)
+    problems = [f"{run.path / told}; make it again: storqual publish {run.path}" for told in export_findings(run)]
+    if problems:
+        raise BadInputError(problems)
     # a further signature is about what the first one is about, by the rules of its time
     signed = is_signed(run.path)
     manifest = (run.path / MANIFEST).read_bytes() if signed else dump_manifest(run.name, list_files(run.path))

@@ -17,7 +17,7 @@ from storqual.run.layout import ANNEX
 from storqual.signoff.beside import Named, named_signatures, signature_files
 from storqual.signoff.envelope import check_ssh_signature, open_envelope, read_payload
 from storqual.signoff.manifest import MANIFEST
-from storqual.signoff.statement import parse_statement, statement_difference
+from storqual.signoff.statement import parse_statement, statement_difference, statement_rules
 from storqual_core.kit.errors import StorqualError
 
 _RELEASABLE = ("PASS", "MARGINAL")
@@ -39,10 +39,11 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A signature with the waivers that its statement rests on; they count as little as it does."""
+    """A signature, the waivers that its statement rests on and its rules; they count as little as it does."""
 
     signature: Signature
     waivers: tuple[Mapping[str, Any], ...] = ()
+    rules: str = ""
 
 
 def validity_problem(key: TrustedKey, day: date) -> str:
@@ -80,6 +81,7 @@ def check_signature(
     """
     role, name, key, signed_at, outcome = named.role, "", "", "", ""
     waivers: tuple[Mapping[str, Any], ...] = ()
+    rules = ""
     try:
         data = (path / named.file).read_bytes()
         said = parse_statement(read_payload(data) if named.detached is None else data)
@@ -91,12 +93,12 @@ def check_signature(
         else:
             _check_detached(data, path / named.detached, trusted)
         # from here on the statement is what this person said
-        waivers = tuple(said["waivers"])
+        waivers, rules = tuple(said["waivers"]), statement_rules(said["schema"])
         problem = _of_signer(said, named, trusted, moment) or _of_run(said, path, digest=digest, run=run)
         problem = problem or _expired_waiver(waivers, moment.date())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StorqualError) as broken:
         problem = str(broken)
-    return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers)
+    return Checked(Signature(named.file, role, name, key, signed_at, outcome, problem), waivers, rules)
 
 
 def _trusted(keys: Mapping[str, TrustedKey], name: str) -> TrustedKey:

@@ -132,6 +132,13 @@ def parse_statement(data: bytes) -> dict[str, Any]:
         raise ValueError(f"it lacks a field ({problem!r})") from None
 
 
+def statement_rules(schema: str | None) -> str:
+    """By what a statement of that schema is compared with its run, for people."""
+    if schema is None:
+        return "the first schema of a statement, which has no name: all but what the benches were"
+    return f"{SCHEMA}: all that it says, and what the benches were"
+
+
 def statement_difference(said: Mapping[str, Any], run: Run, verdict: Mapping[str, Any]) -> str:
     """The first field in which a statement says something else than the run that it is about; empty for none.
 

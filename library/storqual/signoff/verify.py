@@ -11,8 +11,10 @@ from typing import Any
 
 from storqual.inputs.policy import load_trust
 from storqual.run import Run, read_run, sha256_of
+from storqual.run.evidence import rules_of
 from storqual.run.published import run_findings
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
+from storqual.signoff.exports import export_findings
 from storqual.signoff.manifest import MANIFEST, Entry, Manifest, manifest_differences, parse_manifest
 from storqual.signoff.signature import Checked, Signature, check_signature
 from storqual.signoff.statement import kinds_of
@@ -27,7 +29,8 @@ class Verification:
 
     It is valid when there is no problem, and a release when nothing is `withheld` besides: reasons why signatures
     that hold are no release. `files` is how many files the manifest covers, `rules` by which they were compared,
-    `annex` what was added after signing.
+    `statements` by which the signatures that count, `evidence` by which the run was held to its evidence, `annex`
+    what was added after signing.
     """
 
     run: str
@@ -37,6 +40,8 @@ class Verification:
     required: tuple[str, ...]
     policy: str
     rules: str
+    statements: tuple[str, ...]
+    evidence: str
     witness: str
     signatures: tuple[Signature, ...]
     waivers: tuple[str, ...]
@@ -88,6 +93,8 @@ class Verification:
             "missing": list(self.missing),
             "signatures": [{name: getattr(one, name) for name in names} for one in self.signatures],
             "rules": self.rules,
+            "statements": list(self.statements),
+            "evidence": self.evidence,
             "witness": self.witness,
             "files": self.files,
             "annex": [entry.to_json() for entry in self.annex],
@@ -131,6 +138,7 @@ def verify_run(
     keys = {key.id: key for key in trust.keys}
     checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
     problems += [*strange, *odd, *wrong, *run_findings(path), *terms.problems]
+    problems += [] if run is None else export_findings(run)
     problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]
@@ -143,6 +151,8 @@ def verify_run(
         required=terms.roles,
         policy=terms.policy,
         rules="" if manifest is None else manifest.rules,
+        statements=tuple(dict.fromkeys(one.rules for one in valid)),
+        evidence="" if run is None else rules_of(run),
         witness=witness or "",
         signatures=tuple(one.signature for one in checked),
         waivers=_waivers(valid),

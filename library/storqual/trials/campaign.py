@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.plan import Seat, TrialPlan, plan_trials
-from storqual.robustness.store import read_trials
-from storqual.robustness.suite import load_robustness
+from storqual.robustness.store import making, read_trials
+from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 
-_ATTEMPTS = 20
+_FUTILE = 5
+"""After so many turns in which no trial was made a session is left as it is."""
 _UNCHANGED = "changed=0 "
 """In the recap of bench_up.yml: the bench was on already."""
 _SEEDS = 1 << 31
@@ -53,7 +54,11 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     arms: dict[str, tuple[Drop, Path]] = {}
     for arm, name in (("baseline", request.baseline), ("candidate", request.candidate)):
         if name:
-            path = find_drop(name, sources)
+            try:
+                path = find_drop(name, sources)
+            except BadInputError as problem:
+                problems += problem.problems
+                continue
             drop, wrong = read_drop(path)
             problems += wrong
             if drop is not None:
@@ -74,6 +79,9 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
         )
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)
+    everywhere, _ = read_inventory(sources)
+    anywhere = list(dict.fromkeys(alias for one in everywhere.benches.values() for alias in one.adapters))
+    raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
     plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
     if request.trial is not None:
@@ -110,14 +118,20 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     return create_run(runs, new_run_id(str(suite.name)), document, inputs=inputs, blocks=())
 
 
+def _unknown(
+    here: Sequence[str], anywhere: Sequence[str], suite: RobustnessSuite, file: Path, asked: Sequence[str]
+) -> Iterator[str]:
+    """Adapters that a user names and the bench does not have, or a suite and no bench of the inventory has."""
+    named = [("--adapters", alias, here) for alias in asked]
+    for number, trial in enumerate(suite.trials):
+        named += [(f"{file}: trials[{number}]: adapters", alias, anywhere) for alias in trial.adapters]
+    for where, alias, known in named:
+        if alias not in known:
+            yield f"{where}: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
+
+
 def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
-    """The adapters under test. Raises BadInputError for a name that is none of this bench's."""
-    unknown = [alias for alias in wanted or () if alias not in bench.adapters]
-    known = list(bench.adapters)
-    raise_all(
-        f"--adapters: found no adapter {alias!r}, expected {one_of(known)}{did_you_mean(alias, known)}"
-        for alias in unknown
-    )
+    """The adapters under test."""
     named = wanted or bench.under_test or list(bench.adapters)
     return [
         Seat(
@@ -199,17 +213,23 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         if _UNCHANGED not in log.read_text(encoding="utf-8"):
             append_event(path, "powered_on", {"bench": bench})
     files = read_trials(run)
+    with making(path, say):
+        # a campaign whose command was killed has ended by now
+        pass
     try:
         for session, arm in files.sessions:
-            for _ in range(_ATTEMPTS):
-                if not _left(path, session):
-                    break
+            before, futile = None, 0
+            while (left := _left(path, session)) and futile < _FUTILE:
+                futile = futile + 1 if left == before else 0
+                before = left
+                _play("trials_settle.yml", path, inventories, bench, {})
                 say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
                 tested = sorted({trial.adapter for trial in files.planned})
                 drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
                 _play("provision.yml", path, inventories, bench, drop)
                 _play("trials.yml", path, inventories, bench, {"run": str(path), "session": session})
     finally:
+        _play("trials_settle.yml", path, inventories, bench, {})
         _play("restore.yml", path, inventories, bench, {})
         append_event(path, "restored", {"bench": bench})
         # the power is left as it was found, also by a campaign that was resumed
@@ -220,13 +240,13 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
         append_check(path, check)
 
 
-def _left(path: Path, session: str) -> bool:
-    """Whether a session has trials to make: those without a record, and none once one failed where that ends it."""
+def _left(path: Path, session: str) -> int:
+    """How many trials a session has to make: those without a record, and none once one failed where that ends it."""
     files = read_trials(read_run(path))
     if files.until_failure and any(record["outcome"] == "failed" for record in files.records):
-        return False
+        return 0
     made = {record["id"] for record in files.records}
-    return any(trial.session == session and trial.id not in made for trial in files.planned)
+    return sum(trial.session == session and trial.id not in made for trial in files.planned)
 
 
 def _play(name: str, path: Path, inventories: Sequence[str], bench: str, variables: Mapping[str, object]) -> Path:

@@ -4,22 +4,32 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from storqual.base.text import telling_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
-from storqual.trials.link import Link
-from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
+from storqual.trials.link import Link, LinkError
+from storqual.virtual_bench.boot import mark, panic_text, written_since
+from storqual.virtual_bench.description import BenchDescription
+from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import PowerState, power_state, reset
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.errors import StorqualError, ToolError
 
 _EVENT_S = 20.0
+_BOOT_S = 300.0
+_LOOK_S = 1.0
+_ANSWER_S = 10.0
+_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _LEAST_IOPS = 1
 _EIO = 5
+_FAULTY, _LOGGING = "-faulty", "-logging"
+"""What the name of a node ends with that is put beneath a drive."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ def _errors(iotype: str) -> Callable[[Reach], None]:
 
     def way(reach: Reach) -> None:
         device = reach.power.bench.drive(reach.drive).device
-        faulty, path = f"{device}-faulty", f"/machine/peripheral/{device}"
+        faulty, path = f"{device}{_FAULTY}", f"/machine/peripheral/{device}"
 
         async def fail(monitor: Monitor) -> None:
             rule = {"event": "none", "iotype": iotype, "errno": _EIO, "once": False}
@@ -99,7 +109,7 @@ def _errors(iotype: str) -> Callable[[Reach], None]:
 def _log_writes(reach: Reach) -> None:
     """All that reaches the drive is logged beneath the bench while it lasts."""
     device = reach.power.bench.drive(reach.drive).device
-    logging, path = f"{device}-logging", f"/machine/peripheral/{device}"
+    logging, path = f"{device}{_LOGGING}", f"/machine/peripheral/{device}"
     reach.log.touch()
 
     async def log(monitor: Monitor) -> None:
@@ -144,6 +154,26 @@ def _throttle(reach: Reach) -> None:
     reach.talk(slow)
 
 
+async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
+    """Take back what a fault left whose campaign was ended in the middle; a sentence for each thing put right."""
+    nodes = {str(node["node-name"]) for node in await monitor.ask("query-named-block-nodes", {"flat": True})}
+    limits, declared, told = await read_limits(monitor, bench), declared_limits(bench), []
+    for drive in bench.drives:
+        left = [name for name in (f"{drive.device}{end}" for end in (_FAULTY, _LOGGING)) if name in nodes]
+        for name in left:
+            path = f"/machine/peripheral/{drive.device}"
+            await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{drive.device}-file"})
+            await monitor.ask("blockdev-del", {"node-name": name})
+            told.append(f"{name} was left beneath {drive.identity}, and was taken out")
+        limit = limits.get(drive.identity)
+        if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
+            told.append(f"{drive.identity} was left unplugged, and was put back")
+        elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
+            await _limit(monitor, drive.device, declared[drive.identity])
+            told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    return told
+
+
 async def _limit(monitor: Monitor, device: str, limit: Limit) -> None:
     parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
     await monitor.ask("block_set_io_throttle", {"id": device, "bps": limit.bandwidth, "iops": limit.iops, **parts})
@@ -155,6 +185,32 @@ def _reset(reach: Reach) -> None:
     reach.tell("event:RESET", "QEMU pressed the reset button")
     if after.boot_id and after.boot_id != before:
         reach.tell("other_boot", f"the bench is on boot {after.boot_id}, it was on {before}")
+
+
+def _panic(reach: Reach) -> None:
+    """The kernel is told to panic; its console says so, and the bench starts again by itself."""
+    console, before = reach.places.console, reach.link.run(_BOOT_ID).strip()
+    since, end = mark(console), time.monotonic() + _BOOT_S
+    reach.link.run(
+        "echo 1 > /proc/sys/kernel/sysrq; (sleep 0.2; echo c > /proc/sysrq-trigger) </dev/null >/dev/null 2>&1 &"
+    )
+    while not (panic := panic_text(written_since(console, since))):
+        if time.monotonic() > end:
+            raise ToolError(f"the kernel did not panic within {_BOOT_S:g} s")
+        time.sleep(_LOOK_S)
+    reach.tell("panicked", telling_line(panic))
+    reach.link.cut()
+    while True:
+        try:
+            after = reach.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
+        except LinkError:
+            after = ""
+        if after and after != before:
+            break
+        if time.monotonic() > end:
+            raise ToolError(f"the bench did not start again within {_BOOT_S:g} s of a panic")
+        time.sleep(_LOOK_S)
+    reach.tell("other_boot", f"the bench is on boot {after}, it was on {before}")
 
 
 def _cut_connection(reach: Reach) -> None:
@@ -173,5 +229,6 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_throttle": _throttle,
     LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,
+    "sysrq_panic": _panic,
     "ssh_cut": _cut_connection,
 }

@@ -17,7 +17,8 @@ from typing import Any
 from storqual_core.kit.errors import StorqualError
 
 _COMMAND_S = 60.0
-_SILENCE_S = 0.5
+SILENCE_S = 0.5
+"""After so long without a line a stream says that it is silent."""
 _AGAIN_S = 1.0
 
 
@@ -36,7 +37,18 @@ class Link:
 
     def _words(self) -> list[str]:
         shared = ["-o", "ControlMaster=auto", "-o", f"ControlPath={self.control}", "-o", "ControlPersist=600"]
-        return ["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", *self.options, *shared, self.host]
+        return [
+            "ssh",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ServerAliveInterval=5",
+            "-o",
+            "ConnectTimeout=10",
+            *self.options,
+            *shared,
+            self.host,
+        ]
 
     def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
         """What a shell command on the bench prints. Raises LinkError when it fails or does not end in time."""
@@ -101,7 +113,7 @@ class Link:
         assert follower.stdout is not None  # noqa: S101 - it was started with a pipe
         rest = b""
         while time.monotonic() < end:
-            ready, _, _ = select.select([follower.stdout], [], [], _SILENCE_S)
+            ready, _, _ = select.select([follower.stdout], [], [], SILENCE_S)
             if not ready:
                 yield None
                 continue

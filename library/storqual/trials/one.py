@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storqual.base.text import telling_line
 from storqual.bench.program import build_program
 from storqual.robustness.faults import FAULTS, LOGGING_WAY, Fault, Way
 from storqual.robustness.images import Checked, check_power_cuts
@@ -24,7 +25,8 @@ from storqual.robustness.record import judge, record_of
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
-from storqual.trials.link import Link
+from storqual.trials.link import SILENCE_S, Link, LinkError
+from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.trial.stream import FOLDER
@@ -32,6 +34,13 @@ from storqual_core.trial.stream import FOLDER
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
 _GRACE_S = 30.0
+_LOOKS_OF_SILENCE = 20
+"""After so many half seconds without a line the bench is looked at."""
+_ANSWER_S = 10.0
+_PANIC_LINES = 60
+_UNREACHED_S = 360.0
+"""How long a bench may be out of reach in one trial: a lost network is waited out, as with measured batches."""
+_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 
@@ -48,6 +57,7 @@ class BenchHere:
     adapters: Mapping[str, str]
     program: str
     virtual: BenchPlaces | None
+    boot_id: str
 
 
 def send_program(link: Link, python: str, state_dir: str) -> str:
@@ -66,13 +76,40 @@ def send_program(link: Link, python: str, state_dir: str) -> str:
     return folder
 
 
+class TrialLostError(StorqualError):
+    """A trial was cut short by what is none of its faults, and says nothing: it is made again.
+
+    `rebooted` is True when the bench is on another boot, False when it could not be reached.
+    """
+
+    def __init__(self, message: str, *, rebooted: bool) -> None:
+        self.rebooted = rebooted
+        super().__init__(message)
+
+
 class LiveTrial:
-    """A trial under way; every line that the bench tells is kept before anything is made of it."""
+    """A trial under way; every line that the bench tells is kept before anything is made of it.
+
+    `again` is whether it may be made again when it is cut short; what is cut short too often is judged as it is.
+    """
 
     def __init__(
-        self, bench: BenchHere, suite: RobustnessSuite, planned: PlannedTrial, folder: Path, run: str
+        self,
+        bench: BenchHere,
+        suite: RobustnessSuite,
+        planned: PlannedTrial,
+        folder: Path,
+        run: str,
+        *,
+        again: bool = True,
     ) -> None:
         self._bench, self._suite, self._planned, self._run = bench, suite, planned, run
+        self._again = again
+        self._boot = bench.boot_id
+        self._silent = 0
+        self._unreached = 0.0
+        self._cut_off = ""
+        self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
         self._fault: Fault = FAULTS[planned.fault]
         self._way: Way = next(way for way in self._fault.ways if way.name == planned.way)
         self._seen = Observed()
@@ -82,15 +119,28 @@ class LiveTrial:
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self._log = folder / f"{planned.id}.writes"
+        for left in (self._kept, self._log):
+            # of an attempt that was cut short
+            left.unlink(missing_ok=True)
         self._tag = secrets.token_hex(8)
 
     def run(self) -> dict[str, Any]:
-        """The record of the trial. Raises LinkError when the bench does not answer when asked to begin."""
+        """The record of the trial. Raises TrialLostError when it was cut short and may be made again.
+
+        Raises LinkError when the bench does not answer when asked to begin, and it may not.
+        """
         start = now()
         with self._kept.open("ab") as self._file:
-            self._follow("all")
-            if self._way.downs_bench:
-                self._follow("verify")
+            try:
+                self._follow("all")
+                if self._way.downs_bench:
+                    self._follow("verify")
+            except LinkError as problem:
+                if not self._again:
+                    raise
+                raise TrialLostError(str(problem), rebooted=False) from None
+        if self._cut_off and self._again:
+            raise TrialLostError(self._cut_off, rebooted=False)
         packed = self._kept.with_name(self._kept.name + ".gz")
         packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
         self._kept.unlink()
@@ -124,7 +174,7 @@ class LiveTrial:
             "state_dir": self._bench.state_dir,
             "drive": planned.drive,
             "adapter": self._bench.adapters[planned.adapter],
-            "claims": {name: {"claim": claim} for name, claim in self._bench.claims[planned.adapter].items()},
+            "claims": {name: {"claim": claim} for name, claim in self._claims().items()},
             "claimed": [name for claims in self._bench.claims.values() for name in claims],
             "tag": self._tag,
             "load": {
@@ -149,10 +199,18 @@ class LiveTrial:
         }
         return json.dumps(body).encode()
 
+    def _claims(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the fault may reach: the drives behind the adapter, or all that are claimed for one of the driver."""
+        claims = self._bench.claims
+        if self._way.scope == "driver":
+            return {name: claim for behind in claims.values() for name, claim in behind.items()}
+        return claims[self._planned.adapter]
+
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""
         bench, planned = self._bench, self._planned
-        base = f"{FOLDER}/{planned.id}.{parts}"
+        # the stream of an earlier attempt may still be written to
+        base = f"{FOLDER}/{planned.id}.{self._tag}.{parts}"
         bench.link.put(self._file_of(parts, f"{base}.jsonl"), f"{base}.json")
         code = (
             f"import sys; sys.path.insert(0, {bench.program!r}); "
@@ -160,26 +218,64 @@ class LiveTrial:
         )
         words = " ".join(shlex.quote(word) for word in (bench.python, "-I", "-S", "-c", code, f"{base}.json"))
         bench.link.run(f": > {base}.jsonl; setsid {words} </dev/null >{base}.out 2>&1 &")
+        if self._way.downs_bench:
+            self._boot = bench.link.run(_BOOT_ID).strip()
         limit = planned.load_s + planned.away_s + self._suite.trials[planned.number].expect.recovery + _SLACK_S
         fault: threading.Thread | None = None
-        for line in self._lines(f"{base}.jsonl", limit):
-            if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
-                fault = threading.Thread(target=self._bring_about, daemon=True)
-                fault.start()
-            if self._reached.is_set() and self._way.downs_bench and parts == "all":
-                break
-        else:
-            if self._seen.end is None:
-                self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
-        if fault is not None:
-            fault.join(_SLACK_S + _GRACE_S)
+        may_go_down = self._way.downs_bench and parts == "all"
+        try:
+            for line in self._lines(f"{base}.jsonl", limit):
+                if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
+                    fault = threading.Thread(target=self._bring_about, daemon=True)
+                    fault.start()
+                if self._reached.is_set() and may_go_down:
+                    break
+                if line is None and not may_go_down and self._is_down():
+                    break
+            else:
+                if self._seen.end is None:
+                    self._take({"kind": "hung", "text": f"the bench's program did not end within {limit:g} s"})
+        finally:
+            if fault is not None:
+                fault.join(_SLACK_S + _GRACE_S)
 
     def _lines(self, path: str, limit: float) -> Iterator[Mapping[str, Any] | None]:
-        for line in self._bench.link.lines(path, limit_s=limit):
+        """The stream, up to its end or `limit` seconds, in which time out of reach is not counted."""
+        end = time.monotonic() + limit
+        for line in self._bench.link.lines(path, limit_s=limit + _UNREACHED_S):
             if line is not None:
                 self._clock = int(line["at"]) - time.monotonic_ns()
                 self._take(line)
+                self._silent = 0
             yield line
+            if time.monotonic() > end + self._unreached:
+                return
+
+    def _is_down(self) -> bool:
+        """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from.
+
+        Raises TrialLostError when it is on another boot and may have been reset by somebody.
+        """
+        self._silent += 1
+        if self._silent % _LOOKS_OF_SILENCE:
+            return False
+        virtual = self._bench.virtual
+        panic = panic_text(written_since(virtual.console, self._console)) if virtual else ""
+        if panic:
+            self._take({"kind": "kernel", "lines": panic.splitlines()[:_PANIC_LINES]})
+            self._take({"kind": "down", "text": f"panic: {telling_line(panic)}"})
+            return True
+        asked = time.monotonic()
+        try:
+            boot = self._bench.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
+        except LinkError:
+            self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - asked
+            return False
+        if boot != self._boot and self._again:
+            raise TrialLostError(f"the bench is on boot {boot}, the trial began on {self._boot}", rebooted=True)
+        if boot != self._boot:
+            self._take({"kind": "down", "text": f"bench down: it went down by itself and is on boot {boot} now"})
+        return boot != self._boot
 
     def _take(self, line: Mapping[str, Any]) -> None:
         """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""
@@ -208,6 +304,8 @@ class LiveTrial:
                 )
             )
         except (StorqualError, OSError) as problem:
+            if isinstance(problem, LinkError):
+                self._cut_off = str(problem)
             self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
         else:
             self._take({"kind": "fault", "phase": "end", "text": planned.way})

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from storqual.robustness.faults import FAULTS
-from storqual.robustness.store import FOLDER, keep_record, read_trials
-from storqual.run import append_event, read_run
-from storqual.trials.link import Link
-from storqual.trials.one import BenchHere, LiveTrial, send_program
+from storqual.robustness.store import FOLDER, keep_record, making, read_trials
+from storqual.run import Run, append_event, read_run
+from storqual.trials.link import Link, LinkError
+from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 
+_BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
+"""What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
+_RESETS, _LOSSES = 1, 4
+"""How often a bench may be found on another boot in one trial, and how often one may be cut short in all."""
 _IDENTITY = ("wwn", "serial", "vendor", "model", "size", "file")
 
 
@@ -23,14 +27,27 @@ def run_session(
 ) -> bool:
     """Make what is left of a session; True when it is done, False when the bench must be provisioned again first.
 
-    A trial is made when its record is told in the events: one that was under way when its campaign was killed is
-    made again, and its earlier stream is not counted. Raises LinkError when the bench does not answer.
+    A trial is made when its record is told in the events: one that was under way when its campaign was killed, the
+    bench was reset or its connection lost is made again, and its earlier stream is not counted. What is cut short too
+    often is judged as it is. One process makes trials of a run at a time.
     """
+    with making(path, say):
+        try:
+            return _session(path, bench, session, link, python=python, virtual=virtual, say=say)
+        except LinkError as problem:
+            say(f"{bench} | {problem}")
+            return False
+
+
+def _session(
+    path: Path, bench: str, session: str, link: Link, *, python: str, virtual: str, say: Callable[[str], None]
+) -> bool:
     run = read_run(path)
     files = read_trials(run)
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
     entry = run.benches[bench]
+    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     here = BenchHere(
         name=bench,
         link=link,
@@ -40,30 +57,45 @@ def run_session(
         adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
         program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
+        boot_id=boot,
     )
-    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     told = {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
     append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]
     for number, planned in enumerate(left):
-        append_event(path, "trial_started", {"bench": bench, "session": session, "trial": planned.id})
-        kept = path / FOLDER / f"{planned.id}.stream.jsonl"
-        kept.unlink(missing_ok=True)
-        record = LiveTrial(here, files.suite, planned, path / FOLDER, run.name).run()
+        named = {"bench": bench, "session": session, "trial": planned.id}
+        append_event(path, "trial_started", named)
+        trial = LiveTrial(here, files.suite, planned, path / FOLDER, run.name, again=_may_be_lost(run, planned.id))
+        try:
+            record = trial.run()
+        except TrialLostError as problem:
+            append_event(path, "trial_lost", {**named, "reason": str(problem), "rebooted": problem.rebooted})
+            say(f"{bench} {arm} | {planned.id} was cut short and is made again: {problem}")
+            return False
         keep_record(path, record)
         why = f": {record['reasons'][0]}" if record["reasons"] else ""
         say(f"{bench} {arm} | trial {number + 1} of {len(left)}: {planned.id} | {record['outcome']}{why}")
         if files.until_failure and record["outcome"] == "failed":
             return True
         way = next(way for way in FAULTS[planned.fault].ways if way.name == planned.way)
-        hung = any(reason.startswith("hung: ") for reason in record["reasons"])
-        if hung and here.virtual is not None:
-            # a bench that hangs answers nobody: what comes next needs another boot
+        broken = any(reason.partition(": ")[0] in _BROKEN for reason in record["reasons"])
+        if broken and here.virtual is not None:
+            # a bench that hangs, or whose drive is out of reach, is none for the next trial: it needs another boot
             reset(here.virtual)
             link.cut()
-        if (way.downs_bench or hung) and number + 1 < len(left):
+        if (way.downs_bench or broken) and number + 1 < len(left):
             return False
     return True
+
+
+def _may_be_lost(run: Run, trial: str) -> bool:
+    """Whether a trial that is cut short is made again, by how often it was."""
+    lost = [
+        event.fields.get("rebooted")
+        for event in run.events
+        if event.kind == "trial_lost" and event.text("trial") == trial
+    ]
+    return sum(map(bool, lost)) < _RESETS and len(lost) < _LOSSES
 
 
 def _claims(adapter: dict[str, Any]) -> dict[str, dict[str, Any]]:

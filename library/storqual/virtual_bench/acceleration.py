@@ -88,9 +88,17 @@ def _probe(image: BenchImage) -> Acceleration:
     return Acceleration("tcg", f"a guest under KVM gave no sign of life within {_PROBE_S:g} s")
 
 
-def choose_acceleration(image: BenchImage) -> Acceleration:
-    """KVM when it was seen to work since this machine was started, else TCG; `STORQUAL_ACCELERATION` overrides."""
+def choose_acceleration(image: BenchImage, counts_instructions: bool = False) -> Acceleration:
+    """KVM when it was seen to work since this machine was started, else TCG; `STORQUAL_ACCELERATION` overrides.
+
+    A bench whose clock counts instructions is always emulated: KVM does not count them. Raises BadInputError when KVM
+    is asked for all the same, or something unknown.
+    """
     forced = os.environ.get("STORQUAL_ACCELERATION", "")
+    if counts_instructions and forced in {"", "tcg"}:
+        return Acceleration("tcg", "the clock of this bench counts instructions")
+    if counts_instructions and forced == "kvm":
+        raise BadInputError(["STORQUAL_ACCELERATION is kvm, and a clock that counts instructions needs tcg"])
     if forced in {"kvm", "tcg"}:
         return Acceleration(forced, "set by STORQUAL_ACCELERATION")
     if forced:

@@ -24,6 +24,7 @@ _SCSI_SERIAL, _NVME_SERIAL = 36, 20
 _FIRST_SLOT, _LAST_SLOT = 0x05, 0x1F
 _FUNCTIONS = 8
 _LONGEST_SERVICE_S = 10.0
+_CLOCKS = ("host", "instructions")
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,13 @@ class VirtualAdapter:
 
 @dataclass(frozen=True)
 class BenchDescription:
-    """One virtual bench; `memory` in bytes."""
+    """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed."""
 
     name: str
     cpus: int
     memory: int
     adapters: tuple[VirtualAdapter, ...]
+    counts_instructions: bool = False
 
     @property
     def drives(self) -> tuple[VirtualDrive, ...]:
@@ -266,6 +268,16 @@ def _wired(
     return tuple(found)
 
 
+def _counts_instructions(read: _Reader, virtual: Mapping[str, Any]) -> bool:
+    """Whether time passes on the bench with the instructions of its one processor, whatever else the host does."""
+    clock = virtual.get("clock", "host")
+    if clock not in _CLOCKS:
+        read.complain("storqual_virtual.clock", f"expected {' or '.join(_CLOCKS)}, found {clock!r}")
+    elif clock == "instructions" and virtual.get("cpus", 1) != 1:
+        read.complain("storqual_virtual.clock", "instructions are counted with one processor (cpus: 1) only")
+    return bool(clock == "instructions")
+
+
 def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any]) -> BenchDescription:
     """The bench of inventory host `name` from its `storqual_adapters` and `storqual_virtual`.
 
@@ -294,6 +306,7 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
         name=name,
         cpus=read.number(virtual.get("cpus", 1), "storqual_virtual.cpus", 1),
         memory=read.size(virtual.get("memory", "1GiB"), "storqual_virtual.memory"),
+        counts_instructions=_counts_instructions(read, virtual),
         # the order of a mapping means nothing, and tools that pass an inventory on may sort it
         adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
     )

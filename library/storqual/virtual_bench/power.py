@@ -120,7 +120,7 @@ def _spawn(
     places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int
 ) -> tuple[PowerState, float]:
     """Start QEMU in the background with limits in force and the clock running; the monotonic time of power-on."""
-    acceleration = choose_acceleration(image)
+    acceleration = choose_acceleration(image, description.counts_instructions)
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
     make_private(sockets)

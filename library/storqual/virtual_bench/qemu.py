@@ -13,6 +13,8 @@ from storqual.virtual_bench.description import DEVICES, BenchDescription, Virtua
 PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
 _TRANSLATION_CACHE_MIB = 256
+_NS_PER_INSTRUCTION_LOG2 = 2
+"""4 ns for each instruction: a processor of 250 million a second, about what an emulator on a host of today runs."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,12 @@ def _root_nodes(machine: Machine) -> list[str]:
     return ["-blockdev", base, "-blockdev", overlay]
 
 
-def _base(name: str, cpus: int, memory: int, acceleration: Acceleration) -> list[str]:
-    argv = [PROGRAM, "-name", f"guest={option_value(name)}", "-no-user-config", "-nodefaults", "-display", "none"]
-    argv += ["-machine", "pc", "-m", f"{memory // 2**20}M", "-smp", str(cpus), "-rtc", "base=utc"]
+def _base(description: BenchDescription, acceleration: Acceleration) -> list[str]:
+    name, megabytes = option_value(description.name), description.memory // 2**20
+    argv = [PROGRAM, "-name", f"guest={name}", "-no-user-config", "-nodefaults", "-display", "none"]
+    argv += ["-machine", "pc", "-m", f"{megabytes}M", "-smp", str(description.cpus), "-rtc", "base=utc"]
+    if description.counts_instructions:
+        argv += ["-icount", f"shift={_NS_PER_INSTRUCTION_LOG2}"]
     if acceleration.name == "kvm":
         return [*argv, "-accel", "kvm", "-cpu", "host"]
     # One thread for all guest CPUs: with a thread each, a boot in seventeen failed. A modest CPU: what `max` offers
@@ -130,7 +135,7 @@ def _base(name: str, cpus: int, memory: int, acceleration: Acceleration) -> list
 
 def machine_argv(description: BenchDescription, machine: Machine, acceleration: Acceleration) -> list[str]:
     """The whole command line of a bench. It starts stopped (`-S`): limits are set before the first instruction."""
-    argv = _base(description.name, description.cpus, description.memory, acceleration)
+    argv = _base(description, acceleration)
     argv += ["-S", "-daemonize", "-pidfile", str(machine.pidfile)]
     argv += [
         "-chardev",

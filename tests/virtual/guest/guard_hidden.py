@@ -11,8 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guard_state import BOTH, EXT4, NVME, State
-from guard_tools import MOUNT, Bench, kept_open, linear, mapped, poke, put, run, volume_group, with_partition
-from hidden_writers import SCRIPTS, running
+from guard_tools import (
+    MOUNT,
+    Bench,
+    kept_open,
+    linear,
+    loaded,
+    mapped,
+    poke,
+    put,
+    run,
+    volume_group,
+    wait_for,
+    with_partition,
+)
+from hidden_writers import SCRIPTS, WRITES_ON, running
 
 from storqual_core.guard.claims import Claim
 from storqual_core.host.sysfs import read_drives
@@ -36,8 +49,11 @@ def _hidden(kind: str) -> Callable[[Bench], None]:
     def arrange(bench: Bench) -> None:
         bench.touched.add("a")
         stack = ExitStack()
-        stack.enter_context(running(kind, bench.node()))
+        process = stack.enter_context(running(kind, bench.node()))
         bench.undo.append(stack.close)
+        if kind == WRITES_ON:
+            bench.writers[process] = bench.name()
+            bench.undo.append(bench.writers.clear)
 
     return arrange
 
@@ -62,15 +78,15 @@ def _partition_open(bench: Bench) -> str:
 
 def _multipath(bench: Bench) -> str:
     """The kernel's own multipath target over two different drives."""
-    run("modprobe", "dm-multipath")
-    run("modprobe", "dm-round-robin")
+    loaded("dm-multipath")
+    loaded("dm-round-robin")
     numbers = [Path(f"/sys/block/{bench.name(letter)}/dev").read_text().strip() for letter in "ab"]
     groups = " ".join(f"round-robin 0 1 1 {number} 1" for number in numbers)
     return mapped(bench, "sqreal", f"0 65536 multipath 0 0 2 1 {groups}", "mpath-sqreal")
 
 
 def _crypt_mounted(bench: Bench) -> str:
-    run("modprobe", "dm-crypt")
+    loaded("dm-crypt")
     bench.touched.add("a")
     table = f"0 131072 crypt aes-xts-plain64 {'22' * 64} 0 {bench.node()} 0"
     node = mapped(bench, "sqcrypt", table, "CRYPT-PLAIN-sqcrypt")
@@ -133,19 +149,20 @@ def _debug_claim(bench: Bench) -> list[Claim]:
 
 def _zoned(bench: Bench) -> str:
     bench.later("modprobe", "-r", "scsi_debug")
-    run("modprobe", "scsi_debug", "zbc=managed", "dev_size_mb=64", "zone_size_mb=4", "zone_max_open=4")
+    loaded("scsi_debug", "zbc=managed", "dev_size_mb=64", "zone_size_mb=4", "zone_max_open=4")
     return "/dev/" + next(drive.name for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
 
 
 def _zoned_memory(bench: Bench) -> str:
     bench.later("modprobe", "-r", "null_blk")
-    run("modprobe", "null_blk", "nr_devices=1", "zoned=1", "zone_size=4", "gb=1")
-    return "/dev/nullb0"
+    loaded("null_blk", "nr_devices=1", "zoned=1", "zone_size=4", "gb=1")
+    wait_for(lambda: Path("/dev/nullb0").is_block_device(), "the memory drive")
+    return "/dev/zero"  # no drive lies behind it, so bare fio could destroy nothing
 
 
 def _fabric(bench: Bench) -> str:
     """A drive that comes back as an NVMe namespace with paths of its own, through the kernel's loop transport."""
-    run("modprobe", "nvme-loop")
+    loaded("nvme-loop")
     if not Path("/sys/kernel/config/nvmet").exists():
         run("mount", "-t", "configfs", "none", "/sys/kernel/config", check=False)
     place, port = "/sys/kernel/config/nvmet/subsystems/sqloop", "/sys/kernel/config/nvmet/ports/7"
@@ -162,8 +179,20 @@ def _fabric(bench: Bench) -> str:
     before = set(os.listdir("/sys/block"))  # noqa: PTH208 - names only
     run("nvme", "connect", "-t", "loop", "-n", "sqloop")
     bench.later("nvme", "disconnect", "-n", "sqloop")
-    new = sorted(name for name in set(os.listdir("/sys/block")) - before if "c" not in name)  # noqa: PTH208
-    return f"/dev/{new[0]}"
+
+    def heads() -> list[str]:
+        """Namespaces that were not there before, without their hidden paths."""
+        new = set(os.listdir("/sys/block")) - before  # noqa: PTH208 - names only
+        return sorted(name for name in new if "c" not in name and Path(f"/dev/{name}").is_block_device())
+
+    # the kernel looks for namespaces after the tool has ended
+    wait_for(lambda: bool(heads()), "the namespace")
+    return f"/dev/{heads()[0]}"
+
+
+def _generic_open(bench: Bench) -> str:
+    kept_open(f"/dev/ng{bench.name('n').removeprefix('nvme')}", os.O_RDWR, bench)
+    return bench.node("n")
 
 
 class _Swapping(Machine):
@@ -201,8 +230,8 @@ HIDDEN = [
     State("under a mounted dm-crypt", f"sqcrypt (dm-0) on it is mounted on {MOUNT} (ext4)", _crypt_mounted),
     State("under a suspended dm-linear", "device-mapper volume sqsusp (dm-", _suspended),
     State("swap on a logical volume", "it is a system disk: it carries swap", _swap_on_a_volume),
-    State("bcache label", "it holds data", _bcache),
-    State("DRBD label", "it holds data", _drbd),
+    State("bcache label", "(bcache)", _bcache),
+    State("DRBD label", "(drbd)", _drbd),
     State("unmounted lazily, a program still in it", "holds it exclusively", _lazily_unmounted),
     State("disk of a virtual machine", "it is open for writing in qemu-system-x86", _virtual_machine),
     State("zoned SCSI drive", "it has zones (host-managed)", _zoned, _debug_claim),
@@ -225,7 +254,7 @@ HIDDEN = [
     State(
         "NVMe drive open through its generic node",
         "it is open for writing in python3",
-        lambda b: kept_open(f"/dev/ng{b.name('n').removeprefix('nvme')}", os.O_RDWR, b),
+        _generic_open,
         NVME,
     ),
     State("swapped between the check and the write", "is another device now", _nothing, machine=_Swapping),

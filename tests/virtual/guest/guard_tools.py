@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -83,6 +84,40 @@ def peek(node: str) -> bytes:
         os.close(descriptor)
 
 
+class CannotMakeError(Exception):
+    """This kernel or image has no means to make a state: the state is left out, told with this reason."""
+
+
+def loaded(module: str, *options: str) -> None:
+    """Load a module of the kernel. Raises CannotMakeError where this kernel was built without it."""
+    ended = run("modprobe", module, *options, check=False)
+    if ended.returncode and f"Module {module} not found" in ended.stderr:
+        raise CannotMakeError(f"the kernel {os.uname().release} has no module {module}")
+    if ended.returncode:
+        raise RuntimeError(f"modprobe {module} ended with {ended.returncode}: {ended.stderr[-400:]}")
+
+
+def wait_for(there: Callable[[], bool], what: str, limit_s: float = 20) -> None:
+    """Wait until something is there. Raises RuntimeError."""
+    until = time.monotonic() + limit_s
+    while not there():
+        if time.monotonic() > until:
+            raise RuntimeError(f"{what} did not come within {limit_s:g} s")
+        time.sleep(0.1)
+
+
+def stilled(process: int) -> bool:
+    """Whether all threads of a program are stopped, so that no write of it is under way."""
+    places = Path(f"/proc/{process}/task").glob("*/stat")
+    return all(place.read_text().rpartition(")")[2].split()[0] in "TZ" for place in places)
+
+
+def sent_by(process: int) -> int:
+    """Sectors that a program has sent to drives itself, as the kernel accounts them to it."""
+    lines = Path(f"/proc/{process}/io").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("write_bytes:"))) // 512
+
+
 def sectors() -> dict[str, int]:
     """Sectors written so far, of every disk."""
     return {
@@ -94,11 +129,15 @@ def sectors() -> dict[str, int]:
 
 @dataclass
 class Bench:
-    """Three claimed drives of one adapter and an NVMe drive, as claims and as the kernel has them now."""
+    """Three claimed drives of one adapter and an NVMe drive, as claims and as the kernel has them now.
+
+    `writers` are programs that write on their own as part of a state: process number and kernel name of the drive.
+    """
 
     claims: Mapping[str, Claim]
     drives: Mapping[str, Drive]
     undo: list[Callable[[], object]] = field(default_factory=list)
+    writers: dict[int, str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
 
     def node(self, letter: str = "a") -> str:
@@ -133,6 +172,21 @@ class Bench:
         run("mount", *options, node, at)
         self.later("umount", at)
         run("sync")
+
+    def sectors(self) -> dict[str, int]:
+        """Sectors written so far, of every disk, less those that the state's own writers sent."""
+        for process in self.writers:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            for process in self.writers:
+                wait_for(lambda process=process: stilled(process), "the end of a write")  # type: ignore[misc]
+            written = sectors()
+            for process, name in self.writers.items():
+                written[name] -= sent_by(process)
+        finally:
+            for process in self.writers:
+                os.kill(process, signal.SIGCONT)
+        return written
 
     def clean(self) -> None:
         """Undo everything, then zero both ends of each drive that was touched."""

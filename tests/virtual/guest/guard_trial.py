@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from guard_states import STATES, State
-from guard_tools import FIO_OFFSET, MOUNT, Bench, bench_of, empty, peek, run, sectors
+from guard_tools import FIO_OFFSET, MOUNT, Bench, CannotMakeError, bench_of, empty, peek, run, sectors
 
 from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim, claims_of_adapters
@@ -39,7 +39,7 @@ def tell(**line: Any) -> None:
 def ask_guard(state: State, bench: Bench) -> dict[str, Any]:
     """Ask for the drives for writing, as a block does; what it said, and every sector that was written meanwhile."""
     run("sync")
-    before, began = sectors(), time.monotonic()
+    before, began = bench.sectors(), time.monotonic()
     try:
         machine = state.machine(bench) if state.machine else None
         with hold.hold(
@@ -49,7 +49,7 @@ def ask_guard(state: State, bench: Bench) -> dict[str, Any]:
     except GuardRefusalError as refusal:
         said = refusal.refusals
     seconds = time.monotonic() - began
-    after = sectors()
+    after = bench.sectors()
     written = {
         name: after[name] - before.get(name, 0)
         for name in after
@@ -61,13 +61,13 @@ def ask_guard(state: State, bench: Bench) -> dict[str, Any]:
 def ask_fio(path: str, engine: str, bench: Bench) -> dict[str, Any]:
     """The same target under bare fio: 4 KiB written 16 KiB into it; what fio and the drive say of it."""
     targets = {drive.name for drive in bench.drives.values()} | set(resolve(Machine(), path).disks)
-    before, was = sectors(), [peek(drive.node) for drive in bench.drives.values()]
+    before, was = bench.sectors(), [peek(drive.node) for drive in bench.drives.values()]
     ended = subprocess.run(
         ["fio", "--name=x", f"--filename={path}", f"--ioengine={engine}", "--rw=write", "--bs=4k", "--size=4k",
          f"--offset={FIO_OFFSET}", "--allow_file_create=0", "--output-format=json", "--end_fsync=1"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    after, now = sectors(), [peek(drive.node) for drive in bench.drives.values()]
+    after, now = bench.sectors(), [peek(drive.node) for drive in bench.drives.values()]
     written = sum(after[name] - before.get(name, 0) for name in after if name in targets)
     # the kernel's counters do not see what goes through an sg node, so the medium is looked at too
     wrote = written > 0 or was != now
@@ -92,6 +92,8 @@ def try_state(state: State, bench: Bench) -> None:
             result["fio"] = ask_fio(path, state.engine, bench)
             # what fio wrote is undone with the rest
             bench.touched.add("n" if path == bench.drives.get("n", bench.drives["a"]).node else "a")
+    except CannotMakeError as problem:
+        result["skipped"] = str(problem)
     except Exception:  # noqa: BLE001 - a state that cannot be made is a result, and the next one must start clean
         result["trouble"] = traceback.format_exc(limit=3)
     finally:

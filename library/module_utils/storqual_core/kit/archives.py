@@ -15,13 +15,23 @@ import tempfile
 import threading
 import zlib
 from dataclasses import dataclass, replace
-from typing import Callable, Iterable, Sequence
+from typing import IO, Callable, Iterable, Sequence
 
 from .errors import ToolError
 
 _LIMIT_S = 600
+_PART = 1 << 20
 MOST = 1 << 30
 """Bytes that packed data may unpack to; an initramfs with every driver has a third of it."""
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    """Up to `most` bytes, in parts: asked for at once they would be allocated at once, and a bench may have less."""
+    parts, left = [], most
+    while left > 0 and (part := stream.read(min(left, _PART))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _external(*words: str) -> Callable[[bytes], bytes]:
@@ -40,7 +50,7 @@ def _external(*words: str) -> Callable[[bytes], bytes]:
             watch.start()
             try:
                 assert program.stdout is not None  # noqa: S101 - it is a pipe
-                found = program.stdout.read(MOST + 1)
+                found = _read(program.stdout, MOST + 1)
                 if not watch.is_alive():
                     raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s")
             finally:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
@@ -75,6 +76,14 @@ def changed(settings: Iterable[Provisioned]) -> bool:
     return any(setting.changed for setting in settings)
 
 
+def _unexpected(problem: Exception) -> str:
+    """A fault of the program's own as one sentence: what it was and where. What was changed is not known then."""
+    at = traceback.extract_tb(problem.__traceback__)[-1]
+    words = ": ".join(filter(None, (type(problem).__name__, str(problem))))
+    place = f"{at.filename.rpartition('/')[2]}:{at.lineno}"
+    return f"unexpected error at {place}: {words}; look at the bench before going on"
+
+
 def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa: ANN401 - Ansible's class is not typed
     """Do `work` and leave the module with its result.
 
@@ -108,5 +117,10 @@ def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa:
         return
     except StorqualError as problem:
         module.fail_json(msg=str(problem), changed=False, storqual_exit_code=problem.exit_code)
+        return
+    except Exception as problem:  # noqa: BLE001 - Ansible tells one without words as "Module failed" and no more
+        module.fail_json(
+            msg=_unexpected(problem), changed=True, exception=traceback.format_exc(), storqual_exit_code=2
+        )
         return
     module.exit_json(**result)

@@ -10,22 +10,29 @@ from __future__ import annotations
 import os
 import re
 import signal
-from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from ..kit.json_text import Repeated, find_spans
 
 _EDGE = re.compile(r"[0-9]{1,18}").fullmatch
+_NUMBERS = frozenset((int, float))
+_WHOLE = frozenset((int, bool))
+_TOO_MANY = 1 << 63
 _VERSION = re.compile(r"fio-(\d+)\.")
 
 
 @dataclass(frozen=True)
 class FioDocument:
-    """fio's result: its version, its jobs, and whether it counts in microseconds and KiB as fio 2 did."""
+    """fio's result: its version, its jobs, and whether it counts in microseconds and KiB as fio 2 did.
+
+    `repeats` names each object of the jobs in which a key stands twice, where the parser could see that.
+    """
 
     version: str
     jobs: tuple[Mapping[str, Any], ...]
     old_units: bool
+    repeats: frozenset[str] = frozenset()
 
 
 def find_document(output: str) -> tuple[FioDocument | None, str]:
@@ -38,11 +45,22 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
     for body, start, after in find_spans(output):
         document = document_of(body)
         if document is not None:
-            found = document
+            found = replace(document, repeats=frozenset(_repeats(document.jobs)))
             notes.append(output[end:start])
             end = after
     notes.append(output[end:])
     return found, "\n".join(notes)
+
+
+def _repeats(jobs: Sequence[Mapping[str, Any]], where: str = "") -> Iterator[str]:
+    """Each object in which a key stands twice; fio itself repeats options and empty percentiles."""
+    for entry in jobs:
+        if isinstance(entry, Repeated):
+            yield f"{where or 'a job'} (a key stands in it twice)"
+        for key, value in entry.items():
+            # most values of a histogram are numbers
+            if isinstance(value, dict) and key not in ("job options", "percentile"):
+                yield from _repeats((value,), f"{where}.{key}" if where else key)
 
 
 def document_of(body: object) -> FioDocument | None:
@@ -110,7 +128,7 @@ def read_result(
         if exit_status == 0:
             return FioResult("lost", f"fio ended with 0 but its result cannot be read: {why}", notes=notes)
         return FioResult("refused", f"fio did not run (exit status {exit_status}): {why}", notes=notes)
-    reader = _Reader()
+    reader = _Reader(document.repeats)
     jobs = [reader.job(job, document.old_units) for job in document.jobs]
     primitives = _primitives(jobs)
     suspect = [f"fio: {note}" for note in notes if _CAPPED.search(note)]
@@ -236,14 +254,14 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
 class _Reader:
     """Numbers out of fio's JSON; what is no number is remembered by its name and counts as nothing."""
 
-    def __init__(self) -> None:
-        self.unreadable: set[str] = set()
+    def __init__(self, unreadable: Iterable[str]) -> None:
+        self.unreadable = set(unreadable)
 
     def number(self, entry: Mapping[str, Any], key: str, where: str = "") -> float:
         """A finite number from 0; 0 for a field that this fio does not have."""
         value = entry.get(key, 0)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 63:
-            return value
+        if type(value) in _NUMBERS and 0 <= value < _TOO_MANY:
+            return value  # type: ignore[no-any-return]
         self.unreadable.add(where + key)
         return 0
 
@@ -255,19 +273,8 @@ class _Reader:
         self.unreadable.add(key)
         return {}
 
-    def once(self, entry: object, where: str = "") -> None:
-        """Remember each object in which a key stands twice; fio itself repeats options and empty percentiles."""
-        if isinstance(entry, dict):
-            if isinstance(entry, Repeated):
-                self.unreadable.add(f"{where or 'a job'} (a key stands in it twice)")
-            for key, value in entry.items():
-                # most values of a histogram are numbers
-                if isinstance(value, dict) and key not in ("job options", "percentile"):
-                    self.once(value, f"{where}.{key}" if where else key)
-
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
         """One job with its directions."""
-        self.once(entry)
         ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
         runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
         counted_ns = self.number(entry, "job_runtime") * 1e6 or runtime_ns
@@ -325,11 +332,13 @@ class _Reader:
         found: dict[int, int] = {}
         if not isinstance(entry, dict):
             self.unreadable.add(f"{where}bins")
+        if not isinstance(entry, dict) or not entry:
             return found
+        # whole histograms at once: a run has a hundred thousand of them, and each is read again when it is judged
+        if not (_WHOLE.issuperset(map(type, entry.values())) and min(entry.values()) >= 0 and all(map(_EDGE, entry))):
+            self.unreadable.add(f"{where}bins")
+            return {}
         for edge, count in entry.items():
-            if not (isinstance(count, int) and count >= 0 and _EDGE(str(edge))):
-                self.unreadable.add(f"{where}bins")
-                return {}
             if count:
                 lower = int(edge) * scale
                 found[lower] = found.get(lower, 0) + count

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Mapping
+from typing import Callable, Collection, Mapping
 
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
+from .reach import driven_alike
 
 _LOOK_S = 0.05
 _COMMAND_S = 120.0
+_CPUS = "/sys/devices/system/cpu"
 
 Tell = Callable[[str, str], None]
 """Takes what was seen (`drive_gone`, `drive_back`, `read_back` …) and a sentence."""
@@ -92,6 +95,95 @@ def _rebind(aim: Aim, tell: Tell) -> None:
     tell("driver_back", f"{os.path.basename(folder)} drives {pci} again")  # noqa: PTH119 - as above
 
 
+def _reload(aim: Aim, tell: Tell) -> None:
+    """Every adapter of the module is let go, then the module goes, comes back, and takes them again."""
+    machine, pci = aim.machine, aim.drive.adapter
+    module = next((one.module for one in read_adapters(machine) if one.identity.pci == pci), "")
+    if not module:
+        raise ToolError(f"no module drives the adapter at {pci}")
+    folders = {one: machine.real(f"/sys/bus/pci/devices/{one}/driver") for one in driven_alike(machine, pci)}
+    try:
+        for one, folder in folders.items():
+            write_attribute(machine.path(f"{folder}/unbind"), one)
+        aim.runner(["modprobe", "-r", module], timeout=_COMMAND_S).expect()
+        if not machine.exists(f"/sys/module/{module}"):
+            tell("module_gone", f"module {module} is no longer loaded")
+        time.sleep(aim.away_s)
+    finally:
+        aim.runner(["modprobe", module], timeout=_COMMAND_S).expect()
+        for one, folder in folders.items():
+            if not machine.exists(f"/sys/bus/pci/devices/{one}/driver"):
+                # a driver of a transport, such as virtio's, was there all the time and looks for nothing anew
+                write_attribute(machine.path(f"{folder}/bind"), one)
+    _await(lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after module {module} did")
+    tell("module_back", f"module {module} is loaded and drives {', '.join(folders)} again")
+
+
+def _processor(machine: Machine) -> str:
+    """The last processor that can be taken away. Raises ToolError without one."""
+    names = [name for name in machine.names(_CPUS) if machine.exists(f"{_CPUS}/{name}/online")]
+    if not names:
+        raise ToolError("no processor of this bench can be taken away")
+    return max(names, key=lambda name: int(name[3:]))
+
+
+def _processor_goes(aim: Aim, tell: Tell) -> None:
+    name = _processor(aim.machine)
+    place = aim.machine.path(f"{_CPUS}/{name}/online")
+    try:
+        write_attribute(place, 0)
+        if aim.machine.text(f"{_CPUS}/{name}/online") == "0":
+            tell("processor_gone", f"{name} is offline")
+        time.sleep(aim.away_s)
+    finally:
+        write_attribute(place, 1)
+    if aim.machine.text(f"{_CPUS}/{name}/online") != "1":
+        raise ToolError(f"{name} did not come back")
+    tell("processor_back", f"{name} is online again")
+
+
+def _interrupts_move(aim: Aim, tell: Tell) -> None:
+    """The adapter's interrupts are served by another processor for a while, and that processor counts them."""
+    machine, name = aim.machine, _processor(aim.machine)
+    number = name[3:]
+    irqs = next(one.irqs for one in read_adapters(machine) if one.identity.pci == aim.drive.adapter)
+    before = {irq: machine.text(f"/proc/irq/{irq}/smp_affinity_list") for irq in irqs}
+    # those of a driver that spreads its queues itself cannot be moved, and are not there or refuse it
+    movable = {irq: value for irq, value in before.items() if value and value != number}
+    counted, moved = _served(machine, movable, name), []
+    try:
+        for irq in movable:
+            with suppress(ToolError):
+                write_attribute(machine.path(f"/proc/irq/{irq}/smp_affinity_list"), number)
+                moved.append(irq)
+        if not moved:
+            raise ToolError(f"the kernel lets none of the interrupts of {aim.drive.adapter} be moved: {list(irqs)}")
+        time.sleep(aim.away_s)
+        gained = _served(machine, moved, name) - counted
+        if gained > 0:
+            tell("interrupts_moved", f"{name} served {gained} interrupts of {aim.drive.adapter} ({moved})")
+    finally:
+        for irq in moved:
+            write_attribute(machine.path(f"/proc/irq/{irq}/smp_affinity_list"), movable[irq])
+    wrong = [irq for irq in moved if machine.text(f"/proc/irq/{irq}/smp_affinity_list") != movable[irq]]
+    if wrong:
+        raise ToolError(f"interrupts {wrong} did not go back to the processors they were on")
+    tell("interrupts_back", f"interrupts {moved} are where they were")
+
+
+def _served(machine: Machine, irqs: Collection[int], processor: str) -> int:
+    """How many of these interrupts a processor has served, by /proc/interrupts."""
+    head, *lines = machine.lines("/proc/interrupts") or [""]
+    column = next((at for at, word in enumerate(head.split()) if word.lower() == processor), None)
+    served = 0
+    for line in lines:
+        number, _, rest = line.partition(":")
+        counts = rest.split()
+        if column is not None and number.strip().isdigit() and int(number) in irqs and len(counts) > column:
+            served += int(counts[column])
+    return served
+
+
 def _pci_remove(aim: Aim, tell: Tell) -> None:
     pci = aim.drive.adapter
     place = f"/sys/bus/pci/devices/{pci}"
@@ -158,6 +250,7 @@ class BenchWay:
     bring: Callable[[Aim, Tell], None]
 
 
+_SECOND = f"{_CPUS}/cpu1/online"
 _BLOCK, _HOST, _PCI = "/sys/block/{name}/", "/sys/class/scsi_host/{host}/", "/sys/bus/pci/devices/{adapter}/"
 
 BENCH_WAYS: Mapping[str, BenchWay] = {
@@ -168,6 +261,9 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "sysfs_host_reset": BenchWay("adapter", _HOST + "host_reset", _host_reset),
     "sysfs_delete": BenchWay("drive", _BLOCK + "device/delete", _delete_and_scan),
     "driver_rebind": BenchWay("adapter", _PCI + "driver", _rebind),
+    "module_reload": BenchWay("driver", _PCI + "driver", _reload),
+    "processor_offline": BenchWay("drive", _SECOND, _processor_goes),
+    "interrupt_move": BenchWay("drive", _SECOND, _interrupts_move),
     "pci_remove": BenchWay("adapter", _PCI + "remove", _pci_remove),
     "pci_reset": BenchWay("adapter", _PCI + "reset", _pci_reset),
     "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Protocol
 
 from ..kit.errors import BadInputError
-from .sectors import GOOD, SECTOR, make_sectors, read_sector
+from .sectors import SECTOR, is_of_write, make_sectors
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
 _RWF_DSYNC = 2
+_UNKNOWN = 0
+"""In place of the sequence of a write: what is there is not known."""
 
 WRITE, WRITE_THROUGH, FLUSH, READ = "w", "d", "f", "r"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared."""
@@ -89,7 +91,7 @@ class Worker:
         self._random = random.Random(f"{ask.seed}/{number}")  # noqa: S311 - a drawn load, no secret
         self._count = 0
         self._since_flush = 0
-        self._known: dict[int, int] = {}
+        self._known = [_UNKNOWN] * share
         self._buffer = mmap.mmap(-1, max(*ask.sizes, FILL_SECTORS) * SECTOR)
 
     def fill(self) -> int:
@@ -129,9 +131,9 @@ class Worker:
     def _write(self, sector: int, length: int, *, through: bool) -> int:
         sequence, size = self._sequence(), length * SECTOR
         self._buffer[:size] = make_sectors(self._tag, sector, sequence, length)
-        for at in range(sector, sector + length):
-            # what an I/O that fails leaves behind is not known until the next write
-            self._known.pop(at, None)
+        at = sector - self._first
+        # what an I/O that fails leaves behind is not known until the next write
+        self._known[at : at + length] = [_UNKNOWN] * length
         view = memoryview(self._buffer)[:size]
 
         def write(descriptor: int) -> None:
@@ -141,7 +143,7 @@ class Worker:
 
         problem = self._timed(WRITE_THROUGH if through else WRITE, sequence, sector, length, write)
         if not problem:
-            self._known.update(dict.fromkeys(range(sector, sector + length), sequence))
+            self._known[at : at + length] = [sequence] * length
         return problem
 
     def _read(self, sector: int, length: int) -> int:
@@ -152,10 +154,10 @@ class Worker:
         def read(descriptor: int) -> None:
             if os.preadv(descriptor, [view], sector * SECTOR) != size:
                 raise OSError(errno.EIO, "short read")
-            for at in range(length):
-                known = self._known.get(sector + at)
-                found = read_sector(bytes(view[at * SECTOR : (at + 1) * SECTOR]), self._tag, sector + at)
-                if known is not None and (found.code != GOOD or found.sequence != known):
+            at = sector - self._first
+            for place, known in enumerate(self._known[at : at + length]):
+                part = view[place * SECTOR : (place + 1) * SECTOR]
+                if known != _UNKNOWN and not is_of_write(part, self._tag, sector + place, known):
                     raise OSError(errno.EBADMSG, "other data than what was acknowledged")
 
         return self._timed(READ, 0, sector, length, read)

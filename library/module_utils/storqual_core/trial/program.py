@@ -23,6 +23,7 @@ from ..host.kernel_log import KernelLog
 from ..host.sysfs import read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
+from ..kit.lock import hold_lock
 from ..kit.machine import Machine
 from .bench_faults import BENCH_WAYS, Aim, missing
 from .device import HeldDevice
@@ -35,6 +36,7 @@ from .verify import read_region
 
 _LOG_S = 0.2
 _END_S = 60.0
+_EARLIER_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -254,12 +256,13 @@ def main(argv: list[str] | None = None) -> int:
     stream = Stream(trial.stream)
     code, message = 0, ""
     try:
-        TrialRun(trial, stream).run()
+        with hold_lock(Path(trial.state_dir), trial.run, "trial", wait_s=_EARLIER_S):
+            TrialRun(trial, stream).run()
     except StorqualError as problem:
         code, message = problem.exit_code, str(problem)
     except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
         code, message = 2, f"{type(problem).__name__}: {problem}"
     stream.send()
-    stream.line("end", code=code, message=message)
+    stream.line("end", code=code, message=message, ios=stream.told)
     stream.close()
     return code

@@ -12,24 +12,32 @@ from typing import Sequence
 from ..guard.claims import Claim
 from ..guard.hold import STATE_DIR, check
 from ..host.in_use import system_disks
-from ..host.sysfs import Drive, read_drives
+from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError
 from ..kit.machine import Machine
 
-SCOPES = ("drive", "target", "bus", "adapter")
+SCOPES = ("drive", "target", "bus", "adapter", "driver")
 
 
-def reached(drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Drive]:
+def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Drive]:
     """The drives that a fault of that scope touches when it is aimed at `aimed`."""
     if scope == "drive":
         return [aimed]
+    if scope == "driver":
+        return [drive for drive in drives if drive.adapter in driven_alike(machine, aimed.adapter)]
     behind = [drive for drive in drives if drive.adapter == aimed.adapter]
     if scope == "adapter" or not aimed.hctl:
         return behind
     parts = 3 if scope == "target" else 2
     place = aimed.hctl.split(":")[:parts]
     return [drive for drive in behind if drive.hctl.split(":")[:parts] == place]
+
+
+def driven_alike(machine: Machine, pci: str) -> list[str]:
+    """The PCI functions whose driver is of the same module as that of `pci`, itself included."""
+    modules = {adapter.identity.pci: adapter.module for adapter in read_adapters(machine)}
+    return [one for one, module in modules.items() if one == pci or (module and module == modules.get(pci))]
 
 
 def refuse_beyond(
@@ -44,7 +52,8 @@ def refuse_beyond(
 ) -> list[str]:
     """The ids of the drives that the fault may touch. Raises GuardRefusalError with every reason against it.
 
-    `drive` is aimed at, `adapter` is the PCI function under test, `claims` are all claims behind it.
+    `drive` is aimed at, `adapter` is the PCI function under test, `claims` are all claims behind it, or all of the
+    bench where the fault is of the driver.
     """
     drives = read_drives(machine)
     aimed = next((one for one in drives if one.id == drive), None)
@@ -53,7 +62,7 @@ def refuse_beyond(
     refusals = []
     if aimed.adapter != adapter:
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
-    touched = reached(drives, aimed, scope)
+    touched = reached(machine, drives, aimed, scope)
     system = system_disks(machine, state_dir)
     claimed = {claim.id: claim for claim in claims}
     for one in touched:

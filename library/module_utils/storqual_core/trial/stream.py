@@ -19,13 +19,17 @@ BATCH_S = 0.1
 
 
 class Stream:
-    """Writes lines; each call is one whole line in the file when it returns. Safe from several threads."""
+    """Writes lines; each call is one whole line in the file when it returns. Safe from several threads.
+
+    `told` counts the I/Os, so that who follows the stream knows that none is missing.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._lock = threading.Lock()
         self._ios: list[list[Any]] = []
+        self.told = 0
         self._batch = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._batches, daemon=True, name="stream")
@@ -41,6 +45,7 @@ class Stream:
     def tell(self, kind: str, sequence: int, sector: int, length: int, begin: int, end: int, problem: int) -> None:
         """Tell a finished I/O with the next batch."""
         with self._batch:
+            self.told += 1
             self._ios.append([kind, sequence, sector, length, begin, end, problem])
 
     def _batches(self) -> None:

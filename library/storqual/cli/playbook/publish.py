@@ -84,13 +84,16 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.report.export import write_ocp
     from storqual.report.material import read_material
     from storqual.robot_library import publish_suites
-    from storqual.robustness.store import has_trials
+    from storqual.robustness.store import has_trials, read_trials
     from storqual.run import append_event, finish_run, read_run
     from storqual.run.closing import close_run, is_closed
     from storqual.run.published import record_published
 
     accepted = waivers_for(run, waivers)
     opened = read_run(run)
+    if has_trials(opened.document):
+        # what cannot be read is told before anything is written
+        read_trials(opened)
     measured = _measured(opened)
     if not is_closed(run):
         append_event(run, "run_finished", {})

@@ -81,8 +81,18 @@ def _artifacts(material: Material) -> Iterator[tuple[str, dict[str, Any]]]:
         yield judged, _of_step(step, {"testStepEnd": {"status": "COMPLETE"}})
     for warning in material.verdict.get("warnings") or ():
         yield judged, {"testRunArtifact": {"log": {"severity": "WARNING", "message": str(warning)}}}
-    status, result = _RESULTS.get(str(material.verdict.get("outcome")), ("ERROR", "NOT_APPLICABLE"))
-    yield judged, {"testRunArtifact": {"testRunEnd": {"status": status, "result": result}}}
+    yield judged, {"testRunArtifact": {"testRunEnd": end_of(material.verdict)}}
+
+
+def end_of(verdict: Mapping[str, Any]) -> dict[str, str]:
+    """The end of the run: what became of it as a whole."""
+    status, result = _RESULTS.get(str(verdict.get("outcome")), ("ERROR", "NOT_APPLICABLE"))
+    return {"status": status, "result": result}
+
+
+def told_of(row: Criterion) -> tuple[str, str]:
+    """What the diagnosis of a criterion calls it and its outcome, and the type that this is in OCP's words."""
+    return visible_text(f"{row.text('id')}-{row.outcome.lower()}"), _DIAGNOSES.get(row.outcome, "UNKNOWN")
 
 
 def _of_step(step: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,11 +144,8 @@ def _measurement(row: Criterion, value: float) -> dict[str, Any]:
 
 def _diagnosis(row: Criterion, known: Collection[str]) -> dict[str, Any]:
     """A criterion's outcome; its adapter only where the run's start lists it (a check may name any)."""
-    diagnosis = {
-        "verdict": f"{row.text('id')}-{row.outcome.lower()}",
-        "type": _DIAGNOSES.get(row.outcome, "UNKNOWN"),
-        "message": row.text("reason"),
-    }
+    verdict, kind = told_of(row)
+    diagnosis = {"verdict": verdict, "type": kind, "message": row.text("reason")}
     hardware = "/".join(row.key[:2])
     if hardware in known:
         diagnosis["hardwareInfoId"] = hardware

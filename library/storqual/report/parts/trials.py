@@ -41,6 +41,8 @@ class Trials:
     matrix: ChartTable
     failed: tuple[FailedTrial, ...]
     left_out: tuple[str, ...]
+    again: tuple[str, ...]
+    """Trials that were cut short and made again: by what."""
 
 
 def trials_of(run: Run) -> Trials | None:
@@ -65,7 +67,11 @@ def trials_of(run: Run) -> Trials | None:
     )
     failed = tuple(_failed(run, record) for record in files.records if record["outcome"] != "passed")
     left_out = tuple(str(one) for one in run.document["plan"].get("left_out") or ())
-    return Trials(_figures(cells), ChartTable("Faults by adapter and arm", _HEADS, rows), failed, left_out)
+    again = tuple(
+        f"{event.text('trial')}: {event.text('reason')}" for event in run.events if event.kind == "trial_lost"
+    )
+    matrix = ChartTable("Faults by adapter and arm", _HEADS, rows)
+    return Trials(_figures(cells), matrix, failed, left_out, again)
 
 
 def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:

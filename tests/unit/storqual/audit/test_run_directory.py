@@ -18,7 +18,7 @@ from storqual.audit import Status, audit, exit_code
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual_core.kit.errors import BadInputError
-from tests.attacks.kinds import chained, lines_of
+from tests.attacks.before.tampering import chained, lines_of
 from tests.support.judged_run import QUIET, suite_with
 from tests.support.make_run import make_run
 

@@ -128,11 +128,17 @@ def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
         "inventories": ["my lab"],
         "arms": {"baseline": {"drop": "old"}, "candidate": {"drop": "new"}},
         "suite": {"name": "robustness", "profile": "quick"},
-        "inputs": {"suite": {"source": "suites/robustness.suite.yml"}},
+        "inputs": {
+            "suite": {"source": "suites/robustness.suite.yml"},
+            "baseline": {"source": "my lab/drops/old.yml"},
+            "candidate": {"source": "new.yml"},
+        },
+        "benches": {"b1": {}},
         "plan": {"seed": 7, "trials": [trial.to_json() for trial in planned(1)]},
     }
     told = repeat_command(run, "bus_reset.sym.1.1.candidate.r3")
     assert told == (
-        "storqual qualify -i 'my lab' --baseline old --candidate new --suite suites/robustness.suite.yml "
-        "--profile quick --adapters sym --seed 7 --trial bus_reset.sym.1.1.candidate --repeat 20"
+        "storqual qualify -i 'my lab' --baseline 'my lab/drops/old.yml' --candidate new.yml "
+        "--suite suites/robustness.suite.yml --profile quick --adapters sym --limit b1 --seed 7 "
+        "--trial bus_reset.sym.1.1.candidate --repeat 20"
     )

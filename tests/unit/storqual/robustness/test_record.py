@@ -44,8 +44,28 @@ def lines() -> list[dict[str, Any]]:
         {"kind": "state", "at": 6 * S, "when": "after", "state": STATE},
         {"kind": "found", "at": 7 * S, "turn": 1, "runs": [[10, 2, "good", 2]], "whole": True},
         {"kind": "found", "at": 8 * S, "turn": 2, "runs": [[10, 2, "good", 2]], "whole": True},
-        {"kind": "end", "at": 9 * S, "code": 0, "message": ""},
+        {"kind": "end", "at": 9 * S, "code": 0, "message": "", "ios": 3},
     ]
+
+
+def test_a_list_that_lacks_what_the_bench_told_proves_nothing() -> None:
+    short = lines()
+    del short[3]
+    assert verdict(short).outcome == "void"
+    assert "the list of I/Os is not whole: 1 of them" in verdict(short).reasons[0]
+    # a bench that went down said no end; what its next boot tells is counted from its own begin
+    down = [
+        *lines()[:-1],
+        {"kind": "begin", "at": 10 * S},
+        {"kind": "end", "at": 11 * S, "code": 0, "message": "", "ios": 0},
+    ]
+    assert seen(down).untold == 0
+
+
+def test_a_bench_that_goes_down_has_failed_whatever_is_proven() -> None:
+    listed = [*lines()[:5], {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"}]
+    assert verdict(listed).outcome == "failed"
+    assert verdict(listed).reasons[0].startswith("panic: ")
 
 
 def seen(listed: list[dict[str, Any]]) -> Observed:

@@ -141,6 +141,15 @@ def test_what_a_profile_spares_an_adapter_is_told_as_left_out() -> None:
     assert "device_reset on fusion: the profile leaves it out" in made.left_out
 
 
+def test_a_profile_may_spare_every_adapter_a_fault() -> None:
+    made = plan()
+    assert "driver_reload" not in {trial.fault for trial in made.trials}
+    assert {f"driver_reload on {seat.alias}: the profile leaves it out" for seat in SEATS} <= set(made.left_out)
+    suite = load_robustness(SHIPPED)
+    full = plan_trials(suite, suite.profile("full")[1], SEATS, arms=["candidate"], kind="virtual", seed=1)
+    assert "driver_reload" in {trial.fault for trial in full.trials}
+
+
 def test_a_drive_without_room_for_the_load_is_refused() -> None:
     suite = load_robustness(SHIPPED)
     seats = [Seat("tiny", "0000:00:06.0", "mptsas", (("0x1", 1 << 20),))]

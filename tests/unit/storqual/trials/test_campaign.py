@@ -3,23 +3,31 @@
 
 from __future__ import annotations
 
+import random
+import shlex
+import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from storqual.base.resources import project_root
 from storqual.cli.playbook.publish import publish
+from storqual.cli.qualify import qualify_command
 from storqual.robustness.criteria import checks_of
+from storqual.robustness.matrix import repeat_command
 from storqual.robustness.store import keep_record, read_trials
-from storqual.run import append_check, append_event, read_run
+from storqual.run import append_check, append_event, iter_events, read_run
 from storqual.trials.campaign import TrialRequest, plan_campaign, run_campaign
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
     from storqual.run import Run
 
-INVENTORY = Path(__file__).resolve().parents[4] / "inventories" / "virtual"
+INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
     inventories=(str(INVENTORY),),
     candidate="stable",
@@ -104,6 +112,62 @@ def test_a_record_that_was_changed_afterwards_is_refused(tmp_path: Path) -> None
         read_trials(read_run(path))
 
 
+def test_a_trial_that_was_cut_short_is_told_in_the_report(tmp_path: Path) -> None:
+    path = finished(tmp_path)
+    lost = {
+        "bench": "vbench",
+        "session": "s01",
+        "trial": "drive_unplug.x",
+        "reason": "no <answer>",
+        "rebooted": False,
+    }
+    append_event(path, "trial_lost", lost)
+    page = publish(path).report.read_text(encoding="utf-8")
+    assert "<li>drive_unplug.x: no &lt;answer&gt;</li>" in page
+
+
+def test_a_session_in_which_no_trial_can_be_made_is_left_after_some_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = plan_campaign(replace(REQUEST, baseline=""), tmp_path)
+    played = []
+
+    def play(name: str, *, output: Path | None, **_: Any) -> int:
+        played.append(name)
+        if output is not None:
+            output.write_text("changed=0 ", encoding="utf-8")
+        return 0
+
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
+    run_campaign(path, say=lambda _: None)
+    assert 2 <= played.count("trials.yml") <= 6
+    # the bench is waited for before it is changed, each time
+    assert all(
+        before == "trials_settle.yml" for before, name in pairwise(played) if name in {"provision.yml", "restore.yml"}
+    )
+
+
+def test_a_run_that_is_closed_is_only_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = finished(tmp_path)
+    publish(path)
+    before = (path / "checks.jsonl").read_bytes()
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", pytest.fail)
+    ended = CliRunner().invoke(
+        qualify_command, ["--resume", path.name, "--runs", str(tmp_path)], standalone_mode=False
+    )
+    assert (ended.exception, ended.return_value) == (None, 0)
+    assert (path / "checks.jsonl").read_bytes() == before
+    assert not [event for event in iter_events(path) if event.kind == "resumed"]
+
+
+def test_a_campaign_that_fails_tells_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = plan_campaign(REQUEST, tmp_path)
+    monkeypatch.setattr("storqual.trials.campaign.run_playbook", lambda *_, **__: 4)
+    ended = CliRunner().invoke(qualify_command, ["--resume", path.name, "--runs", str(tmp_path)])
+    assert isinstance(ended.exception, StorqualError)
+    assert f"go on with: storqual qualify --resume {path.name}" in ended.output
+
+
 def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:
     whole = read_trials(read_run(plan_campaign(REQUEST, tmp_path))).planned
     wanted = whole[3]
@@ -114,12 +178,100 @@ def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -
     assert {(one.seed, one.at_s, one.drive) for one in files.planned} == {(wanted.seed, wanted.at_s, wanted.drive)}
 
 
+@pytest.mark.parametrize("profile", ["quick", "full", None, "no profiles"])
+def test_the_command_of_the_report_makes_that_very_trial_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None
+) -> None:
+    drop = tmp_path / "elsewhere" / "own.drop.yml"
+    drop.parent.mkdir()
+    drop.write_bytes((INVENTORY / "drops" / "stable.yml").read_bytes())
+    suite = tmp_path / "own.suite.yml"
+    text = (project_root() / "suites" / "robustness.suite.yml").read_text(encoding="utf-8")
+    if profile == "no profiles":
+        text, profile = text.partition("\nprofiles:")[0].replace("default_profile: quick\n", ""), None
+    suite.write_text(text, encoding="utf-8")
+    asked = replace(REQUEST, candidate=str(drop), suite=str(suite), profile=profile, seed=None, limit="vbench")
+    run = read_run(plan_campaign(asked, tmp_path / "runs"))
+    wanted = random.Random(1).choice(read_trials(run).planned)
+    words = shlex.split(repeat_command(run.document, f"{wanted.id}.r3", 2))
+    assert words[:2] == ["storqual", "qualify"]
+    monkeypatch.setattr("storqual.trials.campaign.run_campaign", lambda *_, **__: None)
+    monkeypatch.setattr("storqual.cli.playbook.publish.publish", lambda *_, **__: sys.exit(0))
+    ended = CliRunner().invoke(qualify_command, [*words[2:], "--runs", str(tmp_path / "again")])
+    assert ended.exit_code == 0, ended.output
+    (again,) = (tmp_path / "again").iterdir()
+    made = read_trials(read_run(again)).planned
+    assert [one.id for one in made] == [f"{wanted.id}.r1", f"{wanted.id}.r2"]
+    assert {replace(one, id="", pair="", session="") for one in made} == {replace(wanted, id="", pair="", session="")}
+
+
 def test_a_trial_or_an_adapter_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no trial 'x' in this plan"):
         plan_campaign(replace(REQUEST, trial="x"), tmp_path)
     with pytest.raises(BadInputError, match="did you mean 'fusion'"):
         plan_campaign(replace(REQUEST, adapters=("fussion",)), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_suite_that_names_adapters_which_the_bench_lacks_is_refused_with_all_of_them(tmp_path: Path) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\n"
+        "loads: {mine: {region: 2MiB}}\n"
+        "trials:\n"
+        "  - {fault: device_reset, load: mine, adapters: [fusion, vscs]}\n"
+        "profiles:\n"
+        "  quick: {leave_out: {device_reset: adapter_of_another_lab}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadInputError) as refused:
+        plan_campaign(replace(REQUEST, suite=str(suite), adapters=("sim",)), tmp_path / "runs")
+    asked, trial = refused.value.problems
+    assert asked.startswith("--adapters: found no adapter 'sim'")
+    assert "trials[0]: adapters: found no adapter 'vscs'" in trial
+    assert "did you mean 'vscsi'" in trial
+
+
+def test_everything_that_is_wrong_with_a_suite_is_told_by_the_command_and_no_run_is_made(tmp_path: Path) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\n"
+        "loads: {mine: {region: 2MiB, sizes: [700]}}\n"
+        "trials:\n"
+        "  - {fault: drive_removl, load: mine, expect: {recovery: soon}}\n"
+        "  - {fault: drive_removal, load: other, repeats: 0, awey: 2s}\n",
+        encoding="utf-8",
+    )
+    words = [
+        "-i",
+        str(INVENTORY),
+        "--candidate",
+        "no_such_drop",
+        "--suite",
+        str(suite),
+        "--runs",
+        str(tmp_path / "r"),
+    ]
+    ended = CliRunner().invoke(qualify_command, words)
+    assert isinstance(ended.exception, BadInputError)
+    assert ended.exception.exit_code == 3
+    told = str(ended.exception)
+    for wrong in ("no_such_drop", "700 bytes", "drive_removl", "soon", "'other'", "repeats", "awey"):
+        assert wrong in told
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_suite_in_the_documents_has_a_fault_a_load_and_an_expectation_in_twelve_lines(tmp_path: Path) -> None:
+    page = (project_root() / "docs" / "how-to" / "lead" / "robustness.md").read_text(encoding="utf-8")
+    text = page.partition('title="suites/removal.suite.yml"\n')[2].partition("```")[0]
+    assert 0 < len(text.splitlines()) <= 12
+    suite = tmp_path / "removal.suite.yml"
+    suite.write_text(text, encoding="utf-8")
+    path = plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path)
+    files = read_trials(read_run(path))
+    assert {trial.fault for trial in files.planned} == {"drive_removal"}
+    assert len(files.planned) == 60 * len(REQUEST.adapters or ()) * 2
+    assert files.suite.trials[0].expect.recovery == 30
 
 
 @pytest.mark.parametrize(("recap", "off"), [("ok=4 changed=1 ", True), ("ok=4 changed=0 ", False)])
@@ -137,4 +289,4 @@ def test_the_power_of_the_bench_is_left_as_it_was_found(
 
     monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
     run_campaign(path, say=lambda _: None)
-    assert played == ["bench_up.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
+    assert played == ["bench_up.yml", "trials_settle.yml", "restore.yml", *(["bench_down.yml"] if off else [])]

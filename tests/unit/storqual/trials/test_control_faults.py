@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -120,6 +121,49 @@ def test_a_slow_drive_is_as_fast_as_before_afterwards(bring: Any) -> None:
 
 def test_a_limit_that_is_not_in_force_is_no_proof(bring: Any) -> None:
     assert "throttled" not in bring("qmp_throttle", FakeMonitor(takes_limits=False))
+
+
+class PanickingLink:
+    """A bench that panics, or not, when it is told to, and then starts again, or not."""
+
+    def __init__(self, console: Path, *, panics: bool = True, starts: bool = True) -> None:
+        self.console, self.panics, self.starts, self.told = console, panics, starts, False
+
+    def run(self, command: str, *, limit_s: float = 0) -> str:
+        if "sysrq-trigger" in command:
+            self.told = True
+            if self.panics:
+                self.console.write_text(
+                    "[ 9.1] Kernel panic - not syncing: sysrq triggered crash\n", encoding="utf-8"
+                )
+            return ""
+        return "boot-2\n" if self.told and self.starts else "boot-1\n"
+
+    def cut(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("panics", "starts", "told", "why"),
+    [
+        (True, True, ["panicked", "other_boot"], ""),
+        (False, True, [], "did not panic"),
+        (True, False, ["panicked"], "did not start again"),
+    ],
+)
+def test_a_panic_is_proven_by_the_console_and_by_another_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, panics: bool, starts: bool, told: list[str], why: str
+) -> None:
+    monkeypatch.setattr(control_faults, "_BOOT_S", 0.2)
+    monkeypatch.setattr(control_faults, "_LOOK_S", 0.01)
+    console = tmp_path / "console.log"
+    console.touch()
+    link, seen = PanickingLink(console, panics=panics, starts=starts), list[str]()
+    places = cast("Any", SimpleNamespace(console=console))
+    reach = Reach(places, cast("Any", link), "0x5", "", 0.0, tmp_path, lambda name, _: seen.append(name))
+    with pytest.raises(ToolError, match=why) if why else nullcontext():
+        CONTROL_WAYS["sysrq_panic"](reach)
+    assert seen == told
 
 
 def test_every_way_of_a_virtual_bench_in_the_vocabulary_is_one_that_can_be_gone() -> None:

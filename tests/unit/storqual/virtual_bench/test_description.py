@@ -91,6 +91,29 @@ def test_every_problem_is_told_at_once() -> None:
         assert any(part in problem for problem in problems), part
 
 
+def test_time_is_the_hosts_unless_the_bench_counts_instructions() -> None:
+    adapters, virtual = _bench(_drive(1))
+    assert not describe("vbench", adapters, virtual).counts_instructions
+    assert not describe("vbench", adapters, {**virtual, "clock": "host"}).counts_instructions
+    counting = describe("vbench", adapters, {**virtual, "clock": "instructions"})
+    assert counting.counts_instructions
+    assert from_plain(counting.plain()) == counting
+
+
+def test_a_bench_of_a_former_version_counts_no_instructions() -> None:
+    plain = describe("vbench", *_bench(_drive(1))).plain()
+    del plain["counts_instructions"]
+    assert not from_plain(plain).counts_instructions
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"), [({"clock": "tsc"}, "found 'tsc'"), ({"clock": "instructions", "cpus": 2}, "one processor")]
+)
+def test_a_clock_that_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
+    adapters, virtual = _bench(_drive(1))
+    assert any(words in problem for problem in _problems(adapters, {**virtual, **changes}))
+
+
 @pytest.mark.parametrize("size", [0, -4096, 1000, "511"])
 def test_a_size_that_is_no_whole_number_of_blocks_is_refused(size: object) -> None:
     assert any(".size" in problem for problem in _problems(*_bench(_drive(1, size=size))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,12 @@ def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
     assert "hostfwd=tcp:127.0.0.1:0-" in network
     assert "-vnc" not in argv
     assert _values(argv, "-display") == ["none"]
+
+
+def test_instructions_are_counted_where_the_bench_says_so() -> None:
+    assert "-icount" not in machine_argv(_bench(), _machine(), TCG)
+    counting = replace(_bench(), counts_instructions=True)
+    assert _values(machine_argv(counting, _machine(), TCG), "-icount") == ["shift=2"]
 
 
 def test_emulation_uses_one_thread_for_all_cpus() -> None:

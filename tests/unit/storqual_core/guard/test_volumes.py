@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,6 +105,23 @@ def test_a_block_holds_the_volume_and_tells_its_members_beside_it(tree: BenchTre
             IDS[1]: "/dev/sdb",
             IDS[2]: "/dev/sdc",
         }
+
+
+def test_a_volume_is_refused_when_storqual_made_another_one_of_its_members(tree: BenchTree) -> None:
+    Ledger.read(tree.machine.path(STATE)).announce(*IDS[:2], name=volume_uuid(IDS))
+    with pytest.raises(GuardRefusalError, match="storqual did not make it"), hold_targets(block(["sym/volume1"])):
+        pass
+
+
+def test_a_volume_is_refused_when_one_of_its_members_is_not_claimed(tree: BenchTree) -> None:
+    announce(tree)
+    asked = block(["sym/volume1"])
+    targets = {name: target for name, target in asked.targets.items() if name != IDS[1]}
+    with (
+        pytest.raises(GuardRefusalError, match=f"its member {IDS[1]} is not claimed"),
+        hold_targets(replace(asked, targets=targets)),
+    ):
+        pass
 
 
 def test_no_launch_is_pointed_at_a_member(tree: BenchTree) -> None:

@@ -53,6 +53,11 @@ def test_a_mount_of_the_machine_is_told_once_and_a_private_one_with_its_namespac
     ]
 
 
+def test_active_swap_is_a_use_of_its_partition(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sdb").partition("sdb", 1).swap("/dev/sdb1").swap("/swapfile")
+    assert find_uses(tree.machine)["sdb1"] == ["is active swap space"]
+
+
 def test_the_machines_own_disks(tmp_path: Path) -> None:
     tree = BenchTree(tmp_path).adapter().scsi("sda").scsi("sdb", wwn="0x5000c50000000002", serial="SER2")
     tree.scsi("sdc", wwn="0x5000c50000000003", serial="SER3").partition("sdb", 1)

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import lzma
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storqual_core.kit import archives
 from storqual_core.kit.archives import magic_of, pack, pack_like, unpack
 from storqual_core.kit.errors import ToolError
 
@@ -68,6 +72,23 @@ def test_data_that_unpacks_to_more_than_anything_that_boots_is_refused(
         unpack(pack(bytes((1 << 20) + 1), magic))
     with pytest.raises(ToolError, match="unpacks to more than 1 MiB"):
         unpack(pack(bytes(64 << 20), magic))
+
+
+def test_a_program_is_read_on_a_bench_that_has_less_memory_than_may_be_unpacked() -> None:
+    if shutil.which("zstd") is None:
+        pytest.skip("zstd is not installed")
+    packed = pack(b"initramfs" * 99, b"\x28\xb5\x2f\xfd")
+    code = (
+        "import resource, sys\n"
+        "from storqual_core.kit.archives import MOST, unpack\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (MOST // 2, MOST // 2))\n"
+        "sys.stdout.buffer.write(unpack(sys.stdin.buffer.read()))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(archives.__file__).parents[2])}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], input=packed, capture_output=True, env=environment, check=False
+    )
+    assert (ended.stdout, ended.stderr) == (b"initramfs" * 99, b"")
 
 
 def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

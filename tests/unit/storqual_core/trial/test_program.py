@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.lock import hold_lock
 from storqual_core.trial.program import main, read_trial
 
 if TYPE_CHECKING:
@@ -79,8 +80,17 @@ def test_a_wrong_trial_file_is_refused_before_anything_is_touched(
     assert not (tmp_path / "stream.jsonl").exists()
 
 
+def test_a_trial_does_not_begin_while_another_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storqual_core.trial.program._EARLIER_S", 0.0)
+    with hold_lock(tmp_path, "earlier", "trial"):
+        assert main([str(trial_file(tmp_path))]) == 2
+    lines = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text(encoding="ascii").splitlines()]
+    assert [line["kind"] for line in lines] == ["end"]
+    assert "is held by run earlier, trial" in lines[0]["message"]
+
+
 def test_a_drive_that_is_not_there_is_refused_by_the_guard_and_told_in_the_stream(tmp_path: Path) -> None:
     assert main([str(trial_file(tmp_path))]) == 4
     lines = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text(encoding="ascii").splitlines()]
-    assert [(line["kind"], line["code"]) for line in lines] == [("end", 4)]
+    assert [(line["kind"], line["code"], line["ios"]) for line in lines] == [("end", 4, 0)]
     assert "not on the bench" in lines[0]["message"]

@@ -60,6 +60,19 @@ def test_a_fault_on_the_path_of_the_benchs_own_disk_is_refused_even_when_the_dis
     assert ask(tree, claims(A, B, C), "drive") == [A]
 
 
+def test_a_fault_of_the_driver_reaches_every_adapter_of_its_module_and_no_other(tree: BenchTree) -> None:
+    second, foreign = "0x5000c50000000004", "0x5000c50000000005"
+    tree.adapter("0000:00:07.0").scsi("sdd", pci="0000:00:07.0", hctl="3:0:0:0", wwn=second, serial="S4")
+    tree.scsi("sde", pci=OTHER, hctl="4:0:0:0", wwn=foreign, serial="S5")
+    assert ask(tree, claims(A, B, C, second), "driver") == [A, B, C, second]
+    with pytest.raises(GuardRefusalError, match=f"{second}: it is not claimed, and a fault of the driver"):
+        ask(tree, claims(A, B, C), "driver")
+    tree.mount(tree.machine.text("/sys/block/sdd/dev"), "/")
+    with pytest.raises(GuardRefusalError, match=f"{second}: it carries /, and a fault of the driver"):
+        ask(tree, claims(A, B, C, second), "driver")
+    assert ask(tree, claims(A, B, C), "adapter") == [A, B, C]
+
+
 def test_a_mounted_drive_behind_the_adapter_refuses_a_reset_of_the_adapter(tree: BenchTree) -> None:
     tree.mount(tree.machine.text("/sys/block/sdc/dev"), "/data")
     with pytest.raises(GuardRefusalError, match="mounted on /data"):

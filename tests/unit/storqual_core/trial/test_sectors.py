@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.trial.sectors import SECTOR, Found, make_sectors, read_sector
+from storqual_core.trial.sectors import SECTOR, Found, is_of_write, make_sectors, read_sector
 
 TAG, OTHER = b"trial--1", b"trial--2"
 
@@ -52,3 +52,22 @@ def test_no_changed_byte_goes_unseen(at: int, flip: int, sequence: int, sector: 
 def test_a_tag_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="8 bytes"):
         make_sectors(b"short", 0, 1, 1)
+
+
+@given(
+    sequence=st.integers(1, 1 << 40),
+    place=st.integers(0, 3),
+    at=st.integers(0, SECTOR - 1),
+    change=st.integers(1, 255),
+)
+def test_a_sector_is_of_a_write_as_long_as_nothing_of_it_is_another(
+    sequence: int, place: int, at: int, change: int
+) -> None:
+    data = make_sectors(TAG, 100, sequence, 4)
+    part = bytearray(data[place * SECTOR : (place + 1) * SECTOR])
+    assert is_of_write(memoryview(part), TAG, 100 + place, sequence)
+    assert not is_of_write(memoryview(part), TAG, 101 + place, sequence)
+    assert not is_of_write(memoryview(part), TAG, 100 + place, sequence + 1)
+    assert not is_of_write(memoryview(part), OTHER, 100 + place, sequence)
+    part[at] ^= change
+    assert not is_of_write(memoryview(part), TAG, 100 + place, sequence)

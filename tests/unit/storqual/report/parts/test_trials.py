@@ -19,6 +19,7 @@ TRIALS = [
 RUN: Any = SimpleNamespace(
     document={"plan": {"trials": TRIALS, "left_out": ["host_reset on sym: no way"]}},
     sessions=[SimpleNamespace(id="s01", bench="b1")],
+    events=(),
     benches={"b1": {"adapters": {name: {"model": name.upper()} for name in ("sym", "fusion", "nvme")}}},
 )
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before a bench is changed: no trial is under way on it, and what one left behind in QEMU is put right.
+
+A trial on a bench goes on when its campaign was killed or its connection lost, up to its own end, and takes back by
+itself what it did. What the control node did to a virtual bench nobody takes back but the control node.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from storqual.trials.control_faults import mend
+from storqual.trials.link import Link, LinkError
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.qmp import converse
+
+_ANSWER_S = 600.0
+_FREE_S = 900.0
+_ASK_S = 20.0
+_AGAIN_S = 2.0
+_SCAN = "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; true"
+
+
+def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Callable[[str], None]) -> None:
+    """Wait for the bench to answer and for the end of an earlier trial, then put right what it left.
+
+    Raises LinkError when the bench stays silent for ten minutes, or a trial does not end within a quarter of an hour.
+    """
+    _await_answer(link, say)
+    lock = shlex.quote(f"{state_dir}/lock")
+    ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
+    end, told = time.monotonic() + _FREE_S, False
+    while link.run(ask, limit_s=_ASK_S * 3).strip() != "free":
+        if time.monotonic() > end:
+            raise LinkError(f"{link.host}: {lock} is still held after {_FREE_S:g} s; what is in it says by whom")
+        if not told:
+            say(f"{link.host}: waiting for the end of what runs there")
+        told = True
+    state = None if places is None else power_state(places)
+    if state is None:
+        return
+    put_right: list[str] = []
+
+    async def words(monitor: object) -> None:
+        put_right.extend(await mend(monitor, state.bench))  # type: ignore[arg-type]
+
+    converse(Path(state.monitor), words)
+    for sentence in put_right:
+        say(f"{link.host}: {sentence}")
+    if put_right:
+        link.run(_SCAN)
+
+
+def _await_answer(link: Link, say: Callable[[str], None]) -> None:
+    """Wait until the bench answers."""
+    end, told = time.monotonic() + _ANSWER_S, False
+    while True:
+        try:
+            link.run("true", limit_s=_ASK_S)
+        except LinkError as problem:
+            if time.monotonic() > end:
+                raise
+            if not told:
+                say(f"{link.host} does not answer ({problem}); waiting for it")
+            told = True
+            time.sleep(_AGAIN_S)
+        else:
+            return

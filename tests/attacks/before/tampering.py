@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kind of tampering with a run before it is signed is, the list of them, and how files are edited."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from storqual.run import sha256_of
+from storqual.run.events import FIRST_DIGEST
+from storqual.run.layout import dump_line
+from tests.attacks.finished_run import put
+
+Kind = Callable[[Path, random.Random], None]
+KINDS: dict[str, Kind] = {}
+"""By name; the modules beside this one put them here."""
+
+
+def kind(function: Kind) -> Kind:
+    """Put a kind on the list under the name of its function."""
+    KINDS[function.__name__] = function
+    return function
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file, parsed."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[list[dict[str, Any]]]:
+    """The lines of a file to be changed in place."""
+    lines = lines_of(path)
+    yield lines
+    put(path, b"".join(map(dump_line, lines)))
+
+
+@contextmanager
+def document(path: Path) -> Iterator[dict[str, Any]]:
+    """A JSON file to be changed in place."""
+    body = json.loads(path.read_text(encoding="utf-8"))
+    yield body
+    put(path, json.dumps(body, indent=1))
+
+
+def chained(path: Path, events: list[dict[str, Any]]) -> None:
+    """Write events as a chain that holds."""
+    previous, text = FIRST_DIGEST, b""
+    for event in events:
+        line = dump_line({**event, "previous": previous})
+        previous, text = sha256_of(line[:-1]), text + line
+    put(path, text)

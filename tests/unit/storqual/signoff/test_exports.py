@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""junit.xml and ocp.jsonl of a run against its verdict, by content."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storqual.run import read_run
+from storqual.run.published import record_published, run_findings
+from storqual.signoff.exports import export_findings
+from tests.attacks.finished_run import copy_of, put
+from tests.golden.earlier_runs import unpack
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of an earlier version that fails: its exports are those that a campaign wrote."""
+    return unpack("local-fail", tmp_path_factory.mktemp("runs"))
+
+
+def test_a_run_agrees_with_itself(failed: Path) -> None:
+    assert b"<failure" in (failed / "junit.xml").read_bytes()
+    assert list(export_findings(read_run(failed))) == []
+
+
+@pytest.mark.parametrize("name", ["local-pass", "local-fail", "virtual-pass"])
+def test_runs_of_an_earlier_version_agree_with_themselves(name: str, tmp_path: Path) -> None:
+    run = unpack(name, tmp_path)
+    assert (run / "junit.xml").is_file()
+    assert list(export_findings(read_run(run))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "told"),
+    [
+        ("junit.xml", b'name="outcome" value="FAIL"', b'name="outcome" value="PASS"', "the verdict says"),
+        ("junit.xml", b"<failure ", b"<note ", "the verdict says"),
+        ("junit.xml", b'name="iops@', b'name="other@', "the verdict says"),
+        ("junit.xml", b' failures="', b' failures="1', "counts failures as"),
+        ("junit.xml", b"<testsuites", b"<!DOCTYPE x><testsuites", "document type"),
+        ("ocp.jsonl", b'"type":"FAIL"', b'"type":"PASS"', "the verdict"),
+        ("ocp.jsonl", b'-fail"', b'-pass"', "the verdict"),
+        ("ocp.jsonl", b'"result":"FAIL"', b'"result":"PASS"', "the verdict is FAIL"),
+        ("ocp.jsonl", b"{", b"[", "cannot be compared"),
+    ],
+)
+def test_an_export_that_was_edited_is_found_though_the_chain_has_its_digest(
+    failed: Path, tmp_path: Path, name: str, old: bytes, new: bytes, told: str
+) -> None:
+    run = copy_of(failed, tmp_path)
+    data = (run / name).read_bytes()
+    changed = data.replace(old, new, 1)
+    if new == b"<note ":
+        changed = changed.replace(b"</failure>", b"</note>", 1)
+    assert changed != data
+    put(run / name, changed)
+    # shared with the run that it is a copy of
+    put(run / "events.jsonl", (run / "events.jsonl").read_bytes())
+    record_published(run)
+    assert run_findings(run) == []
+    (finding,) = export_findings(read_run(run))
+    assert finding.startswith(f"{name}: ")
+    assert told in finding
+
+
+def test_a_run_without_exports_has_none_that_differ(failed: Path, tmp_path: Path) -> None:
+    run = tmp_path / failed.name
+    shutil.copytree(failed, run)
+    (run / "junit.xml").unlink()
+    (run / "ocp.jsonl").unlink()
+    assert list(export_findings(read_run(run))) == []

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before a bench is changed it answers, nothing runs on it, and what a fault left beneath its drives is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from storqual.trials import control_faults, settle
+from storqual.trials.link import LinkError
+from storqual.virtual_bench.limits import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}") for number in range(3))
+DECLARED = Limit(150, 1 << 20)
+
+
+class FakeMonitor:
+    """A bench whose first drive has what a fault put beneath it, whose second is slow, whose third is unplugged."""
+
+    def __init__(self, *, left: bool) -> None:
+        self.nodes = ["sym-0-file", *(["sym-0-faulty"] if left else [])]
+        self.limits = {drive.identity: DECLARED for drive in DRIVES}
+        if left:
+            self.limits["0x1"] = Limit(1, DECLARED.bandwidth)
+            del self.limits["0x2"]
+        self.asked: list[str] = []
+
+    async def ask(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
+        self.asked.append(command)
+        given = arguments or {}
+        if command == "query-named-block-nodes":
+            return [{"node-name": name} for name in self.nodes]
+        if command == "qom-set":
+            assert given["value"] == "sym-0-file"
+        if command == "blockdev-del":
+            self.nodes.remove(given["node-name"])
+        if command == "block_set_io_throttle":
+            self.limits["0x" + given["id"][-1]] = Limit(given["iops"], given["bps"])
+        return None
+
+
+class FakeLink:
+    """A bench that answers after some refusals, and is free after some questions."""
+
+    host = "vbench"
+
+    def __init__(self, silent: int = 0, held: int = 0) -> None:
+        self.silent, self.held, self.ran = silent, held, list[str]()
+
+    def run(self, command: str, *, limit_s: float = 0) -> str:
+        if self.silent:
+            self.silent -= 1
+            raise LinkError("no answer")
+        self.ran.append(command)
+        if "flock" in command:
+            self.held -= 1
+            return "held" if self.held >= 0 else "free"
+        return ""
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLink, FakeMonitor], list[str]]:
+    bench = SimpleNamespace(drives=DRIVES)
+
+    async def limits(monitor: FakeMonitor, _bench: Any) -> dict[str, Limit]:
+        return dict(monitor.limits)
+
+    async def plug(monitor: FakeMonitor, _bench: Any, identity: str, limit: Limit) -> bool:
+        monitor.limits[identity] = limit
+        return True
+
+    def run(link: FakeLink, monitor: FakeMonitor) -> list[str]:
+        told: list[str] = []
+        monkeypatch.setattr(settle, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
+        monkeypatch.setattr(settle, "converse", lambda _socket, words: asyncio.run(words(monitor)))
+        monkeypatch.setattr(settle, "_AGAIN_S", 0.0)
+        monkeypatch.setattr(control_faults, "read_limits", limits)
+        monkeypatch.setattr(control_faults, "plug", plug)
+        monkeypatch.setattr(control_faults, "declared_limits", lambda _bench: dict.fromkeys(monitor_ids(), DECLARED))
+        settle.settle(cast("Any", link), str(tmp_path), cast("Any", object()), say=told.append)
+        return told
+
+    return run
+
+
+def monitor_ids() -> list[str]:
+    return [drive.identity for drive in DRIVES]
+
+
+def test_what_a_fault_left_is_taken_back_and_the_guest_looks_for_its_drives(settled: Any) -> None:
+    monitor, link = FakeMonitor(left=True), FakeLink()
+    told = settled(link, monitor)
+    assert monitor.nodes == ["sym-0-file"]
+    assert monitor.limits == dict.fromkeys(monitor_ids(), DECLARED)
+    assert [sentence.partition(" was left ")[2] for sentence in told] == [
+        "beneath 0x0, and was taken out",
+        "slow, and is as fast as declared",
+        "unplugged, and was put back",
+    ]
+    assert "scan" in link.ran[-1]
+
+
+def test_a_bench_on_which_nothing_was_left_is_not_touched(settled: Any) -> None:
+    monitor, link = FakeMonitor(left=False), FakeLink()
+    assert settled(link, monitor) == []
+    assert monitor.asked == ["query-named-block-nodes"]
+    assert not [command for command in link.ran if "scan" in command]
+
+
+def test_a_bench_that_is_silent_or_busy_is_waited_for_and_that_is_said_once(settled: Any) -> None:
+    told = settled(FakeLink(silent=3, held=2), FakeMonitor(left=False))
+    assert [sentence.partition("vbench")[2][:20] for sentence in told] == [
+        " does not answer (no",
+        ": waiting for the en",
+    ]
+
+
+def test_a_bench_that_stays_silent_or_held_is_an_error(settled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settle, "_ANSWER_S", -1.0)
+    with pytest.raises(LinkError, match="no answer"):
+        settled(FakeLink(silent=2), FakeMonitor(left=False))
+    monkeypatch.setattr(settle, "_FREE_S", -1.0)
+    with pytest.raises(LinkError, match="is still held"):
+        settled(FakeLink(held=2), FakeMonitor(left=False))
