@@ -35,13 +35,12 @@ def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
     would be others, and nobody would see it.
     """
     profile = rules.profile_name(run.suite.profile or None)
-    if profile not in rules.profiles:
+    points = [point for point in run.plan.points if not point.skipped]
+    if points and profile not in rules.profiles:
         told = f"has no profile {profile!r}, with which {run.name} was planned, only {', '.join(rules.profiles)}"
         raise BadInputError([f"suite {rules.name}: {told}; add that profile to judge the run by this suite"])
     return [
-        Asked(point, tuple(_by_policy(one, policy) for one in rules.criteria_for(point, profile)))
-        for point in run.plan.points
-        if not point.skipped
+        Asked(point, tuple(_by_policy(one, policy) for one in rules.criteria_for(point, profile))) for point in points
     ]
 
 
