@@ -101,8 +101,8 @@ def test_a_new_suite_is_planned_with_what_the_wheel_brings(storqual: str, progra
     assert list(planned["benches"]) == ["this_machine"]
 
 
-PLAYBOOK_PROGRAM = """#!{python}
-from ansible.cli.playbook import main
+ANSIBLE_PROGRAM = """#!{python}
+from ansible.cli.{name} import main
 main()
 """
 """What pip writes for a dependency that it installs into the same environment."""
@@ -118,9 +118,10 @@ def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_fold
     storqual: str, programs: Path, tmp_path: Path
 ) -> None:
     """With a check of one's own in `suites/`, which is found by itself."""
-    program = programs / "ansible-playbook"
-    program.write_text(PLAYBOOK_PROGRAM.format(python=programs / "python"), encoding="utf-8")
-    program.chmod(0o755)
+    for name in ("playbook", "inventory"):
+        program = programs / f"ansible-{name}"
+        program.write_text(ANSIBLE_PROGRAM.format(python=programs / "python", name=name), encoding="utf-8")
+        program.chmod(0o755)
     (data,) = (programs.parent / "lib").glob("python*/site-packages/storqual/_data")
     shutil.copytree(data / "inventories" / "local", tmp_path / "inventories" / "local")
     (tmp_path / "suites").mkdir()

@@ -50,7 +50,7 @@ _COMMANDS = {
     "sheet": "storqual.cli.sheet",
     "signoff": "storqual.cli.signoff",
     "verify": "storqual.cli.signoff",
-    "waive": "storqual.cli.waive",
+    "waive": "storqual.cli.judge",
 }
 
 
@@ -101,7 +101,8 @@ def storqual() -> None:
     """Qualify storage adapters, drives, drivers and firmware; say PASS or FAIL with evidence.
 
     \b
-    Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input, 4 refused by the guard.
+    Exit codes: 0 pass, 1 fail, 2 could not judge, 3 wrong use or bad input,
+    4 refused by the guard.
     """
 
 

@@ -117,7 +117,7 @@ def plan_command(
             adapters=tuple(adapters.split(",")) if adapters else None,
             points=points,
             seed=seed,
-            budget=_seconds(budget) if budget else None,
+            budget=seconds_of_budget(budget) if budget else None,
             history=history,
             consent=tuple(word for word in consent.split(",") if word),
             checks=find_checks(checks),
@@ -132,7 +132,8 @@ def plan_command(
         _print(answer)
 
 
-def _seconds(budget: str) -> float:
+def seconds_of_budget(budget: str) -> float:
+    """Seconds of what `--budget` was given. Raises BadInputError."""
     try:
         return parse_duration(budget)
     except ValueError as problem:

@@ -151,11 +151,26 @@ def qualify_command(
         variables: dict[str, object] = {"resume": str(run)}
     else:
         asked = {"candidate": candidate, "suite": suite}
-        missing = [f"--{name} is needed" for name, value in asked.items() if value is None]
+        missing = [f"--{name} is needed" for name, value in asked.items() if not value]
         if not inventories:
             missing.insert(0, "-i/--inventory is needed")
         if missing:
             raise BadInputError(missing)
+        _refuse_mistakes(
+            inventories,
+            limit,
+            budget,
+            suite=suite or "",
+            candidate=candidate or "",
+            baseline=baseline or "",
+            profile=profile,
+            gate=gate,
+            history=history,
+            adapters=tuple(adapters.split(",")) if adapters else None,
+            points=points,
+            seed=seed,
+            consent=tuple(word for word in (consent or "").split(",") if word),
+        )
         chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
         files = {"gate": gate, "history": history}
         chosen |= {
@@ -194,6 +209,26 @@ def qualify_command(
         code = _NO_VERDICT
     _tell(run_path, code, as_json=as_json)
     return code
+
+
+def _refuse_mistakes(
+    inventories: Sequence[str],
+    limit: str | None,
+    budget: str | None,
+    **asked: Any,  # noqa: ANN401 - the fields of a PlanRequest, checked there
+) -> None:
+    """Raise BadInputError with every mistake of the inputs, as `storqual plan` tells them, before Ansible starts.
+
+    Which benches a pattern or a list of hosts means, only Ansible says: with one of them its plan tells the mistakes.
+    """
+    from storqual.cli.plan import seconds_of_budget
+    from storqual.plan.inputs import PlanRequest
+    from storqual.plan.make import make_plan
+
+    if limit is not None or any("," in inventory for inventory in inventories):
+        return
+    seconds = None if budget is None else seconds_of_budget(budget)
+    make_plan(PlanRequest(inventories=tuple(map(Path, inventories)), budget=seconds, **asked))
 
 
 def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:

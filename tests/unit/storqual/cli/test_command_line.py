@@ -53,8 +53,8 @@ def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name:
 
 
 def test_every_command_has_a_file_of_its_name() -> None:
-    """Two files hold a pair: keywords are those of the suites that `robot` runs, and both ends of a signature."""
-    pairs = {"keywords": "robot", "verify": "signoff"}
+    """Three files hold a pair: suites and keywords, both ends of a signature, a verdict and its waivers."""
+    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge"}
     found = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
     assert found == {name: pairs.get(name, name) for name in COMMANDS}
 

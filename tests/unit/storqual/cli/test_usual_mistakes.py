@@ -194,6 +194,25 @@ def test_a_mistake_is_told_in_full_with_exit_code_3_and_nothing_touched(
 
 
 @pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_main_job_tells_it_in_the_same_words_before_anything_is_started(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> int:
+        raise AssertionError("a playbook was started")
+
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", never)
+    arguments = MISTAKES[name]()
+    with pytest.raises(SystemExit) as left:
+        main(["qualify", *arguments])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (3, "")
+    said = err.replace(str(Path.cwd()), "LAB")
+    assert said.replace("storqual qualify", "storqual plan") == golden()[name]
+    assert not Path("runs").exists()
+
+
+@pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("arguments", [LOCAL, [*VIRTUAL[:5], "backport", *VIRTUAL[6:]]], ids=["local", "virtual"])
 def test_the_labs_without_a_mistake_are_planned(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
