@@ -37,7 +37,22 @@ ELSEWHERE = re.compile(
 )
 """Documents that are no part of the project."""
 
-MADE = ("lab", "runs", "drops", "raw", "inputs", "blocks", "robot", "judgements", "annex", "signoff", "notes", "external")
+MADE = tuple(
+    [
+        "lab",
+        "runs",
+        "drops",
+        "raw",
+        "inputs",
+        "blocks",
+        "robot",
+        "judgements",
+        "annex",
+        "signoff",
+        "notes",
+        "external",
+    ]
+)
 """Folders that a lab or a run has: a page tells of them without one being here."""
 
 EXAMPLES = frozenset({"acmecli", "my_checks", "example"})

@@ -54,7 +54,7 @@ def test_every_command_has_help_with_an_example_and_an_answer_for_programs(name:
 
 def test_every_command_has_a_file_of_its_name() -> None:
     """Three files hold a pair: suites and keywords, both ends of a signature, a verdict and its waivers."""
-    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge"}
+    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff"}
     found = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
     assert found == {name: pairs.get(name, name) for name in COMMANDS}
 
