@@ -37,22 +37,9 @@ ELSEWHERE = re.compile(
 )
 """Documents that are no part of the project."""
 
-MADE = tuple(
-    [
-        "lab",
-        "runs",
-        "drops",
-        "raw",
-        "inputs",
-        "blocks",
-        "robot",
-        "judgements",
-        "annex",
-        "signoff",
-        "notes",
-        "external",
-    ]
-)
+_OF_A_LAB = ("lab", "runs", "drops", "robot")
+_OF_A_RUN = ("raw", "inputs", "blocks", "judgements", "annex", "signoff", "notes", "external")
+MADE = (*_OF_A_LAB, *_OF_A_RUN)
 """Folders that a lab or a run has: a page tells of them without one being here."""
 
 EXAMPLES = frozenset({"acmecli", "my_checks", "example"})
