@@ -13,6 +13,7 @@ from storqual.base.text import telling_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link, LinkError
+from storqual.trials.paths import active_paths, await_paths
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
@@ -27,6 +28,7 @@ _LOOK_S = 1.0
 _ANSWER_S = 10.0
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _LEAST_IOPS = 1
+_LEAST_PATHS = 2
 _EIO = 5
 _FAULTY, _LOGGING = "-faulty", "-logging"
 """What the name of a node ends with that is put beneath a drive."""
@@ -38,7 +40,8 @@ _SHORT_TIMEOUT_S = 2
 class Reach:
     """What a fault of the control node works with; `tell` takes what was seen and a sentence about it.
 
-    `log` is where a log of the drive's writes is kept, for the way that makes one.
+    `alias` is the adapter's name in the inventory, `adapter` its PCI function; `log` is where a log of the drive's
+    writes is kept, for the way that makes one.
     """
 
     places: BenchPlaces
@@ -48,6 +51,7 @@ class Reach:
     away_s: float
     log: Path
     tell: Callable[[str, str], None]
+    alias: str = ""
 
     @property
     def power(self) -> PowerState:
@@ -74,10 +78,41 @@ def _unplug(reach: Reach) -> None:
             reach.tell("plugged", f"QEMU put {reach.drive} back")
 
     reach.talk(pull_and_put_back)
-    # a bus that tells nobody of a new device is scanned, as a technician would
+    _scan(reach)
+
+
+def _scan(reach: Reach) -> None:
+    """A bus that tells nobody of a new device is scanned, as a technician would."""
     hosts = f"/sys/bus/pci/devices/{reach.adapter}/host*/scsi_host/host*/scan"
     virtio = f"/sys/bus/pci/devices/{reach.adapter}/virtio*/host*/scsi_host/host*/scan"
     reach.link.run(f"for file in {hosts} {virtio}; do [ -e $file ] && echo '- - -' > $file; done; true")
+
+
+def _unplug_path(reach: Reach) -> None:
+    """The drive goes on one adapter; that the bench no longer uses that path, and does again, is what it says."""
+    bench, before = reach.power.bench, active_paths(reach.link, reach.drive)
+    path = f"the path of {reach.drive} through {reach.alias}"
+    if before < _LEAST_PATHS:
+        raise ToolError(f"{before} paths of {reach.drive} are active: without one there would be none")
+
+    async def pull(monitor: Monitor) -> None:
+        if await unplug(monitor, bench, reach.drive, reach.alias):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {path}")
+
+    async def put_back(monitor: Monitor) -> None:
+        if await plug(monitor, bench, reach.drive, Limit(), reach.alias):
+            reach.tell("plugged", f"QEMU put {path} back")
+
+    try:
+        reach.talk(pull)
+        await_paths(reach.link, reach.drive, before - 1)
+        reach.tell("path_lost", f"{before - 1} of {before} paths are active")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    await_paths(reach.link, reach.drive, before)
+    reach.tell("path_back", f"{before} paths are active again")
 
 
 def _errors(iotype: str) -> Callable[[Reach], None]:
@@ -173,6 +208,9 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
         elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
             await _limit(monitor, drive.device, declared[drive.identity])
             told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
+        if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
+            told.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
     return told
 
 
@@ -246,6 +284,7 @@ def _cut_connection(reach: Reach) -> None:
 
 CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_unplug": _unplug,
+    "qmp_path_unplug": _unplug_path,
     "qmp_write_error": _errors("write"),
     "qmp_read_error": _errors("read"),
     "qmp_flush_error": _errors("flush"),

@@ -89,7 +89,9 @@ def test_unknown_keys_are_told_with_the_nearest_known_one() -> None:
 def test_a_drive_of_several_paths_stands_once_and_names_the_other_adapters() -> None:
     def host(paths: Any) -> dict[str, Any]:
         entry = {**DRIVE, "paths": paths}
-        return bench(adapters={alias: {"model": "x", "drives": [entry][: alias == "one"]} for alias in ("one", "two")})
+        return bench(
+            adapters={alias: {"model": "x", "drives": [entry][: alias == "one"]} for alias in ("one", "two")}
+        )
 
     read = inventory_from_hostvars({"b1": host(["two"])}).benches["b1"]
     assert read.adapters["one"].drives[0].paths == ("two",)
