@@ -48,7 +48,7 @@ def brought(aim: Aim, way: str) -> list[str]:
     return told
 
 
-def writing(monkeypatch: pytest.MonkeyPatch, effect: Callable[[Path, str], None]) -> None:
+def writing(monkeypatch: pytest.MonkeyPatch, effect: Callable[[Path, str], object]) -> None:
     """A kernel that takes every value, and does `effect` with it."""
     monkeypatch.setattr(bench_faults, "write_attribute", lambda path, value: effect(Path(path), str(value)))
 
