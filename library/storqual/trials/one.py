@@ -29,7 +29,7 @@ from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
-from storqual_core.trial.stream import FOLDER
+from storqual_core.trial.stream import FOLDER, over
 
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
@@ -212,11 +212,14 @@ class LiveTrial:
             return {name: claim for behind in claims.values() for name, claim in behind.items()}
         return claims[self._planned.adapter]
 
+    def _stream_of(self, parts: str) -> str:
+        """Where the bench writes; the stream of an earlier attempt may still be written to."""
+        return f"{FOLDER}/{self._planned.id}.{self._tag}.{parts}.jsonl"
+
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""
         bench, planned = self._bench, self._planned
-        # the stream of an earlier attempt may still be written to
-        base = f"{FOLDER}/{planned.id}.{self._tag}.{parts}"
+        base = self._stream_of(parts).removesuffix(".jsonl")
         bench.link.put(self._file_of(parts, f"{base}.jsonl"), f"{base}.json")
         code = (
             f"import sys; sys.path.insert(0, {bench.program!r}); "
@@ -310,6 +313,8 @@ class LiveTrial:
                     planned.adapter,
                 )
             )
+            if self._way.scope == "path":
+                self._bench.link.run(f": > {over(Path(self._stream_of('all')))}")
         except (StorqualError, OSError) as problem:
             if isinstance(problem, LinkError):
                 self._cut_off = str(problem)

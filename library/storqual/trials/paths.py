@@ -92,7 +92,11 @@ def make_maps(link: Link, drives: Mapping[str, int], state_dir: str, *, virtual:
     if link.run(_OWN).strip() == "none":
         state = link.run("systemctl is-enabled multipathd 2>/dev/null || true").strip() or "not there"
         wwids = "|".join(f"[0-9]{_digits(drive)}" for drive in drives)
-        link.run(f"cat > {_FILE}", data=_CONFIGURATION.format(mark=_MARK, state=state, wwids=wwids).encode())
+        # known to the disk before anything rests on it: a bench that is reset would find an empty file
+        link.run(
+            f"cat > {_FILE}.part && sync {_FILE}.part && mv {_FILE}.part {_FILE} && sync /etc",
+            data=_CONFIGURATION.format(mark=_MARK, state=state, wwids=wwids).encode(),
+        )
     if link.run(_OURS).strip():
         version = install_package(link, _PACKAGE, state_dir, virtual=virtual)
         link.run("modprobe dm_multipath && systemctl restart multipathd", limit_s=_LIMIT_S)

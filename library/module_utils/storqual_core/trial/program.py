@@ -31,7 +31,7 @@ from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
-from .stream import Stream
+from .stream import Stream, over
 from .verify import MOST_SECTORS, read_region
 
 _LOG_S = 0.2
@@ -175,12 +175,18 @@ class TrialRun:
         stream.line("loading")
         load.start()
         began = time.monotonic()
+        # counted from the fault, of which the wait for its own return may have used up all
+        deadline = began + trial.at_s + trial.away_s + trial.recover_s
+        until = began + trial.load_s
         if trial.way:
             time.sleep(trial.at_s)
             self._bring_about()
-        time.sleep(max(0.0, began + trial.load_s - time.monotonic()))
-        # counted from the fault, of which the wait for its own return may have used up all
-        deadline = began + trial.at_s + trial.away_s + trial.recover_s
+        if trial.scope == "path":
+            # the load feels nothing of a path, lost or back: it is told of the end, and goes on for what is left then
+            while not trial.way and not over(trial.stream).exists() and time.monotonic() < deadline:
+                time.sleep(_LOG_S)
+            until = time.monotonic() + trial.load_s - trial.at_s - trial.away_s
+        time.sleep(max(0.0, until - time.monotonic()))
         while device.lost and time.monotonic() < deadline:
             time.sleep(_LOG_S)
         if device.lost:

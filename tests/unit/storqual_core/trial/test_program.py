@@ -10,6 +10,7 @@ from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.lock import hold_lock
 from storqual_core.trial import program
 from storqual_core.trial.program import TrialRun, main, read_trial
+from storqual_core.trial.stream import over
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,6 +172,26 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=True)))
     assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
     assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
+
+
+@pytest.mark.parametrize(("told_at", "ends_at"), [(12.0, 16.0), (None, 37.0)])
+def test_a_load_that_feels_nothing_of_a_lost_path_goes_on_until_the_path_is_told_to_be_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_at: float | None, ends_at: float
+) -> None:
+    class Telling(Clock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if told_at is not None and self.now >= 100.0 + told_at:
+                over(tmp_path / "stream.jsonl").touch()
+
+    clock = Telling()
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "Load", FakeLoad)
+    monkeypatch.setattr(program, "read_state", lambda *_: {})
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    path = trial_file(tmp_path, way="", scope="path", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    assert TrialRun(read_trial(path), cast("Any", FakeStream()))._load(cast("Any", FakeDevice(lost=False)))
+    assert clock.now == pytest.approx(100.0 + ends_at, abs=0.3)
 
 
 def test_the_second_reading_is_made_of_other_commands_than_the_first(
