@@ -142,6 +142,23 @@ _ALL: tuple[Fault, ...] = (
         settings_stay=False,
     ),
     Fault(
+        "drive_exchange",
+        "drive",
+        "the drive is pulled under load, another drive answers in its slot for a while, and the first comes back",
+        (
+            Way(
+                "qmp_exchange",
+                "virtual",
+                "drive",
+                _seen("event:DEVICE_DELETED", "exchanged", "plugged"),
+                # the others are not told that a drive went: they take the next in its slot for the same
+                ("virtio_scsi", "mptsas", "mpt3sas", "mpi3mr", "smartpqi"),
+            ),
+        ),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
         "adapter_removal",
         "adapter",
         "the adapter goes under load and comes back",
@@ -227,6 +244,21 @@ _ALL: tuple[Fault, ...] = (
             ),
         ),
         io_errors=True,
+    ),
+    Fault(
+        "task_set_full",
+        "drive",
+        "the drive answers writes with TASK SET FULL for a while: the kernel sends them again, and no I/O fails",
+        (
+            Way(
+                "qmp_task_set_full",
+                "virtual",
+                "drive",
+                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
+                # NVMe has no such status
+                not_by=("nvme",),
+            ),
+        ),
     ),
     Fault(
         "slow_drive",

@@ -116,8 +116,6 @@ class LiveTrial:
         self._lock = threading.Lock()
         self._clock = 0
         self._reached = threading.Event()
-        self._console = mark(bench.virtual.console) if bench.virtual else 0
-        self._silent = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self._log = folder / f"{planned.id}.writes"
