@@ -134,6 +134,9 @@ class LiveTrial:
             try:
                 self._follow("all")
                 if self._way.downs_bench:
+                    if self._bench.virtual is not None:
+                        # what the console told so far was the fault itself
+                        self._console = mark(self._bench.virtual.console)
                     self._follow("verify")
             except LinkError as problem:
                 if not self._again:

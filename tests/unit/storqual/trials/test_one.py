@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from storqual.robustness.plan import Seat, plan_trials
 from storqual.robustness.store import read_trials
 from storqual.robustness.suite import load_robustness
 from storqual.run import read_run
+from storqual.trials import one
 from storqual.trials.campaign import plan_campaign
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
@@ -22,6 +24,7 @@ from tests.unit.storqual.trials.test_campaign import REQUEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storqual.trials.control_faults import Reach
     from storqual.trials.link import Link
     from storqual.virtual_bench.places import BenchPlaces
 
@@ -157,3 +160,61 @@ def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path:
     record = silent_trial(tmp_path, link, "")
     assert link.waited == 100
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+
+
+class RestartedLink(SilentLink):
+    """A bench that goes down in its trial, and is slow to say what was left once it is back."""
+
+    def __init__(self) -> None:
+        super().__init__("boot-2")
+        self.follows = 0
+
+    def lines(self, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        self.follows += 1
+        if self.follows == 1:
+            yield from super().lines(path, limit_s=limit_s)
+            return
+        for _ in range(25):
+            yield None
+        for turn in (1, 2):
+            yield {"kind": "found", "at": 9 + turn, "turn": turn, "runs": [], "whole": True}
+        yield {"kind": "disks", "at": 12, "disks": {}, "boot_id": "boot-2"}
+        yield {"kind": "end", "at": 13, "code": 0, "message": "", "ios": 0}
+
+
+def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\nloads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n",
+        encoding="utf-8",
+    )
+    run = read_run(plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path))
+    files = read_trials(run)
+    planned, console = files.planned[0], tmp_path / "console.log"
+    console.write_text("", encoding="utf-8")
+
+    def panic(reach: Reach) -> None:
+        console.write_text(PANIC, encoding="utf-8")
+        reach.tell("panicked", "it did")
+        reach.tell("other_boot", "it started again")
+
+    monkeypatch.setitem(one.CONTROL_WAYS, planned.way, panic)
+    bench = BenchHere(
+        name="vbench",
+        link=cast("Link", RestartedLink()),
+        python="python3",
+        state_dir="/var/lib/storqual",
+        claims={planned.adapter: {planned.drive: {}}},
+        adapters={planned.adapter: "0000:00:05.0"},
+        program="/var/lib/storqual/bin/core",
+        virtual=cast("BenchPlaces", SimpleNamespace(console=console)),
+        boot_id="boot-1",
+    )
+    trial = LiveTrial(bench, files.suite, planned, tmp_path / "trials", run.name, again=False)
+    record = trial.run()
+    assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+    assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
+        *("panicked: it did", "other_boot: it started again"),
+    ]
