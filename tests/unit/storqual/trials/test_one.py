@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -34,8 +35,10 @@ class LinkToHere:
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        self.commands: list[str] = []
 
     def run(self, command: str) -> str:
+        self.commands.append(command)
         return subprocess.run(
             ["sh", "-c", command], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
         ).stdout
@@ -54,6 +57,8 @@ def test_the_program_is_sent_once_and_python_keeps_what_it_compiled(
     folder = send_program(cast("Link", link), sys.executable, state)
     assert send_program(cast("Link", link), sys.executable, state) == folder
     assert len(link.sent) == 1
+    # a reset in the next trial must not leave a folder of empty files under the name that is looked for
+    assert re.search(r" && sync -f (\S.*)\.part && mv \1\.part \1$", link.commands[1])
     code = f"import sys; sys.path.insert(0, {folder!r}); import storqual_core.trial.program"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, stdin=subprocess.DEVNULL)
     assert [path for path in Path(folder).rglob("program.*.pyc") if path.parts[-3] == "trial"]
@@ -160,6 +165,27 @@ def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path:
     record = silent_trial(tmp_path, link, "")
     assert link.waited == 100
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+
+
+class BrokenLink(SilentLink):
+    """A bench whose program ends before it says anything."""
+
+    def run(self, command: str, *, limit_s: float = 0.0) -> str:
+        if command.endswith(".out"):
+            return "Traceback (most recent call last):\nImportError: cannot import name 'main'\n"
+        return super().run(command, limit_s=limit_s)
+
+    def lines(self, _path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        assert limit_s > 0
+        for self.waited in range(1, 101):
+            yield None
+
+
+def test_a_program_that_never_ran_is_told_with_what_it_wrote_and_not_waited_for(tmp_path: Path) -> None:
+    link = BrokenLink("boot-1")
+    record = silent_trial(tmp_path, link, "")
+    assert (record["outcome"], link.waited) == ("void", 20)
+    assert record["reasons"] == ["the bench's program ended with 2: ImportError: cannot import name 'main'"]
 
 
 class RestartedLink(SilentLink):
