@@ -260,6 +260,8 @@ _ALL: tuple[Fault, ...] = (
                 not_by=("nvme",),
             ),
         ),
+        # the kernel takes the queue depth down when a drive's queue is full, and up again only minutes later
+        settings_stay=False,
     ),
     Fault(
         "slow_drive",
