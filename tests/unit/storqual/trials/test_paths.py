@@ -65,7 +65,7 @@ class FakeBench:
             return "35000c5001f2d0000\n"
         if command.startswith("systemctl is-enabled"):
             return self.enabled
-        if command.startswith("cat > ") and "sync" in command:
+        if command.startswith("cat > ") and f"sync {paths._FILE}.part && mv " in command:
             self.file = data.decode()
         if command.startswith("rm "):
             self.file = ""
