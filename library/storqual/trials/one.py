@@ -10,6 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
-from storqual_core.trial.stream import FOLDER, over
+from storqual_core.trial.program import ENDED
+from storqual_core.trial.stream import FOLDER
 
 _FIRST_BYTE = 2 << 20
 _SLACK_S = 180.0
@@ -216,14 +218,11 @@ class LiveTrial:
             return {name: claim for behind in claims.values() for name, claim in behind.items()}
         return claims[self._planned.adapter]
 
-    def _stream_of(self, parts: str) -> str:
-        """Where the bench writes; the stream of an earlier attempt may still be written to."""
-        return f"{FOLDER}/{self._planned.id}.{self._tag}.{parts}.jsonl"
-
     def _follow(self, parts: str) -> None:
         """Start the program for these parts and take its stream to the end."""
         bench, planned = self._bench, self._planned
-        base = self._stream_of(parts).removesuffix(".jsonl")
+        # the stream of an earlier attempt may still be written to
+        base = f"{FOLDER}/{planned.id}.{self._tag}.{parts}"
         bench.link.put(self._file_of(parts, f"{base}.jsonl"), f"{base}.json")
         code = (
             f"import sys; sys.path.insert(0, {bench.program!r}); "
@@ -239,7 +238,7 @@ class LiveTrial:
         try:
             for line in self._lines(f"{base}.jsonl", limit):
                 if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
-                    fault = threading.Thread(target=self._bring_about, daemon=True)
+                    fault = threading.Thread(target=self._bring_about, args=(f"{base}.jsonl{ENDED}",), daemon=True)
                     fault.start()
                 if self._reached.is_set() and may_go_down:
                     break
@@ -312,8 +311,8 @@ class LiveTrial:
             self._file.flush()
             self._seen.take(body)
 
-    def _bring_about(self) -> None:
-        """The fault of a control node, at its moment."""
+    def _bring_about(self, ended: str) -> None:
+        """The fault of a control node, at its moment; a file of the name `ended` tells the bench that it is over."""
         planned = self._planned
         assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
         time.sleep(planned.at_s)
@@ -331,12 +330,14 @@ class LiveTrial:
                     planned.adapter,
                 )
             )
-            if self._way.scope == "path":
-                self._bench.link.run(f": > {over(Path(self._stream_of('all')))}")
         except (StorqualError, OSError) as problem:
             if isinstance(problem, LinkError):
                 self._cut_off = str(problem)
             self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
         else:
             self._take({"kind": "fault", "phase": "end", "text": planned.way})
+        if not self._way.downs_bench:
+            # without it the bench waits no longer than for a recovery
+            with suppress(LinkError):
+                self._bench.link.run(f": > {ended}")
         self._reached.set()

@@ -18,11 +18,6 @@ FOLDER = Path("/run/storqual/trials")
 BATCH_S = 0.1
 
 
-def over(stream: Path) -> Path:
-    """The file beside a stream by which the control node says that the fault it brought about is over."""
-    return stream.with_name(f"{stream.name}.over")
-
-
 class Stream:
     """Writes lines; each call is one whole line in the file when it returns. Safe from several threads.
 

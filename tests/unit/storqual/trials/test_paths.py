@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from storqual.robustness.faults import unproven, way_of
-from storqual.robustness.store import read_trials
 from storqual.run import read_run
-from storqual.trials import control_faults, one, paths
+from storqual.trials import control_faults, paths
 from storqual.trials.campaign import TrialRequest, plan_campaign
 from storqual.trials.control_faults import CONTROL_WAYS, Reach, mend
 from storqual.trials.link import LinkError
@@ -249,28 +246,6 @@ def test_the_drive_is_claimed_for_each_adapter_that_reaches_it_and_tested_for_no
         "plan"
     ]
     assert DRIVE not in {trial["drive"] for trial in plan["trials"]}
-
-
-@pytest.mark.parametrize("ends_well", [True, False])
-def test_the_bench_is_told_when_the_path_is_back_and_not_when_it_did_not_come_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ends_well: bool
-) -> None:
-    def way(_reach: Reach) -> None:
-        if not ends_well:
-            raise ToolError("it was not used again")
-
-    run = read_run(plan_campaign(REQUEST, tmp_path))
-    files, link = read_trials(run), FakeBench()
-    planned = next(one for one in files.planned if one.way == "qmp_path_unplug")
-    monkeypatch.setattr("storqual.trials.session.send_program", lambda *_: "")
-    here = bench_here(run, "vpaths", cast("Any", link), python="python3", virtual="")
-    here = replace(here, virtual=cast("Any", SimpleNamespace(console=tmp_path / "console.log")))
-    monkeypatch.setitem(cast("Any", one.CONTROL_WAYS), planned.way, way)
-    monkeypatch.setattr(one.time, "sleep", lambda _seconds: None)
-    trial = one.LiveTrial(here, files.suite, planned, tmp_path / "trials", run.name)
-    with trial._kept.open("ab") as trial._file:
-        trial._bring_about()
-    assert link.ran[-1].endswith(".all.jsonl.over") is ends_well
 
 
 def test_a_bench_without_such_a_drive_has_no_path_to_lose(tmp_path: Path) -> None:
