@@ -248,6 +248,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
                 "change": bench.design.change,
                 "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
                 "expected_seconds": round(bench.seconds, 1),
+                "bench_time": [line.to_json() for line in bench.time],
             }
             for bench in campaign.benches
         },
