@@ -73,7 +73,7 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
         against=rule.against,
         reference=judged.reference,
         outcome=judged.outcome,
-        reason=judged.reason,
+        reason=_with_source(judged.reason, rule.source),
         candidate=judged.candidate,
         shift_percent=_percent(judged.shift),
         ci95_percent=[_percent(end) for end in judged.ci95] if judged.ci95 else None,
@@ -107,6 +107,11 @@ def check_entry(check: Check, *, required: bool) -> Entry:
         source=check.source,
         required=required,
     )
+
+
+def _with_source(reason: str, source: str | None) -> str:
+    """A limit is only as good as the document that states it, so the suite's `source` stands beside the result."""
+    return f"{reason} (source: {source})" if source and source not in reason else reason
 
 
 def _odd_launch(odd: OddLaunch | None) -> dict[str, Any] | None:

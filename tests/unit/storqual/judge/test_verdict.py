@@ -379,3 +379,10 @@ def test_one_launch_with_an_error_breaks_a_limit_of_none(tmp_path: Path) -> None
     }
     assert entries.pop((broken["adapter"], broken["point"])) == "FAIL"
     assert set(entries.values()) == {"PASS"}
+
+
+@pytest.mark.parametrize("rule", ["against: absolute, min: 1", "against: baseline, margin: 50%"])
+def test_the_document_that_states_a_limit_stands_beside_the_result(rule: str, tmp_path: Path) -> None:
+    verdict = judged(tmp_path, suite=suite_with(f"{{id: floor, metric: iops, {rule}, source: data sheet rev. C}}"))
+    assert {entry["outcome"] for entry in verdict["criteria"]} == {"PASS"}
+    assert all(entry["reason"].endswith(" (source: data sheet rev. C)") for entry in verdict["criteria"])
