@@ -30,6 +30,7 @@ class Entry:
     better: Better = "higher"
     against: str
     reference: float | None = None
+    reference_source: str = ""
     outcome: str
     reason: str
     candidate: float | None = None
@@ -72,8 +73,9 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
         better=metric.better if metric else "higher",
         against=rule.against,
         reference=judged.reference,
+        reference_source=rule.source,
         outcome=judged.outcome,
-        reason=_with_source(judged.reason, rule.source),
+        reason=judged.reason,
         candidate=judged.candidate,
         shift_percent=_percent(judged.shift),
         ci95_percent=[_percent(end) for end in judged.ci95] if judged.ci95 else None,
@@ -107,11 +109,6 @@ def check_entry(check: Check, *, required: bool) -> Entry:
         source=check.source,
         required=required,
     )
-
-
-def _with_source(reason: str, source: str | None) -> str:
-    """A limit is only as good as the document that states it, so the suite's `source` stands beside the result."""
-    return f"{reason} (source: {source})" if source and source not in reason else reason
 
 
 def _odd_launch(odd: OddLaunch | None) -> dict[str, Any] | None:

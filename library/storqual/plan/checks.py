@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +12,13 @@ from typing import Any
 from storqual.inputs.drop import Drop, Firmware, On, Rollback
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of
-from storqual.inputs.suite import Profile, Suite, applies
+from storqual.inputs.suite import Suite, applies
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
-from storqual.metrics.latency import FEWEST_BEYOND
 from storqual.plan.fraction import Placed
 from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
-_PERCENTILE = re.compile(r"latency_p([0-9.]+)_us$")
 _LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
 
@@ -158,32 +154,6 @@ def criterion_problems(
             expected = "a criterion that a planned point answers"
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
             yield document.problem(("criteria", number), f"no planned point for {criterion.name}", expected + hint)
-
-
-def percentile_problems(suite: Suite, path: Path, placed: Sequence[Placed], profile: Profile) -> Iterator[str]:
-    """Percentiles of so few I/Os that they have no value, as far as a fixed rate says how many there will be."""
-    document = read_yaml(path)
-    for number, criterion in enumerate(suite.criteria):
-        percent = _PERCENTILE.search(criterion.metric)
-        if percent is None:
-            continue
-        needed = math.ceil(round(FEWEST_BEYOND / (1.0 - float(percent[1]) / 100.0), 6))
-        most: dict[str, float] = {}
-        for one in placed:
-            pattern = one.point.pattern
-            rate = pattern["rate_iops"] or pattern.options.get("rate_iops")
-            if rate and applies(criterion, one.point.workload, dict(one.point.factors), one.adapter):
-                jobs = int(str(pattern["numjobs"])) * int(str(pattern["drives"]))
-                most[one.point.name] = float(str(rate)) * jobs * profile.runtime
-        few = {point: ios for point, ios in most.items() if ios < needed}
-        if few:
-            worst = min(few, key=few.__getitem__)
-            found = f"{criterion.name} at {worst}, where a launch has {few[worst]:.0f} I/Os at most"
-            seconds = math.ceil(profile.runtime * needed / few[worst])
-            expected = (
-                f"{needed} for that percentile: a `runtime` of {seconds} s, a higher rate or a lower percentile"
-            )
-            yield document.problem(("criteria", number), found, expected)
 
 
 def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
