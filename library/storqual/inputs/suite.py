@@ -270,7 +270,7 @@ class Suite(Shape):
     studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
 
     def under(self, name: str) -> Suite:
-        """The suite with those levels and criteria only that the profile `name` has, and the settings that it varies."""
+        """The suite with what the profile `name` has of levels and criteria, and with the settings that it varies."""
         profile = self.profiles[name]
         asked = {number: one for number, one in enumerate(self.criteria) if one.is_asked(name)}
         vary = self.vary if profile.vary is None else profile.vary
