@@ -204,6 +204,8 @@ def preconditioning_of(material: Material, bench: str) -> ChartTable:
 def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
     for drive, done in (report.get("purge") or {}).items():
         yield (f"Purge of {drive}", str(done), *_NOTHING)
+    for drive in report.get("as_found") or ():
+        yield (f"{drive}, no flash", "measured as it was found: what SNIA asks is for flash", *_NOTHING)
     fill = report.get("fill")
     if fill:
         yield ("Fill", seconds(fill["seconds"], f"{source}/fill/seconds"), *_NOTHING)

@@ -327,3 +327,40 @@ def test_formats_are_by_kind_of_drive() -> None:
     assert "nvme format" in format_drive("/dev/nvme0n1", tools)
     assert "sg_format" in format_drive("/dev/sdz", tools)
     assert tools.asked == ["nvme format /dev/nvme0n1 --ses=1 --force", "sg_format --format --quick /dev/sdz"]
+
+
+def test_flash_behind_scsi_is_sanitized_where_it_knows_that() -> None:
+    tools = Tools()
+    assert format_drive("/dev/sdz", tools, flash=True) == "sanitized by sg_sanitize, block erase"
+    assert tools.asked == ["sg_sanitize --block --quick /dev/sdz"]
+    without = Tools(sg_sanitize=(9, "", "Sanitize: invalid command opcode"))
+    assert format_drive("/dev/sdz", without, flash=True) == "formatted by sg_format"
+    with pytest.raises(ToolError, match="sg_sanitize"):
+        format_drive("/dev/sdz", Tools(sg_sanitize=(3, "", "medium error")), flash=True)
+
+
+@pytest.mark.parametrize(("rotational", "stages_done"), [("1", ["as_found"]), ("0", ["purge"])])
+def test_only_flash_is_conditioned_where_the_suite_says_so_and_disks_are_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rotational: str, stages_done: list[str]
+) -> None:
+    queue = bench.folder / "device" / "queue"
+    queue.mkdir(parents=True)
+    (queue / "rotational").write_text(f"{rotational}\n", encoding="ascii")
+    monkeypatch.setattr("storqual_core.measure.batch_run.place_of", lambda _target: Place(queue.parent, ()))
+    monkeypatch.setattr("storqual_core.measure.batch_run.is_gone", lambda *_given: False)
+    monkeypatch.setattr("storqual_core.measure.targets.is_gone", lambda *_given: False)
+    block = bench.block(launch(0), precondition={"purge": "discard", "media": "flash"})
+    assert bench.run(block).outcome == "done"
+    assert stages(block.spool) == stages_done
+    assert sorted(reports(block.spool)[stages_done[0]]) == ["d0", "d1"]
+
+
+def test_a_disk_is_not_formatted_where_only_flash_is_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def hold(_block: object) -> Iterator[dict[str, str]]:
+        yield {"0x5": "/dev/sdz"}
+
+    monkeypatch.setattr("storqual_core.measure.precondition.hold_for_format", hold)
+    monkeypatch.setattr("storqual_core.measure.precondition.is_flash", lambda _place: False)
+    bench.run(bench.block(launch(0), precondition={"purge": "format", "consent": ["x"], "media": "flash"}))
+    assert not any(words[0] == "sg_format" for words in bench.commands)
