@@ -39,7 +39,7 @@ def fill(
     program: str = "fio",
 ) -> dict[str, Any]:
     """Write every target from end to end, so many times; what was written. Raises ToolError, StopRequestedError."""
-    argv = [program, "--output-format=json", "--eta=never", "--name=global", "--rw=write", f"--bs={ask.bs}"]
+    argv = [program, "--output-format=json+", "--eta=never", "--name=global", "--rw=write", f"--bs={ask.bs}"]
     files = any(target.is_file for target in targets.values())
     # a file may lie where neither direct nor asynchronous I/O is possible
     if files:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,6 +142,17 @@ def test_a_drive_is_filled_past_the_page_cache(bench: Bench, is_file: bool, word
     done = fill(FillAsk(131072, 2), {"d0": target}, bench.folder, stopping=lambda: False, program=bench.program)
     assert words in bench.fio_calls[0]
     assert (done["times"], done["bytes"]) == (2, 5000 * 4096)
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
+def test_what_fio_itself_writes_of_a_fill_is_read(tmp_path: Path) -> None:
+    """Its result has to hold what every launch's holds: bins, which plain JSON has not."""
+    place = tmp_path / "drive"
+    place.write_bytes(b"\0" * (1 << 20))
+    target = FioTarget("d0", str(place), 0, 1 << 20, is_file=True)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert fill(FillAsk(131072, 2), {"d0": target}, folder, stopping=lambda: False)["bytes"] == 2 << 20
 
 
 class Endless:
