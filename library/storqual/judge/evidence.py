@@ -14,7 +14,7 @@ from storqual.base.text import telling_line
 from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
-from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.host.error_counters import ERROR_WORDS
 from storqual_core.kit.results import NOT_SHOWN
 from storqual_core.measure.precondition import settled_from
 

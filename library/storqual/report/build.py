@@ -26,16 +26,15 @@ from storqual.report.parts.arms import (
 from storqual.report.parts.changes import Changes, changes_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
+from storqual.report.parts.errors import ErrorCounters, error_counters_of
 from storqual.report.parts.evidence import PointEvidence, point_evidence
 from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
-    ErrorCounters,
     Guard,
     WaiverRow,
     coverage_of,
-    error_counters_of,
     guard_of,
     waivers_of,
 )

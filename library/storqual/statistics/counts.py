@@ -78,3 +78,11 @@ def least_share(count: int, total: int, level: float) -> float:
     The lower end of Clopper and Pearson's interval.
     """
     return 0.0 if count == 0 else float(special.betaincinv(count, total - count + 1, level))
+
+
+def most_events(count: int, level: float) -> float:
+    """The largest number to be expected of which `count`, or fewer, still come with a probability of `level`.
+
+    The exact upper end for events that come one by one: 3.0 for none at 5 %.
+    """
+    return float(special.gammaincinv(count + 1, 1.0 - level))

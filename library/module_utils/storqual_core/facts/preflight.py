@@ -170,10 +170,11 @@ def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[s
 
 
 def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts]:
-    """The drives of the bench that the inventory claims, found by WWN, else by serial."""
+    """The claimed drives of adapters under test that the bench has, found by WWN, else by serial."""
     by_id = {drive["id"]: drive for drive in facts["drives"]}
     by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
-    declared = [drive for adapter in adapters.values() for drive in adapter.get("drives") or () if drive.get("claim")]
+    tested = [adapter for adapter in adapters.values() if adapter.get("under_test", True)]
+    declared = [drive for adapter in tested for drive in adapter.get("drives") or () if drive.get("claim")]
     found = (by_id.get(_wwn(drive)) or by_serial.get(_text(drive, "serial")) for drive in declared)
     return [drive for drive in found if drive is not None]
 

@@ -97,6 +97,7 @@ def test_claimed_drives_are_found_however_the_inventory_spells_their_name() -> N
     ]
     found = claimed_drives(FACTS, {"sym": {"drives": declared}})
     assert [drive["serial"] for drive in found] == ["A1", "A2", "A3"]
+    assert claimed_drives(FACTS, {"sym": {"drives": declared, "under_test": False}}) == []
 
 
 def test_a_log_is_plain_json() -> None:
