@@ -43,7 +43,7 @@ def test_a_longer_ramp_for_the_launches_after_the_first_look_moves_no_error_rate
     at_margin = run_pairs(SettlingBench(NOISES[noise], -0.03, longer=True), TRIALS, seed=8)
     beyond = run_pairs(SettlingBench(NOISES[noise], -0.05, longer=True), TRIALS, seed=8)
     assert at_margin.passed <= 8
-    assert beyond.passed <= 1
+    assert beyond.passed <= 1.5
     assert beyond.fail >= 95
 
 
