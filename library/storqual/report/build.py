@@ -39,7 +39,7 @@ from storqual.report.parts.ledger import (
     waivers_of,
 )
 from storqual.report.parts.limiting import NOTHING, limits_of_points
-from storqual.report.parts.notes import NoteRow, note_rows
+from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
