@@ -17,6 +17,11 @@ from storqual.robustness.faults import FAULTS, Fault, Way
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 
+_TRIAL_S = {"virtual": 8.0, "hardware": 4.0}
+"""What a trial takes besides its load and the time that its fault lasts: the start of the program, the guard's look,
+recovery, reading back. Measured on the virtual bench (37 trials, two cores); on hardware it is an estimate."""
+_SESSION_S = {"virtual": 75.0, "hardware": 240.0}
+"""What provisioning, a boot and the restore take for each session; as above."""
 _FIRST, _LAST = 0.2, 0.6
 """Between which parts of the load's time a fault's moment is drawn: some load comes before it, more after."""
 
@@ -98,6 +103,12 @@ class TrialPlan:
     trials: tuple[PlannedTrial, ...]
     sessions: tuple[tuple[str, str], ...]
     left_out: tuple[str, ...]
+
+
+def expected_seconds(plan: TrialPlan, kind: str) -> float:
+    """Bench time of a plan's trials on a bench of that kind; how long programs of others take is not known."""
+    trials = sum(trial.load_s + trial.away_s + _TRIAL_S[kind] for trial in plan.trials)
+    return trials + len(plan.sessions) * _SESSION_S[kind]
 
 
 def plan_trials(

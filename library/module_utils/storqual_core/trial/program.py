@@ -121,6 +121,11 @@ class TrialRun:
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
         trial = self._trial
+        if trial.parts == "verify" and not self._is_back():
+            self._stream.line(
+                "lost", text=f"the drive was not found within {trial.recover_s:g} s of the bench's start"
+            )
+            return
         # who may be reached is decided before anything is held or written
         touched = refuse_beyond(
             self._machine,
@@ -148,6 +153,15 @@ class TrialRun:
         after = read_disks(self._machine, state_dir=trial.state_dir)
         counted = end_line(before, after, trial.claimed)
         self._stream.line("disks", disks=counted, boot_id=after.boot_id)
+
+    def _is_back(self) -> bool:
+        """Wait for the drive after the bench was down: adapters find their drives one after the other."""
+        deadline = time.monotonic() + self._trial.recover_s
+        while not any(one.id == self._trial.drive for one in read_drives(self._machine)):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOG_S)
+        return True
 
     @contextmanager
     def _holder(self) -> Iterator[Hold]:
