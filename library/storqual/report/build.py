@@ -14,6 +14,7 @@ from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, pl
 from storqual.report.figures import NONE, Figure, count
 from storqual.report.links import Detail, Key, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
+from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
     Environment,
@@ -39,7 +40,6 @@ from storqual.report.parts.ledger import (
     waivers_of,
 )
 from storqual.report.parts.limiting import NOTHING, limits_of_points
-from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of
