@@ -14,12 +14,14 @@ from typing import Any
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, raise_all
 from storqual.inputs.suite import Profile, Suite
+from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
+from storqual.plan.percentiles import unsupported
 from storqual.plan.points import points_of
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
@@ -111,6 +113,12 @@ def make_plan(request: PlanRequest) -> Campaign:
             request.budget, choice, suite, f"{suite.name}/{profile_name}", partial(planned, bench, aliases)
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
+    )
+    document = read_yaml(read.suite_path)
+    raise_all(
+        f"{read.suite_path}:{document.line(('criteria', number))}: {sentence}"
+        for plan in plans
+        for number, sentence in unsupported(plan, suite)
     )
     warnings = (*_warnings(plans, profile), *_alone(request))
     inputs = input_files(request, read, plans)

@@ -10,6 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.trial.program import ENDED
 from storqual_core.trial.stream import FOLDER
 
 _FIRST_BYTE = 2 << 20
@@ -236,7 +238,7 @@ class LiveTrial:
         try:
             for line in self._lines(f"{base}.jsonl", limit):
                 if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
-                    fault = threading.Thread(target=self._bring_about, daemon=True)
+                    fault = threading.Thread(target=self._bring_about, args=(f"{base}.jsonl{ENDED}",), daemon=True)
                     fault.start()
                 if self._reached.is_set() and may_go_down:
                     break
@@ -309,8 +311,8 @@ class LiveTrial:
             self._file.flush()
             self._seen.take(body)
 
-    def _bring_about(self) -> None:
-        """The fault of a control node, at its moment."""
+    def _bring_about(self, ended: str) -> None:
+        """The fault of a control node, at its moment; a file of the name `ended` tells the bench that it is over."""
         planned = self._planned
         assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
         time.sleep(planned.at_s)
@@ -333,4 +335,8 @@ class LiveTrial:
             self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
         else:
             self._take({"kind": "fault", "phase": "end", "text": planned.way})
+        if not self._way.downs_bench:
+            # without it the bench waits no longer than for a recovery
+            with suppress(LinkError):
+                self._bench.link.run(f": > {ended}")
         self._reached.set()

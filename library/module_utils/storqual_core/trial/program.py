@@ -38,6 +38,8 @@ _LOG_S = 0.2
 _END_S = 60.0
 _EARLIER_S = 30.0
 _OTHER_SECTORS = 48
+ENDED = ".ended"
+"""What the name of a stream is followed by in that of the file which says that the control node's fault has ended."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +195,9 @@ class TrialRun:
             time.sleep(trial.at_s)
             self._bring_about()
         time.sleep(max(0.0, began + trial.load_s - time.monotonic()))
+        late_s = 0.0 if trial.way else self._await_end(began + trial.load_s)
         # counted from the fault, of which the wait for its own return may have used up all
-        deadline = began + trial.at_s + trial.away_s + trial.recover_s
+        deadline = began + trial.at_s + trial.away_s + late_s + trial.recover_s
         while device.lost and time.monotonic() < deadline:
             time.sleep(_LOG_S)
         if device.lost:
@@ -208,6 +211,22 @@ class TrialRun:
         log.join()
         stream.line("state", when="after", state=self._state())
         return not hung
+
+    def _await_end(self, planned: float) -> float:
+        """Keep the load up until the control node has told that its fault ended; by how many seconds that was late.
+
+        A control node with other work may bring its fault about only when the planned time of the load is over.
+        """
+        trial = self._trial
+        told = trial.stream.with_name(f"{trial.stream.name}{ENDED}")
+        if told.exists():
+            return 0.0
+        while not told.exists() and time.monotonic() < planned + trial.recover_s:
+            time.sleep(_LOG_S)
+        late_s = time.monotonic() - planned
+        # some load comes after the fault as well
+        time.sleep(max(0.0, trial.load_s - trial.at_s - trial.away_s))
+        return late_s
 
     def _state(self) -> dict[str, Any]:
         return read_state(self._machine, self._trial.adapter, command.run, self._trial.drive)

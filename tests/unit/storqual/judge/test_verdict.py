@@ -395,3 +395,11 @@ def test_one_launch_with_an_error_breaks_a_limit_of_none(tmp_path: Path) -> None
     }
     assert entries.pop((broken["adapter"], broken["point"])) == "FAIL"
     assert set(entries.values()) == {"PASS"}
+
+
+def test_the_document_that_states_a_limit_is_in_the_verdict(tmp_path: Path) -> None:
+    asked = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
+    verdict = judged(tmp_path, design="interleaved", launches=4, suite=suite_with("{metric: iops}", asked))
+    entries = verdict["criteria"]
+    assert {entry["reference_source"] for entry in entries if entry["id"] == "floor"} == {"contract 7, section <3>"}
+    assert {entry["reference_source"] for entry in entries if entry["id"] == "iops"} == {""}

@@ -169,6 +169,7 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     monkeypatch.setattr(program, "read_state", lambda *_: {})
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    (tmp_path / "stream.jsonl.ended").touch()
     assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=True)))
     assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
     assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
@@ -223,3 +224,25 @@ def test_a_drive_that_is_not_found_after_the_bench_was_down_is_told_as_lost(
     TrialRun(read_trial(trial_file(tmp_path, parts="verify", way="")), cast("Any", stream)).run()
     assert stream.told == [("lost", {"text": "the drive was not found within 30 s of the bench's start"})]
     assert clock.now == pytest.approx(130.0, abs=0.3)
+
+
+@pytest.mark.parametrize(("told_at", "ends_at"), [(112.0, 116.0), (None, 141.0)], ids=["late", "never"])
+def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_time_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_at: float | None, ends_at: float
+) -> None:
+    """A control node under load may be slow to bring its fault about; that it never tells is waited out once."""
+
+    class Late(Clock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if told_at is not None and self.now >= told_at:
+                (tmp_path / "stream.jsonl.ended").touch()
+
+    clock, stream = Late(), FakeStream()
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "Load", FakeLoad)
+    monkeypatch.setattr(program, "read_state", lambda *_: {})
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=False)))
+    assert clock.now == pytest.approx(ends_at, abs=0.5)
