@@ -173,6 +173,11 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, keys
             yield document.problem(
                 (*keys, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
             )
+    for name in criterion.profiles:
+        if name not in suite.profiles:
+            near = did_you_mean(name, suite.profiles)
+            known = f"one of {', '.join(suite.profiles)}{near}"
+            yield document.problem((*keys, "profiles"), f"no profile {name!r}", known)
     chosen = _chosen(suite, criterion)
     if any(workload is _UNREAD for workload in chosen):
         return

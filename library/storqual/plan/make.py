@@ -53,7 +53,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     declared = read.suite.profiles[profile_name]
     wanted = within(request.budget, declared, compared="baseline" in read.drops)
     profile = sized(wanted, [bench.kind for bench in benches])
-    whole, suite = read.suite, read.suite.under(declared)
+    whole, suite = read.suite, read.suite.under(profile_name)
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}
     drops = tuple(arms.values())
