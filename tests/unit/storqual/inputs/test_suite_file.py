@@ -134,7 +134,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         (
             "indifference: 2%",
             "indifference: 9%",
-            "found an indifference zone of 9.0%, expected less than the margin (8.0%)",
+            "found an indifference zone of 9 %, expected less than the margin (8 %)",
         ),
         ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
         ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),
