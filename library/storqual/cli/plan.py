@@ -19,7 +19,7 @@ from storqual.cli.options import (
 )
 from storqual.cli.tables import print_pairs
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.quantities import parse_duration
+from storqual_core.kit.quantities import format_duration, parse_duration
 
 
 @click.command("plan")
@@ -181,6 +181,15 @@ def _until(answer: dict[str, Any]) -> str:
     return f" until decided; {most}"
 
 
+def _time_lines(answer: dict[str, Any]) -> list[tuple[str, object]]:
+    """What takes the bench time of the bench that takes longest, each with where its figure comes from."""
+    longest = max(answer["benches"].values(), key=lambda bench: float(bench["expected_seconds"]))
+    return [
+        ("", f"{format_duration(round(line['seconds']))}: {line['what']} ({line['source']})")
+        for line in longest["bench_time"]
+    ]
+
+
 def _print(answer: dict[str, Any]) -> None:
     """The plan in a few lines for a person."""
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
@@ -189,6 +198,7 @@ def _print(answer: dict[str, Any]) -> None:
         pairs += [
             ("points", f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"),
             ("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"),
+            *_time_lines(answer),
             ("margin", f"{answer['margin_percent']:g} %"),
             ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
         ]

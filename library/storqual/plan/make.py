@@ -26,7 +26,7 @@ from storqual.plan.points import points_of
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.quantities import format_duration
+from storqual_core.kit.quantities import format_duration, format_percent
 
 _SEEDS = 1 << 31
 
@@ -53,7 +53,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     declared = read.suite.profiles[profile_name]
     wanted = within(request.budget, declared, compared="baseline" in read.drops)
     profile = sized(wanted, [bench.kind for bench in benches])
-    whole, suite = read.suite, read.suite.under(declared)
+    whole, suite = read.suite, read.suite.under(profile_name)
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}
     drops = tuple(arms.values())
@@ -161,9 +161,12 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
     warnings = []
     for plan in plans:
         if plan.detectable > profile.margin and plan.design.kind != "single":
-            size = "no loss at all" if math.isinf(plan.detectable) else f"losses from {plan.detectable:.1%}"
+            size = (
+                "no loss at all" if math.isinf(plan.detectable) else f"losses from {format_percent(plan.detectable)}"
+            )
             warnings.append(
-                f"{plan.bench.name}: at the noise expected, this plan sees {size}; the margin is {profile.margin:.1%}"
+                f"{plan.bench.name}: at the noise expected, this plan sees {size}; "
+                f"the margin is {format_percent(profile.margin)}"
             )
         if plan.design.identical:
             warnings.append(
@@ -256,6 +259,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
                 "change": bench.design.change,
                 "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
                 "expected_seconds": round(bench.seconds, 1),
+                "bench_time": [line.to_json() for line in bench.time],
             }
             for bench in campaign.benches
         },

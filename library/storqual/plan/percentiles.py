@@ -31,10 +31,9 @@ def fewest_ios(metric: str) -> int | None:
 
 def unsupported(plan: BenchPlan, suite: Suite) -> Iterator[tuple[int, str]]:
     """Required percentiles with too few I/Os whatever the drop does: number of the criterion, and a sentence."""
-    asked = [(number, fewest) for number, one in enumerate(suite.criteria) if (fewest := fewest_ios(one.metric))]
+    asked = [(number, one, fewest) for number, one in suite.numbered if (fewest := fewest_ios(one.metric))]
     most = _most_ios(plan) if asked else {}
-    for number, fewest in asked:
-        criterion = suite.criteria[number]
+    for number, criterion, fewest in asked:
         short = [
             (most[point.adapter, point.point], f"{point.adapter}/{point.point}")
             for point in plan.points
