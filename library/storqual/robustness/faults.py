@@ -142,6 +142,22 @@ _ALL: tuple[Fault, ...] = (
         settings_stay=False,
     ),
     Fault(
+        "path_loss",
+        "path",
+        "one of several paths to a drive is lost under load, and used again when it is back",
+        (
+            Way("path_offline", "bench", "path", _seen("path_lost"), returns=("path_back",)),
+            Way(
+                "qmp_path_unplug",
+                "virtual",
+                "path",
+                _seen("event:DEVICE_DELETED", "path_lost", "plugged"),
+                returns=("path_back",),
+            ),
+        ),
+        settings_stay=False,
+    ),
+    Fault(
         "drive_exchange",
         "drive",
         "the drive is pulled under load, another drive answers in its slot for a while, and the first comes back",

@@ -153,15 +153,20 @@ def _unknown(
 
 
 def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
-    """The adapters under test."""
+    """The adapters under test that reach a claimed drive."""
     named = wanted or bench.under_test or list(bench.adapters)
-    return [
-        Seat(
-            alias, adapter.pci or "", adapter.driver or "", tuple((one.id, one.size or 0) for one in adapter.claimed)
+    seats = []
+    for alias, adapter in bench.adapters.items():
+        own = tuple((drive.id, drive.size or 0) for drive in adapter.claimed if not drive.paths)
+        shared = tuple(
+            (drive.id, drive.size or 0)
+            for owner, other in bench.adapters.items()
+            for drive in other.claimed
+            if drive.paths and alias in (owner, *drive.paths)
         )
-        for alias, adapter in bench.adapters.items()
-        if alias in named and adapter.claimed and adapter.pci
-    ]
+        if alias in named and (own or shared) and adapter.pci:
+            seats.append(Seat(alias, adapter.pci, adapter.driver or "", own, shared))
+    return seats
 
 
 def _repeated(plan: TrialPlan, wanted: str, times: int) -> TrialPlan:

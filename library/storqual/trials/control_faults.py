@@ -14,6 +14,7 @@ from storqual.base.text import telling_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link, LinkError
+from storqual.trials.paths import active_paths, await_paths
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
@@ -29,6 +30,7 @@ _LOOK_S = 1.0
 _ANSWER_S = 10.0
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _LEAST_IOPS = 1
+_LEAST_PATHS = 2
 _FAULTY, _LOGGING, _OTHER = "-faulty", "-logging", "-other"
 """What the name of a node ends with that is put beneath a drive, or in its place."""
 _OTHER_SERIAL, _OTHER_WWN = "STORQUAL-OTHER", 0x5000C5000BADD155
@@ -42,7 +44,8 @@ _SHORT_TIMEOUT_S = 2
 class Reach:
     """What a fault of the control node works with; `tell` takes what was seen and a sentence about it.
 
-    `log` is where a log of the drive's writes is kept, for the way that makes one.
+    `alias` is the adapter's name in the inventory, `adapter` its PCI function; `log` is where a log of the drive's
+    writes is kept, for the way that makes one.
     """
 
     places: BenchPlaces
@@ -52,6 +55,7 @@ class Reach:
     away_s: float
     log: Path
     tell: Callable[[str, str], None]
+    alias: str = ""
 
     @property
     def power(self) -> PowerState:
@@ -86,6 +90,33 @@ def _scan(reach: Reach) -> None:
     hosts = f"/sys/bus/pci/devices/{reach.adapter}/host*/scsi_host/host*/scan"
     virtio = f"/sys/bus/pci/devices/{reach.adapter}/virtio*/host*/scsi_host/host*/scan"
     reach.link.run(f"for file in {hosts} {virtio}; do [ -e $file ] && echo '- - -' > $file; done; true")
+
+
+def _unplug_path(reach: Reach) -> None:
+    """The drive goes on one adapter; that the bench no longer uses that path, and does again, is what it says."""
+    bench, before = reach.power.bench, active_paths(reach.link, reach.drive)
+    path = f"the path of {reach.drive} through {reach.alias}"
+    if before < _LEAST_PATHS:
+        raise ToolError(f"{before} paths of {reach.drive} are active: without one there would be none")
+
+    async def pull(monitor: Monitor) -> None:
+        if await unplug(monitor, bench, reach.drive, reach.alias):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {path}")
+
+    async def put_back(monitor: Monitor) -> None:
+        if await plug(monitor, bench, reach.drive, Limit(), reach.alias):
+            reach.tell("plugged", f"QEMU put {path} back")
+
+    try:
+        reach.talk(pull)
+        await_paths(reach.link, reach.drive, before - 1)
+        reach.tell("path_lost", f"{before - 1} of {before} paths are active")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    await_paths(reach.link, reach.drive, before)
+    reach.tell("path_back", f"{before} paths are active again")
 
 
 def _exchange(reach: Reach) -> None:
@@ -251,6 +282,9 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
         elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
             await _limit(monitor, drive.device, declared[drive.identity])
             told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
+        if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
+            told.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
     return told
 
 
@@ -324,6 +358,7 @@ def _cut_connection(reach: Reach) -> None:
 
 CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_unplug": _unplug,
+    "qmp_path_unplug": _unplug_path,
     "qmp_exchange": _exchange,
     "qmp_write_error": _errors("write"),
     "qmp_read_error": _errors("read"),

@@ -327,6 +327,7 @@ class LiveTrial:
                     planned.away_s,
                     self._log,
                     lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
+                    planned.adapter,
                 )
             )
         except (StorqualError, OSError) as problem:

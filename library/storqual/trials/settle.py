@@ -14,6 +14,7 @@ from pathlib import Path
 
 from storqual.trials.control_faults import mend
 from storqual.trials.link import Link, LinkError
+from storqual.trials.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
@@ -40,6 +41,8 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
         if not told:
             say(f"{link.host}: waiting for the end of what runs there")
         told = True
+    for sentence in take_maps_apart(link):
+        say(f"{link.host}: {sentence}")
     state = None if places is None else power_state(places)
     if state is None:
         return

@@ -28,7 +28,7 @@ from ..kit.machine import Machine
 from .bench_faults import BENCH_WAYS, Aim, missing
 from .device import HeldDevice
 from .load import Load, LoadAsk, read_load
-from .reach import SCOPES, refuse_beyond
+from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
 from .stream import Stream
@@ -138,8 +138,8 @@ class TrialRun:
             state_dir=trial.state_dir,
         )
         if trial.way:
-            drive = next(one for one in read_drives(self._machine) if one.id == trial.drive)
-            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive)
+            drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive) if drive else "the drive is not there"
             if lacking:
                 self._stream.line("cannot", reason=f"{trial.way}: {lacking}")
                 return
@@ -233,7 +233,7 @@ class TrialRun:
 
     def _bring_about(self) -> None:
         trial, stream = self._trial, self._stream
-        drive = next((one for one in read_drives(self._machine) if one.id == trial.drive), None)
+        drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}") for number in range(3))
+DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="") for number in range(3))
 DECLARED = Limit(150, 1 << 20)
 
 
@@ -67,7 +67,7 @@ class FakeLink:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLink, FakeMonitor], list[str]]:
-    bench = SimpleNamespace(drives=DRIVES)
+    bench = SimpleNamespace(drives=DRIVES, adapters=[SimpleNamespace(alias="sym", drives=DRIVES)])
 
     async def limits(monitor: FakeMonitor, _bench: Any) -> dict[str, Limit]:
         return dict(monitor.limits)
