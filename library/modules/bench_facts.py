@@ -29,8 +29,8 @@ options:
     description: Ask tools as well. What they cannot read is a sentence in C(facts.unread).
     type: bool
     default: false
-  smart:
-    description: Ask the claimed drives of O(adapters) for errors that they have on record (smartctl).
+  logs:
+    description: Ask the claimed drives of O(adapters) for their records (C(nvme), C(smartctl), C(sg_logs)).
     type: bool
     default: false
 attributes:
@@ -86,8 +86,13 @@ environment:
   returned: always
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
+logs:
+  description: What claimed drives have on record, by drive, and what they do not answer; empty without O(logs).
+  returned: always
+  type: dict
+  sample: {"0x5000c50015ea0000": {counters: {grown_defects: 0}, answered: [smartctl], unread: []}}
 smart:
-  description: Errors on record, by drive and counter; empty without O(smart).
+  description: Of these, errors that healthy use never raises, by drive and counter.
   returned: always
   type: dict
   sample: {"0x5000c50015ea0000": {grown_defects: 0}}
@@ -97,7 +102,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.facts.bench_facts import environment_of, read_facts
-from ansible.module_utils.storqual_core.facts.preflight import read_smart_errors
+from ansible.module_utils.storqual_core.facts.drive_logs import errors_on_record, read_drive_logs
+from ansible.module_utils.storqual_core.facts.preflight import claimed_drives
 from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR
 from ansible.module_utils.storqual_core.kit.results import finish
 
@@ -109,7 +115,7 @@ def main() -> None:
             **STATE_DIR,
             "adapters": {"type": "dict", "default": {}},
             "deep": {"type": "bool", "default": False},
-            "smart": {"type": "bool", "default": False},
+            "logs": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -117,8 +123,9 @@ def main() -> None:
     def look() -> dict[str, Any]:
         facts = read_facts(state_dir=module.params["state_dir"], deep=module.params["deep"])
         adapters = module.params["adapters"]
-        smart = read_smart_errors(facts, adapters) if module.params["smart"] else {}
-        return {"changed": False, "facts": facts, "environment": environment_of(facts, adapters), "smart": smart}
+        logs = read_drive_logs(claimed_drives(facts, adapters)) if module.params["logs"] else {}
+        found = {"facts": facts, "environment": environment_of(facts, adapters)}
+        return {"changed": False, **found, "logs": logs, "smart": errors_on_record(logs)}
 
     finish(module, look)
 

@@ -38,6 +38,10 @@ options:
     description: Stamp claimed empty drives, and make claimed files.
     type: bool
     default: false
+  logs:
+    description: Ask claimed drives for what they have on record of themselves, a command or two each.
+    type: bool
+    default: false
   with_facts:
     description: Return the fact set too.
     type: bool
@@ -88,8 +92,13 @@ environment:
   returned: success
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
+logs:
+  description: What claimed drives have on record of themselves, by drive, and what they do not answer; with O(logs).
+  returned: success
+  type: dict
+  sample: {"0x5000c50015ea0000": {counters: {grown_defects: 0}, answered: [smartctl], unread: []}}
 smart:
-  description: Errors that claimed drives of a hardware bench have on record of themselves, by drive and counter.
+  description: Of these, errors that healthy use never raises, by drive and counter.
   returned: success
   type: dict
   sample: {"0x5000c50015ea0000": {grown_defects: 0}}
@@ -103,6 +112,7 @@ facts:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.storqual_core.facts.drive_logs import errors_on_record
 from ansible.module_utils.storqual_core.facts.preflight import Request, Result, examine
 from ansible.module_utils.storqual_core.kit.arguments import STATE_DIR, WORDS
 from ansible.module_utils.storqual_core.kit.errors import StorqualError
@@ -120,7 +130,8 @@ def result_of(found: Result, *, with_facts: bool) -> dict[str, Any]:
         # a person reads this on a terminal; pages of facts would bury the sentence
         return result
     result["environment"] = found.environment
-    result["smart"] = found.smart
+    result["logs"] = found.logs
+    result["smart"] = errors_on_record(found.logs)
     return {**result, "facts": found.facts} if with_facts else result
 
 
@@ -137,6 +148,7 @@ def main() -> None:
             },
             "consent": WORDS,
             "stamp": {"type": "bool", "default": False},
+            "logs": {"type": "bool", "default": False},
             "with_facts": {"type": "bool", "default": True},
             **STATE_DIR,
             "run": {"type": "str", "default": "preflight"},

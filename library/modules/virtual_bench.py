@@ -135,7 +135,7 @@ def _facts(places: BenchPlaces, state: power.PowerState | None) -> dict[str, Any
             "ready_seconds": state.ready_s,
             "attempts": state.attempts,
             "drives_seen": state.drives_seen,
-            "drives_declared": len(state.bench.drives),
+            "drives_declared": state.bench.devices,
         }
     return facts
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["NOISES", "Bench", "Noise", "QuietBench", "simulate"]
+from storqual.plan.budget import FIRST_PAIRS
+
+__all__ = ["NOISES", "Bench", "Noise", "QuietBench", "SettlingBench", "simulate"]
 
 LEVEL = 1000.0
 DIP_RATE = 0.01
@@ -88,6 +90,24 @@ class QuietBench(Bench):
         values = LEVEL * values * (1.0 + 0.6 * self.level * np.sqrt(self.seconds) * rng.standard_normal(shape))
         values[1, :, 2] *= 1.0 - self.odd
         return values[0], values[1] * (1.0 + self.effect)
+
+
+@dataclass(frozen=True)
+class SettlingBench(Bench):
+    """A driver that starts `transient` too fast, for two seconds beyond the ramp, at every launch.
+
+    `longer`: launches after the first look have a ramp that cuts it, those before keep it.
+    """
+
+    transient: float = 0.3
+    longer: bool = False
+
+    def simulate(self, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of both arms; axes (trial, launch, second)."""
+        arms = simulate(self, trials, rng)
+        for arm in arms:
+            arm[:, : FIRST_PAIRS if self.longer else None, :2] *= 1.0 + self.transient
+        return arms
 
 
 def simulate(bench: Bench, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

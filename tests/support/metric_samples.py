@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from storqual.metrics import Primitives
+from storqual_core.host.error_counters import ERROR_WORDS
 
 PRIMITIVES: dict[str, Any] = {
     "read_ios": 10_000,
@@ -40,6 +41,7 @@ PRIMITIVES: dict[str, Any] = {
     "idle_interrupts": 100,
     "adapter_interrupts": 10_000,
     "context_switches": 20_000,
+    **{f"error_{name}": 0 for name in ERROR_WORDS},
 }
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from storqual_core.host.counters import DiskCounters, Snapshot
+from storqual_core.host.error_counters import ERROR_WORDS
 from storqual_core.measure.batch_file import Block, parse_block
 from storqual_core.measure.derive import result_of
 from storqual_core.measure.launch import Launched
@@ -103,6 +104,7 @@ def _counters(primitives: Mapping[str, Any], prefix: str) -> tuple[Snapshot, Sna
             cpuidle_ns=counted("cpuidle_ns"),
             adapter_interrupts=counted("adapter_interrupts"),
             disks={"d0": DiskCounters(*disk, in_flight=0)},
+            errors={name: counted(f"error_{name}") for name in ERROR_WORDS if f"{prefix}error_{name}" in primitives},
         )
 
     return reading(0), reading(1)

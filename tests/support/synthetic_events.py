@@ -18,6 +18,9 @@ def events_of(
     facts.update(shape.environment)
     drive = drive_id(shape.adapters[0], 0)
     records: list[dict[str, Any]] = [{"smart": {drive: dict(look)}} if look else {} for look in shape.smart]
+    records = [
+        {**record, **({"logs": dict(told)} if told else {})} for record, told in zip(records, shape.logs, strict=True)
+    ]
     events: list[dict[str, Any]] = [
         {"time": time_at(-60), "kind": "planned", "run": shape.run},
         {

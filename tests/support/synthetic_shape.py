@@ -89,6 +89,8 @@ class Shape:
     """What error counters of the first drive of the first adapter did in the first session."""
     smart: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
     """Errors that that drive had on record before and after."""
+    logs: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
+    """What drives told of themselves before and after, by drive."""
     settings: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """arm -> the `settings` of its provisioning record."""
     kernels: Mapping[str, str] = field(

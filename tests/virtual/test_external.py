@@ -63,19 +63,19 @@ def record(run: Path, program: str, arm: str) -> dict[str, Any]:
     return dict(json.loads((run / "external" / f"{program}.vscsi.1.{arm}.json").read_text(encoding="utf-8")))
 
 
-def tests_of(found: dict[str, Any]) -> list[list[str]]:
+def told_by(found: dict[str, Any]) -> list[list[str]]:
     return [test[:2] for test in found["tests"]]
 
 
 @pytest.mark.parametrize("arm", ["baseline", "candidate"])
 def test_every_program_was_run_and_each_hang_is_a_result_with_the_bench_recovered(run: Path, arm: str) -> None:
     restart, hang = record(run, "restart", arm), record(run, "hang", arm)
-    assert tests_of(restart) == [["begins", "passed"], ["(program)", "hung"]]
+    assert told_by(restart) == [["begins", "passed"], ["(program)", "hung"]]
     assert "the drive was stamped again" in restart["recovered"]
-    assert tests_of(hang) == [["first", "passed"], ["(program)", "hung"]]
+    assert told_by(hang) == [["first", "passed"], ["(program)", "hung"]]
     assert "answers: nothing had to be brought back" in hang["recovered"]
     block, scsi = record(run, "block", arm), record(run, "scsi", arm)
-    assert tests_of(block) == [["block/001", "passed"], ["block/002", "skipped"]]
+    assert told_by(block) == [["block/001", "passed"], ["block/002", "skipped"]]
     assert (scsi["outcome"], scsi["problems"]) == ("ended", [])
     assert len(scsi["tests"]) > 3
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from storqual.base.text import terminal_text
 from storqual.run import append_event, collect, iter_events, read_block, read_run_json
+from storqual.run.effort import Effort, seconds_after
 from storqual_core.kit.errors import StorqualError
 
 _MARK = "--storqual--"
@@ -228,6 +229,7 @@ class Collector:
         document = read_run_json(run)
         self._created = datetime.fromisoformat(str(document["created"]))
         self._expected_s = document["plan"].get("expected_seconds")
+        self._after_s = self._seconds_after(document["plan"])
         fields = {"bench": bench, "session": self._planned["session"], "block": batch}
         if not any(e.kind == "block_started" and e.fields.get("block") == batch for e in iter_events(run)):
             append_event(run, "block_started", fields)
@@ -260,11 +262,25 @@ class Collector:
         return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """Until the run is done: the plan's expectation less what has passed, at least the batch's own."""
+        """Until the bench is put back: what the plan expects less what has passed, at least what is still to come."""
         if self._expected_s is None:
             return progress.eta_s
         passed = (datetime.now(UTC) - self._created).total_seconds()
-        return max(progress.eta_s or 0.0, float(self._expected_s) - passed)
+        return max((progress.eta_s or 0.0) + self._after_s, float(self._expected_s) - passed)
+
+    def _seconds_after(self, plan: Mapping[str, Any]) -> float:
+        """What comes after this batch: blocks, sessions with their boots and packages, restore."""
+        entry = (plan.get("effort") or {}).get(self._bench)
+        if entry is None:
+            return 0.0
+        begun = {
+            self._batch,
+            *(event.text("block") for event in iter_events(self._run) if event.kind == "block_started"),
+        }
+        sessions = [session for session in plan["sessions"] if session["bench"] == self._bench]
+        waiting = [block for session in sessions for block in session["blocks"] if block not in begun]
+        launches = {block: len(read_block(self._run, block)["launches"]) for block in waiting}
+        return seconds_after(Effort(**entry), sessions, begun, launches)
 
     def paths(self, state_dir: str, program: str, python: str) -> BatchPaths:
         """Where this batch lives under the bench's state folder."""

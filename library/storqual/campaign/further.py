@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from storqual.run import Run, read_block
@@ -65,8 +66,17 @@ def _targets(launch: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, A
     return {name: known[name] for name in named}
 
 
-def further_batch(pattern: Pattern, name: str, session: str, turns: Iterable[Turn]) -> dict[str, Any]:
-    """The batch `name` with these launches in this order. It takes nothing for granted of the batch before."""
+def further_batch(
+    pattern: Pattern,
+    name: str,
+    session: str,
+    turns: Iterable[Turn],
+    longer: Mapping[Turn, float] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The batch `name` with these launches in this order. It takes nothing for granted of the batch before.
+
+    `longer` are seconds by which the ramps of launches are longer than planned.
+    """
     state: dict[str, str] = {}
     listed = []
     targets: dict[str, Any] = {}
@@ -80,7 +90,9 @@ def further_batch(pattern: Pattern, name: str, session: str, turns: Iterable[Tur
                 steps += own.get(drive) or ()
                 state[drive] = configuration
         targets.update(pattern.targets[place, arm])
-        listed.append({**launch, "index": index, "n": number, "switch": steps})
+        more = longer.get((place, arm, number), 0.0)
+        fio = {**launch["fio"], "ramp_s": launch["fio"]["ramp_s"] + more} if more else launch["fio"]
+        listed.append({**launch, "fio": fio, "index": index, "n": number, "switch": steps})
     return {
         **pattern.common,
         "targets": dict(sorted(targets.items())),

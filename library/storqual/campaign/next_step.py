@@ -180,6 +180,9 @@ def _tell_why(path: Path, run: Run, bench: str, stop: Stop) -> None:
 
 def _plan_further(path: Path, bench: str, further: Further) -> None:
     """Write the batches, then record them: a control node that is killed in between finds the same again."""
+    # first, because batches follow from them
+    for ramp in further.ramps:
+        append_event(path, "ramp_lengthened", {"bench": bench, **ramp})
     for batch in further.batches:
         write_block(path, batch)
     new = {session.id for session in further.sessions}

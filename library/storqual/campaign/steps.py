@@ -79,8 +79,12 @@ Step = Provision | RunBatch | Stop
 
 @dataclass(frozen=True)
 class Further:
-    """Blocks beyond the plan: those of new `sessions`, and others that go on in a session that was planned before."""
+    """Blocks beyond the plan: those of new `sessions`, and others that go on in a session that was planned before.
+
+    `ramps` are points whose launches in them have a longer ramp for the first time: the fields of their events.
+    """
 
     reason: str
     batches: tuple[Mapping[str, Any], ...]
     sessions: tuple[PlannedSession, ...] = ()
+    ramps: tuple[Mapping[str, Any], ...] = ()

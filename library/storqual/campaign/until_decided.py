@@ -20,6 +20,7 @@ from storqual.campaign.steps import Further, Stop
 from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
 from storqual.judge.numbers import plural
+from storqual.judge.transients import Settling, lengthened
 from storqual.run.effort import Effort, bench_seconds, effort_of
 from storqual.run.records import PlannedSession, planned_session
 from storqual.run.run import Run
@@ -126,9 +127,37 @@ class _Campaign:
         self._left_s = float("inf")
         if effort.budget_s is not None:
             self._left_s = effort.budget_s - bench_seconds(run.events, bench)
+        self._known = {key[1:]: found for key, found in lengthened(run).items() if key[0] == bench}
+        self._settling: dict[PointKey, Settling] = {}
+
+    def _ramps(self, points: Mapping[PointKey, int], cost_s: float) -> dict[PointKey, Settling]:
+        """What is added to the ramps at these points, each with so many pairs.
+
+        Nothing new where the budget has no room for it after `cost_s`.
+        """
+        new = sum(each * self._longer_s(self._settling[key]) for key, each in points.items() if key in self._settling)
+        affordable = cost_s + new <= self._left_s
+        found = {**(self._settling if affordable else {}), **self._known}
+        return {key: found[key] for key in points if key in found}
+
+    def _longer_s(self, settling: Settling) -> float:
+        """Seconds that a pair, or a session of each arm, takes longer by that at a point."""
+        launches = self._effort.launches if self._effort.by_session else 1
+        return 2 * ((launches - 1) * settling.every_s + settling.of(first=self._effort.by_session))
+
+    def _sessions_s(self, points: Sequence[PointKey]) -> float:
+        """Seconds of one more session of each arm at these points, with the ramps that they have."""
+        longer = sum(self._longer_s(self._known[key]) for key in points if key in self._known)
+        return self._effort.unit_seconds(len(points)) + longer
+
+    def _told(self, ramps: Mapping[PointKey, Settling]) -> tuple[dict[str, Any], ...]:
+        """The events of points that have a longer ramp from now on."""
+        new = {key: settling for key, settling in ramps.items() if key not in self._known}
+        return tuple({"adapter": key[0], "point": key[1], **one.to_json()} for key, one in new.items())
 
     def further(self, wanted: Sequence[Need]) -> Further | None:
         """What is worth most; None when nothing may be measured any more."""
+        self._settling = {(need.point.adapter, need.point.point): need.settling for need in wanted if need.settling}
         more, fresh = (_lane(wanted, what, self._effort) for what in ("more", PURPOSE))
         lanes = [more, fresh]
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
@@ -161,12 +190,14 @@ class _Campaign:
         live = self._live(lane.purpose)
         cost = effort.block_s + (0.0 if live else effort.session_s)
         longest = effort.longest_block_s - effort.block_s
-        given = allocate(
-            lane.wants, unit_s=effort.unit_seconds(), longest_s=longest, left_s=max(self._left_s - cost, 0.0)
-        )
+        # pairs with a lengthened ramp take longer; as if all of them did, because one unit stands for every point
+        unit_s = effort.unit_seconds() + max(map(self._longer_s, self._known.values()), default=0.0)
+        given = allocate(lane.wants, unit_s=unit_s, longest_s=longest, left_s=max(self._left_s - cost, 0.0))
         if not given:
             return None
+        ramps = self._ramps(given, cost + sum(given.values()) * unit_s)
         turns = _pairs(given, self._counts(), by_batch=self._by_batch)
+        longer = {turn: ramps[turn[0]].every_s for turn in turns if turn[0] in ramps}
         parts = [turns]
         if self._by_batch:
             parts = [list(part) for _, part in groupby(turns, key=lambda turn: turn[1])]
@@ -174,12 +205,13 @@ class _Campaign:
         if lane.purpose:
             reason = f"{plural(len(given), 'failed point')} measured afresh"
         if live:
-            return Further(reason, _batches(pattern, live, parts, self._stored(live)))
+            batches = _batches(pattern, live, parts, longer, self._stored(live))
+            return Further(reason, batches, ramps=self._told(ramps))
         like = next(s for s in self._run.plan.sessions if s.bench == self._bench)
         session = self._new(like, 0, lane.purpose)
-        batches = _batches(pattern, session.id, parts)
+        batches = _batches(pattern, session.id, parts, longer)
         names = tuple(str(batch["block"]) for batch in batches)
-        return Further(reason, batches, (replace(session, boot="if_needed", blocks=names),))
+        return Further(reason, batches, (replace(session, boot="if_needed", blocks=names),), ramps=self._told(ramps))
 
     def _sessions(self, lane: _Lane, pattern: Pattern) -> Further | None:
         """One more session of each arm for the points of a lane that are measured under the same slow settings."""
@@ -192,7 +224,7 @@ class _Campaign:
             names = (pattern.sessions[want.key, _ARMS[0]], pattern.sessions[want.key, _ARMS[1]])
             groups.setdefault(names, []).append(want.key)
         names, points = max(groups.items(), key=lambda group: len(group[1]))
-        while points and effort.unit_seconds(len(points)) > self._left_s:
+        while points and self._sessions_s(points) > self._left_s:
             points.pop()
         if not points:
             return None
@@ -207,15 +239,20 @@ class _Campaign:
             for number, arm in enumerate(orders)
         ]
         counts = self._counts()
-        batches = []
+        ramps = self._ramps(dict.fromkeys(points, 1), self._sessions_s(points))
+        further = []
         for session in made:
             rounds = range(1, effort.launches + 1)
-            turns = [(key, session.arm, counts.get((key, session.arm), 0) + n) for n in rounds for key in points]
-            batches.append(further_batch(pattern, session.blocks[0], session.id, turns))
+            numbered = [(key, n, counts.get((key, session.arm), 0) + n) for n in rounds for key in points]
+            turns = [(key, session.arm, number) for key, _, number in numbered]
+            longer = {
+                (key, session.arm, number): ramps[key].of(first=n == 1) for key, n, number in numbered if key in ramps
+            }
+            further.append(further_batch(pattern, session.blocks[0], session.id, turns, longer))
         what = f"{plural(len(points), 'failed point')} measured afresh"
         if not lane.purpose:
             what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
-        return Further(what, tuple(batches), tuple(made))
+        return Further(what, tuple(further), tuple(made), self._told(ramps))
 
     def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
         """Whether a session is of the same configurations and purpose."""
@@ -274,11 +311,13 @@ def _lane(wanted: Sequence[Need], what: str, effort: Effort) -> _Lane:
 
 
 def _batches(
-    pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], stored: int = 0
+    pattern: Pattern, session: str, parts: Sequence[Sequence[Turn]], longer: Mapping[Turn, float], stored: int = 0
 ) -> tuple[dict[str, Any], ...]:
     """Each part as a batch of the session, which has so many already."""
     names = (f"{session}-b{number:02d}" for number in count(stored + 1))
-    return tuple(further_batch(pattern, name, session, part) for name, part in zip(names, parts, strict=False))
+    return tuple(
+        further_batch(pattern, name, session, part, longer) for name, part in zip(names, parts, strict=False)
+    )
 
 
 def _pairs(

@@ -19,7 +19,7 @@ from storqual.cli.options import (
 )
 from storqual.cli.tables import print_pairs
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.quantities import parse_duration
+from storqual_core.kit.quantities import format_duration, parse_duration
 
 
 @click.command("plan")
@@ -93,11 +93,37 @@ def plan_command(
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --json
       storqual plan -i inventories/virtual_methods --candidate stable --suite qla1040-adapters --dry-run
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
+      storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
+    from storqual.cli.trials import of_trials, plan_trials
     from storqual.inputs import find_checks
+    from storqual.inputs.shape import raise_all
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import check_resume, plan_run
 
+    if resume is None and of_trials(suite, None, None):
+        from storqual.trials.campaign import TrialRequest
+
+        # of measured points, which trials do not have
+        others = {"--point": points, "--history": history, "--budget": budget, "--checks": checks}
+        raise_all(
+            f"{name} is for suites of workloads, {suite} is one of trials" for name, given in others.items() if given
+        )
+        trials = TrialRequest(
+            inventories=inventories,
+            candidate=candidate,
+            baseline=baseline,
+            suite=suite,
+            profile=profile,
+            gate=gate,
+            adapters=adapters.split(",") if adapters else None,
+            seed=seed,
+            limit=limit,
+            trial=None,
+            repeat=1,
+        )
+        plan_trials(trials, None if dry_run else runs.resolve(), as_json=as_json)
+        return
     if resume is not None:
         done = check_resume(resume)
         answer: dict[str, Any] = {"run": done.name, "path": str(resume.resolve()), "benches": _benches(resume)}
@@ -155,6 +181,15 @@ def _until(answer: dict[str, Any]) -> str:
     return f" until decided; {most}"
 
 
+def _time_lines(answer: dict[str, Any]) -> list[tuple[str, object]]:
+    """What takes the bench time of the bench that takes longest, each with where its figure comes from."""
+    longest = max(answer["benches"].values(), key=lambda bench: float(bench["expected_seconds"]))
+    return [
+        ("", f"{format_duration(round(line['seconds']))}: {line['what']} ({line['source']})")
+        for line in longest["bench_time"]
+    ]
+
+
 def _print(answer: dict[str, Any]) -> None:
     """The plan in a few lines for a person."""
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
@@ -163,6 +198,7 @@ def _print(answer: dict[str, Any]) -> None:
         pairs += [
             ("points", f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"),
             ("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"),
+            *_time_lines(answer),
             ("margin", f"{answer['margin_percent']:g} %"),
             ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
         ]

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual qualify` with a suite of trials."""
+"""`storqual plan` and `storqual qualify` with a suite of trials."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from storqual.cli.options import print_json
+from storqual.cli.tables import print_pairs, print_rows
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 if TYPE_CHECKING:
@@ -37,6 +40,45 @@ def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool
     return found
 
 
+def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> None:
+    """Tell the trials that would be made; with `runs` write the run directory. Raises BadInputError."""
+    from storqual.trials.campaign import draft_campaign, plan_campaign
+
+    _refuse_incomplete(request)
+    if runs is None:
+        path, document = None, draft_campaign(request).document
+    else:
+        path = plan_campaign(request, runs)
+        document = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    plan = document["plan"]
+    if as_json:
+        told = {
+            name: plan[name] for name in ("seed", "sessions", "trials", "external", "left_out", "expected_seconds")
+        }
+        print_json({"path": None if path is None else str(path), "suite": document["suite"], **told})
+        return
+    counts = Counter((trial["fault"], trial["adapter"], trial["arm"]) for trial in plan["trials"])
+    heads = ("fault", "adapter", "trials in each arm")
+    cells = {(fault, adapter): count for (fault, adapter, _), count in counts.items()}
+    print_rows(heads, [[*names, str(count)] for names, count in sorted(cells.items())], numbers=heads[2:])
+    pairs: list[tuple[str, object]] = [
+        ("trials", f"{len(plan['trials'])} in {len(plan['sessions'])} sessions"),
+        ("programs", len(plan["external"])),
+        ("bench time", f"{plan['expected_seconds'] / 60:.0f} min{' and the programs' if plan['external'] else ''}"),
+    ]
+    pairs += [("left out", sentence) for sentence in plan["left_out"]]
+    if path is not None:
+        pairs.append(("directory", path))
+    print_pairs(pairs)
+
+
+def _refuse_incomplete(request: TrialRequest) -> None:
+    from storqual.inputs.shape import raise_all
+
+    needed = {"inventory": request.inventories, "candidate": request.candidate}
+    raise_all(f"--{name} is needed" for name, value in needed.items() if not value)
+
+
 def qualify_trials(
     request: TrialRequest, runs: Path, resume: Path | None, waivers: Path | None, *, as_json: bool
 ) -> int:
@@ -45,15 +87,13 @@ def qualify_trials(
     Raises BadInputError for a new campaign without an inventory or a candidate.
     """
     from storqual.cli.playbook.publish import publish
-    from storqual.inputs.shape import raise_all
     from storqual.report.parts.summary import print_summary
     from storqual.run import append_event, read_run_json
     from storqual.run.closing import is_closed
     from storqual.trials.campaign import plan_campaign, run_campaign
 
     if resume is None:
-        needed = {"inventory": request.inventories, "candidate": request.candidate}
-        raise_all(f"--{name} is needed" for name, value in needed.items() if not value)
+        _refuse_incomplete(request)
         run = plan_campaign(request, runs)
         click.echo(f"storqual: run {run}", err=True)
     else:

@@ -93,6 +93,9 @@ class Drive(Shape):
     size: Size | None = None
     rotation_rate: int | None = Field(default=None, ge=0)
     port: int = Field(default=0, ge=0)
+    paths: tuple[Name, ...] | None = Field(
+        default=None, strict=False, description="the other adapters that it is reached through as well"
+    )
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
     claim: bool = False
     file: Text | None = None
@@ -313,27 +316,20 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
                 ("storqual_virtual",), f"storqual_virtual on a {bench.kind} bench", "it on virtual benches only"
             )
         )
+    named: list[tuple[Keys, str]] = [(("storqual_under_test",), alias) for alias in bench.under_test or ()]
     if bench.virtual is not None:
-        for alias in bench.virtual.adapters:
-            if alias not in bench.adapters:
-                known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
-                problems.append(
-                    document.problem(
-                        ("storqual_virtual", "adapters", alias), f"no adapter {alias!r} on {bench.name}", known
-                    )
-                )
-    for alias in bench.under_test or ():
+        named += [(("storqual_virtual", "adapters", alias), alias) for alias in bench.virtual.adapters]
+    for owner, adapter in bench.adapters.items():
+        for number, drive in enumerate(adapter.drives):
+            keys: Keys = (_ADAPTERS, owner, "drives", number)
+            problems += [document.problem(keys, *wrong) for wrong in _drive_problems(bench, owner, drive)]
+            named += [((*keys, "paths"), alias) for alias in drive.paths or ()]
+    for where, alias in named:
         if alias not in bench.adapters:
             known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
-            problems.append(
-                document.problem(("storqual_under_test",), f"no adapter {alias!r} on {bench.name}", known)
-            )
+            problems.append(document.problem(where, f"no adapter {alias!r} on {bench.name}", known))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
-    for alias, adapter in bench.adapters.items():
-        for number, drive in enumerate(adapter.drives):
-            keys: Keys = (_ADAPTERS, alias, "drives", number)
-            problems += [document.problem(keys, *wrong) for wrong in _drive_problems(bench, alias, drive)]
     return problems
 
 
@@ -348,6 +344,8 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
             yield what, "`file` (drives of a local bench are files)"
         if drive.size is None:
             yield f"{what} without size", "`size`"
+        if drive.paths is not None:
+            yield f"`paths` of {what}", "it for drives, which files are not"
         return
     if drive.file is not None:
         yield f"{what} that is a file", "`wwn` and `serial` (files are drives on local benches only)"
@@ -360,6 +358,8 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
             yield f"{what} claimed without {', '.join(missing)}", "them: a claim names WWN, serial, model and size"
     if drive.paced is not None:
         yield f"`paced` on {what} of a {bench.kind} bench", "it on files of local benches only"
+    if drive.paths is not None and len({alias, *drive.paths}) <= len(drive.paths):
+        yield f"`paths` of {what} that name an adapter twice, or its own", "each other adapter that reaches it once"
     if drive.virtual is not None and bench.kind != "virtual":
         yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
 

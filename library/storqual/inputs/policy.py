@@ -19,6 +19,7 @@ from storqual.inputs.fields import Day, ManyOf, Name, Percent, Role, Text
 from storqual.inputs.shape import Shape, raise_all, shaped, shown
 from storqual.inputs.yaml_file import Document, read_yaml
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.quantities import format_percent
 
 
 def _days(value: object) -> object:
@@ -146,8 +147,8 @@ def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: d
         if rules.max_days is not None and ahead > rules.max_days:
             yield wrong("expiry", f"{waiver.expiry}, {ahead} days ahead", f"at most {rules.max_days} days")
         if rules.max_loss is not None and (waiver.max_loss is None or waiver.max_loss > rules.max_loss):
-            found = "no max_loss" if waiver.max_loss is None else f"{100 * waiver.max_loss:g} %"
-            yield wrong("max_loss", found, f"at most {100 * rules.max_loss:g} %")
+            found = "no max_loss" if waiver.max_loss is None else format_percent(waiver.max_loss)
+            yield wrong("max_loss", found, f"at most {format_percent(rules.max_loss)}")
         if rules.owners and not any(fnmatchcase(waiver.owner, pattern) for pattern in rules.owners):
             yield wrong("owner", shown(waiver.owner), f"one of {', '.join(rules.owners)}")
         if rules.reference is not None and not re.fullmatch(rules.reference, waiver.reference):

@@ -132,7 +132,7 @@ def criteria_at(
     rules = (
         effective(criterion, suite.profiles[profile])
         for criterion in suite.criteria
-        if applies(criterion, point.workload, point.factors, point.adapter)
+        if criterion.is_asked(profile) and applies(criterion, point.workload, point.factors, point.adapter)
     )
     return tuple(
         one

@@ -200,11 +200,16 @@ class Criterion(Shape):
     required: bool = True
     source: Text | None = None
     requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
+    profiles: ManyOf[Name] = Field(default=(), description="judged under these profiles only; under all without it")
 
     @property
     def name(self) -> str:
         """Its id; the metric where none is given."""
         return self.id or self.metric
+
+    def is_asked(self, profile: str) -> bool:
+        """Whether it is judged in campaigns of that profile."""
+        return not self.profiles or profile in self.profiles
 
 
 class Requirement(Shape):
@@ -258,13 +263,16 @@ class Suite(Shape):
     published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
     products: ManyOf[Name] = Field(default=(), description="spec sheets beside the suite: <name>.product.yml")
     _sheets: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+    _numbers: tuple[int, ...] | None = PrivateAttr(default=None)
     requirements: dict[Name, Requirement] = Field(
         default={}, description="what the release is held to; one without a result is red in the traceability matrix"
     )
     studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
 
-    def under(self, profile: Profile) -> Suite:
-        """The suite with those levels only that `profile` measures, and with the settings that it varies."""
+    def under(self, name: str) -> Suite:
+        """The suite with what the profile `name` has of levels and criteria, and with the settings that it varies."""
+        profile = self.profiles[name]
+        asked = {number: one for number, one in enumerate(self.criteria) if one.is_asked(name)}
         vary = self.vary if profile.vary is None else profile.vary
         workloads = {
             name: workload.model_copy(
@@ -277,7 +285,14 @@ class Suite(Shape):
             )
             for name, workload in self.workloads.items()
         }
-        return self.model_copy(update={"workloads": workloads, "vary": vary})
+        suite = self.model_copy(update={"workloads": workloads, "vary": vary, "criteria": tuple(asked.values())})
+        suite._numbers = tuple(asked)  # noqa: SLF001 - its own
+        return suite
+
+    @property
+    def numbered(self) -> Iterable[tuple[int, Criterion]]:
+        """The criteria, each with its position in the file."""
+        return zip(range(len(self.criteria)) if self._numbers is None else self._numbers, self.criteria, strict=True)
 
     def profile_name(self, asked: str | None = None) -> str:
         """The profile to use: the one asked for, else the default, else `quick`, else the first."""

@@ -15,6 +15,7 @@ from storqual.inputs.suite import Criterion, Parameters, Profile, Requirement, S
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import ALPHABET, is_name
+from storqual_core.kit.quantities import format_percent
 from storqual_core.kit.setting_values import check_value
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.measure.fio_job import read_ask
@@ -172,6 +173,11 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, keys
             yield document.problem(
                 (*keys, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
             )
+    for name in criterion.profiles:
+        if name not in suite.profiles:
+            near = did_you_mean(name, suite.profiles)
+            known = f"one of {', '.join(suite.profiles)}{near}"
+            yield document.problem((*keys, "profiles"), f"no profile {name!r}", known)
     chosen = _chosen(suite, criterion)
     if any(workload is _UNREAD for workload in chosen):
         return
@@ -317,8 +323,8 @@ def _profile_problems(suite: Suite, document: Document, asked: str | None) -> It
         if profile.indifference >= profile.margin:
             yield document.problem(
                 ("profiles", name, "indifference"),
-                f"an indifference zone of {profile.indifference:.1%}",
-                f"less than the margin ({profile.margin:.1%})",
+                f"an indifference zone of {format_percent(profile.indifference)}",
+                f"less than the margin ({format_percent(profile.margin)})",
             )
         yield from _level_problems(suite, document, name, profile)
         if profile.cells is not None and profile.cells < len(suite.workloads):

@@ -72,6 +72,7 @@ class Precondition(Shape):
     purge: Literal["none", "discard", "format"] = "none"
     fill: int | None = Field(default=2, gt=0, le=100, description="capacities of sequential writes; null: none")
     steady: Steady | None = Steady()
+    media: Literal["all", "flash"] = Field(default="all", description="flash: only drives whose medium does not turn")
 
     def to_batch(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The `precondition` of a block file; `fallback` is what may be used instead of libaio and O_DIRECT."""
@@ -80,6 +81,7 @@ class Precondition(Shape):
             "consent": list(consent),
             "fill": None if self.fill is None else {"bs": _FILL_BLOCK, "times": self.fill},
             "steady": None if self.steady is None else _steady(self.steady, fallback),
+            "media": self.media,
         }
 
 

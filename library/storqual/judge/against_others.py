@@ -13,13 +13,17 @@ from scipy import special
 from storqual.judge.numbers import amount, percent, plural
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
 from storqual.metrics import Metric
-from storqual.statistics.comparison import as_fraction, limits_for
-from storqual.statistics.counts import compare_counts
+from storqual.statistics.comparison import Looks, as_fraction, limits_for
+from storqual.statistics.counts import compare_counts, most_share
 from storqual.statistics.estimates import Estimate
+from storqual.statistics.levels import Rule, alpha_of, nominal_levels
 from storqual.statistics.noise import LAUNCH_FLOOR, TELLS_NOTHING
 from storqual.statistics.scaling import scaling, scaling_sentences
 
 CI_SIDE = 0.025
+_SIDES: tuple[Rule, ...] = ("pass", "fail")
+_NEVER = 1e-9
+"""The level of a first look, which has none."""
 
 
 def judge_against_peers(question: Question, metric: Metric) -> Judged:
@@ -177,8 +181,12 @@ def by_session(units: Sequence[Unit]) -> list[float]:
     return [math.fsum(values) / len(values) for values in sessions.values()]
 
 
-def judge_counts(question: Question, metric: Metric) -> Judged:
-    """Fail when the candidate has shown more; pass when it has none, or no more than the margin is shown."""
+def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
+    """In how many launches of each arm something rare was seen: fail when the candidate is shown to do it more often.
+
+    Pass when the candidate never did, or when at most `margin` of all launches more than with the baseline did. A
+    launch that stalls six times is one finding, not six independent ones.
+    """
     arms: list[list[Unit]] = []
     for arm in ("baseline", "candidate"):
         found = units_of(question.launches.of(arm), metric)
@@ -187,30 +195,44 @@ def judge_counts(question: Question, metric: Metric) -> Judged:
         arms.append(found)
     rule = question.criterion
     means = [math.fsum(unit.value for unit in arm) / len(arm) for arm in arms]
-    counts = [_events(arm) for arm in arms]
-    # launches are the exposure: each is a trial that may show it
-    exposure = (float(len(arms[0])), float(len(arms[1])))
-    test = compare_counts(counts[0], counts[1], exposure, margin=rule.margin, alpha=rule.alpha)
-    sentence = f"{metric.label}: {amount(means[1], metric)} against {amount(means[0], metric)}"
+    before, after = (sum(unit.value > 0 for unit in arm) for arm in arms)
+    launches = (len(arms[0]), len(arms[1]))
+    levels = {"pass": rule.alpha, "fail": rule.alpha}
+    if looks == "every":
+        # error is spent over the looks, as where launches are compared by their rates
+        at = np.array([float(min(launches))])
+        levels = {side: float(nominal_levels(side, rule.alpha, at)[0]) or _NEVER for side in _SIDES}
+    test = compare_counts(
+        (before, after), launches, margin=rule.margin, pass_level=levels["pass"], fail_level=levels["fail"]
+    )
+    of_each = (
+        f"{after} of {plural(launches[1], 'launch')} of the candidate and {before} of {launches[0]} of the baseline"
+    )
+    sentence = f"{metric.label}: seen in {of_each}, {amount(means[1], metric)} against {amount(means[0], metric)}"
+    unseen = (
+        f"in less than {percent(most_share(0, launches[1], rule.alpha))} of launches at {percent(1 - rule.alpha)}"
+    )
+    none = f"{metric.label}: none was seen in {plural(launches[1], 'launch')} of the candidate ({unseen})"
     reasons = {
         "fail": f"{sentence}, more than chance explains (p = {test.p:.2g})",
-        "pass": f"{sentence}" if counts[1] else f"{sentence}: none was seen",
-        "inconclusive": f"{sentence}: too few to exclude {percent(rule.margin)} more",
+        "pass": f"{sentence}: at most {percent(test.most)} of launches more"
+        if after
+        else f"{none}, in {before} of {launches[0]} of the baseline",
+        "inconclusive": f"{sentence}: that {percent(rule.margin)} of launches more show it is not excluded",
     }
+    sessions = min(len({unit.session for unit in arm}) for arm in arms) if question.by_session else 0
     return Judged(
         outcome={"fail": "FAIL", "pass": "PASS", "inconclusive": "INCONCLUSIVE"}[test.outcome],
         reason=reasons[test.outcome],
         candidate=means[1],
         reference=means[0],
         margin=rule.margin,
-        loss_p=test.p,
+        loss_p=alpha_of("fail", test.p, float(min(launches))) if looks == "every" else test.p,
         source=arms[0][0].source,
+        unit="session" if sessions else "pair",
+        units=sessions or min(launches),
+        wanted=math.ceil(test.wanted * sessions / min(launches)) if sessions else test.wanted,
     )
-
-
-def _events(units: Sequence[Unit]) -> float:
-    """How many launches had any: a launch that stalls six times is one finding, not six independent ones."""
-    return float(sum(unit.value > 0 for unit in units))
 
 
 def judge_against_scaling(question: Question, metric: Metric) -> Judged:

@@ -88,7 +88,7 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
         elif question.criterion.against != "baseline":
             answers[index] = Judged("ERROR", f"a criterion against {question.criterion.against!r} cannot be judged")
         elif metric.kind == "count":
-            answers[index] = judge_counts(question, metric)
+            answers[index] = judge_counts(question, metric, looks)
         else:
             compared.append(index)
     made = judge_against_baseline([questions[index] for index in compared], looks, histories)

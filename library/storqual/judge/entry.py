@@ -30,6 +30,7 @@ class Entry:
     better: Better = "higher"
     against: str
     reference: float | None = None
+    reference_source: str = ""
     outcome: str
     reason: str
     candidate: float | None = None
@@ -72,6 +73,7 @@ def judged_entry(question: Question, judged: Judged, found: Sequence[str]) -> En
         better=metric.better if metric else "higher",
         against=rule.against,
         reference=judged.reference,
+        reference_source=rule.source,
         outcome=judged.outcome,
         reason=judged.reason,
         candidate=judged.candidate,

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from storqual.base.text import telling_line
 from storqual.judge.numbers import percent
 from storqual.judge.question import Judged, Question
 from storqual.run import Event, Run, guard_ledger, recovered
-from storqual_core.host.counters import ERROR_WORDS
+from storqual_core.host.error_counters import ERROR_WORDS
 from storqual_core.kit.results import NOT_SHOWN
-from storqual_core.measure.precondition import settled_from
 
 Counted = Mapping[tuple[str, str], Sequence[str]]
 """Sentences by bench and batch, and by drive: `("vbench", "s01-b01/0x5000...")`."""
@@ -122,43 +119,6 @@ def _sentence(report: Mapping[str, object]) -> str:
     if isinstance(snia, dict):
         text += f"; SNIA: range {percent(float(snia['range']))}, excursion {percent(float(snia['excursion']))}"
     return text
-
-
-_FEWEST_LAUNCHES = 8
-_FEWEST_SECONDS = 4
-_LARGEST_OFF = 0.01
-_SPREADS = 3.0
-
-
-def short_ramps(questions: Iterable[Question]) -> list[str]:
-    """A sentence for each bench whose launches still settle when they are measured."""
-    series: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
-    for (bench, _, _), arms in {one.point.key: one.launches for one in questions}.items():
-        for launches in arms.arms.values():
-            ran = [one.seconds for one in launches if one.status == "ok" and sum(one.seconds) > 0]
-            series[bench] += [seconds for seconds in ran if len(seconds) >= _FEWEST_SECONDS]
-    sentences = []
-    for bench, seconds in series.items():
-        found = _transient(seconds)
-        if found is not None:
-            cut, off = found
-            text = f"launches settle for {cut} s more than their ramp, {100 * off:+.1f} % off in that time"
-            sentences.append(f"{bench}: {text}: a longer ramp would cut it")
-    return sentences
-
-
-def _transient(series: list[tuple[float, ...]]) -> tuple[int, float] | None:
-    """How many seconds of the usual launch are a transient, and how far they are off; None for none."""
-    if len(series) < _FEWEST_LAUNCHES:
-        return None
-    length = min(map(len, series))
-    shares = np.array([np.asarray(one[:length]) / np.mean(one) for one in series])
-    cut = settled_from(shares.mean(axis=0).tolist(), group=1)
-    if not cut:
-        return None
-    off = shares[:, :cut].mean(axis=1) / shares[:, cut:].mean(axis=1) - 1
-    mean, error = float(off.mean()), float(off.std(ddof=1)) / np.sqrt(len(off))
-    return (cut, mean) if abs(mean) > max(_LARGEST_OFF, _SPREADS * error) else None
 
 
 def sectors_outside(run: Run) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from storqual.inputs import load_gate, load_suite
@@ -13,6 +13,7 @@ from storqual.judge.answers import answer, measured_afresh
 from storqual.judge.asked import Asked, asked_of, metrics_of, optional_input, questions_of
 from storqual.judge.earlier import read_histories
 from storqual.judge.question import Judged, Question
+from storqual.judge.transients import NOTHING, Settling, settling
 from storqual.run import PlannedPoint, Run
 from storqual.run.measurements import measurements_at
 from storqual.run.records import Launch
@@ -27,6 +28,7 @@ class Need:
     those ask for. `marginal`: it passes with a loss between the two limits, and as many again may tell on which side
     of the acceptable one it lies; that is worth what is left of a budget, and no more. `used` is how many there are
     that are evidence, `launched` how many there are with those that are suspect.
+    `settling` is what launches of the point still need beyond their ramp.
     Needs are listed with what is decided soonest first.
     """
 
@@ -37,6 +39,7 @@ class Need:
     units: int
     used: int
     launched: int
+    settling: Settling = NOTHING
 
 
 def needs(run: Run, bench: str | None = None) -> list[Need]:
@@ -63,7 +66,9 @@ def needs(run: Run, bench: str | None = None) -> list[Need]:
         for index, (question, first) in enumerate(zip(questions, answers, strict=True))
         if first.outcome == "FAIL"
     ]
-    return sorted(filter(None, found), key=lambda need: (need.units, need.point.key, need.criterion))
+    settles = settling(questions)
+    told = [replace(need, settling=settles.get(need.point.key, NOTHING)) for need in found if need is not None]
+    return sorted(told, key=lambda need: (need.units, need.point.key, need.criterion))
 
 
 def _used(question: Question) -> tuple[int, int]:

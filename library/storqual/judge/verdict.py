@@ -28,7 +28,6 @@ from storqual.judge.evidence import (
     rig_problems,
     sectors_outside,
     settings_shown,
-    short_ramps,
     unfinished_batches,
     unsteady_benches,
     with_steadiness,
@@ -36,6 +35,7 @@ from storqual.judge.evidence import (
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
+from storqual.judge.transients import lengthened_ramps, short_ramps
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
@@ -166,6 +166,7 @@ def _verdict(
             *(f"{bench}: {text}" for bench, text in unsteady.items()),
             *out_of_control(run, measured.reference, files.get("history")),
             *short_ramps(questions),
+            *lengthened_ramps(run),
             *rig,
             *recovered_problems(run),
             *unfinished_batches(run),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 
@@ -69,14 +69,39 @@ def _errors(measured: Measured) -> Value:
     return Value(float(measured.primitives["fio_errors"]) / (moved_bytes(measured) / TB))
 
 
+_LINK = (
+    "invalid_dword_count",
+    "running_disparity_error_count",
+    "loss_of_dword_sync_count",
+    "phy_reset_problem_count",
+)
+_COUNTED = (
+    ("command_errors_per_tb", "Command errors per TB", ("ioerr_cnt",)),
+    ("command_timeouts_per_tb", "Command time-outs per TB", ("iotmo_cnt",)),
+    ("link_errors_per_tb", "Link errors per TB", _LINK),
+)
+"""What the kernel counts of a launch's drives, and of the phys that they are linked through."""
+
+
+def _counted(names: tuple[str, ...]) -> Callable[[Measured], Value]:
+    def function(measured: Measured) -> Value:
+        counted = sum(float(measured.primitives[f"error_{name}"]) for name in names)
+        return Value(counted / (moved_bytes(measured) / TB))
+
+    return function
+
+
 def _all() -> Iterator[Metric]:
     for way in ("", "read", "write"):
         yield _iops(way)
     for unit, size in (("MB/s", MB), ("MiB/s", MIB)):
         for way in ("", "read", "write"):
             yield _throughput(way, unit, size)
-    needs = ("fio_errors", "read_bytes|write_bytes")
+    needs: tuple[str, ...] = ("fio_errors", "read_bytes|write_bytes")
     yield Metric("io_errors_per_tb", "I/O errors per TB", "1/TB", "lower", needs, "count", _errors)
+    for name, label, counters in _COUNTED:
+        needs = (*(f"error_{counter}" for counter in counters), "read_bytes|write_bytes")
+        yield Metric(name, label, "1/TB", "lower", needs, "count", _counted(counters))
 
 
 RATES: tuple[Metric, ...] = tuple(_all())

@@ -78,9 +78,14 @@ def with_precondition(
 
 
 def precondition_seconds(bench: Bench, under_test: Sequence[str], ask: Precondition | None) -> float:
-    """Expected seconds, all drives at once: fill of the largest, volume of the rounds, two windows of test."""
+    """Expected seconds, all its drives at once: fill of the largest, volume of the rounds, two windows of test."""
     if ask is None:
         return 0.0
-    largest = max((drive.size or 0 for alias in under_test for drive in bench.adapters[alias].claimed), default=0)
+    claimed = [drive for alias in under_test for drive in bench.adapters[alias].claimed]
+    # what the inventory does not know of a drive, the bench does: it may be flash
+    treated = [drive for drive in claimed if ask.media == "all" or (drive.rotation_rate or 0) <= 1]
+    if not treated:
+        return 0.0
+    largest = max(drive.size or 0 for drive in treated)
     capacities = (ask.fill or 0) + (ask.steady.volume if ask.steady else 0.0)
     return capacities * largest / WRITTEN_BYTES_S[bench.kind] + (2 * FEWEST_SECONDS if ask.steady else 0)

@@ -15,6 +15,7 @@ from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
 from storqual.plan.around_launches import precondition_seconds, with_precondition, with_reference
 from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
+from storqual.plan.bench_time import BenchTime, TimeLine, once, provisioning, seconds_per_session
 from storqual.plan.budget import (
     NOTHING_KNOWN,
     Costs,
@@ -23,7 +24,6 @@ from storqual.plan.budget import (
     detectable_loss,
     expected_units,
     first_part,
-    session_seconds,
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
@@ -56,7 +56,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """Everything that is planned for a bench. `seconds` is until all points are decided, or all is measured."""
+    """Everything that is planned for a bench. `time` is until all points are decided, or all is measured."""
 
     bench: Bench
     under_test: tuple[str, ...]
@@ -66,13 +66,18 @@ class BenchPlan:
     batches: tuple[dict[str, Any], ...]
     specs: Mapping[str, dict[str, Any]]
     configurations: Mapping[str, dict[str, Any]]
-    seconds: float
+    time: tuple[TimeLine, ...]
     measuring_seconds: float
     launches: int
     expected_units: int
     detectable: float
     effort: Effort
     switches: Mapping[str, Mapping[str, list[dict[str, Any]]]]
+
+    @property
+    def seconds(self) -> float:
+        """Bench time, the sum of its lines."""
+        return sum(line.seconds for line in self.time)
 
 
 def adapters_under_test(
@@ -184,7 +189,8 @@ def plan_bench(
     sessions: list[PlannedSession] = []
     batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
-    seconds = measuring = 0.0
+    took = BenchTime(bench, profile, costs)
+    measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
         done = {arm: launched[f"{arm}/{session.slow}"] for arm in session.arms}
@@ -225,18 +231,17 @@ def plan_bench(
                 blocks=tuple(names),
             )
         )
-        took = session_seconds(
+        took.add_session(
             session.change if sessions[1:] else "none",
             [seconds_of(launched_here, profile, costs.launch) for launched_here in parts],
-            costs,
         )
-        took += sum(
-            file_system_seconds(bench, [ask_of(launch.placed.point.pattern, profile) for launch in launched_here])
-            for launched_here in parts
-        )
-        if design.by_batch:
-            took += len(parts) * costs.change["instant"]
-        seconds += took
+        if not sessions[1:] or design.kind == "sessions":
+            for line in provisioning(bench, first[session.arms[0]].resolved, session.change, costs):
+                took.add(line.what, line.seconds, line.source)
+        asks = [[ask_of(one.placed.point.pattern, profile) for one in launched_here] for launched_here in parts]
+        made_systems = sum(file_system_seconds(bench, ask) for ask in asks)
+        took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
+        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between blocks")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2
@@ -245,6 +250,10 @@ def plan_bench(
     if design.kind != "single":
         expected = expected_units(bench.kind, profile, interleaved=interleaved, noise=noise)
     factor = max(expected / planned_units, 1.0)
+    conditioned = precondition_seconds(bench, under_test, profile.precondition)
+    preconditioning = TimeLine("preconditioning", conditioned, "writes to the largest drive")
+    around = once(bench, arms := [one.resolved for one in first.values()], costs)
+    again = seconds_per_session(bench, arms, design.change, costs) if design.kind == "sessions" else 0.0
     return BenchPlan(
         bench=bench,
         under_test=tuple(under_test),
@@ -254,12 +263,12 @@ def plan_bench(
         batches=tuple(batches),
         specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
         configurations={name: {"arm": c.arm, "settings": dict(c.varied)} for name, c in configurations.items()},
-        seconds=factor * seconds + precondition_seconds(bench, under_test, profile.precondition),
+        time=took.lines(factor, [preconditioning, *around]),
         measuring_seconds=factor * measuring,
         launches=sum(len(batch["launches"]) for batch in batches),
         expected_units=expected,
         detectable=detectable_loss(bench.kind, profile, interleaved=interleaved, noise=noise),
-        effort=_effort(design, choice.placed, profile, costs),
+        effort=_effort(design, choice.placed, profile, costs, again, around[-1].seconds),
         switches=_switches(configurations),
     )
 
@@ -278,7 +287,9 @@ def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> st
     return no_room(bench, drives_for(team(bench, placed.adapter, point.pattern), point.pattern, layout), ask)
 
 
-def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs) -> Effort:
+def _effort(
+    design: Design, placed: Sequence[Placed], profile: Profile, costs: Costs, provisioning_s: float, restore_s: float
+) -> Effort:
     """What more of it costs, for the campaign that goes on from the plan."""
     by_session = design.kind == "sessions"
     each = [one.point.pattern.launch_seconds(profile, costs.launch) for one in placed]
@@ -286,7 +297,8 @@ def _effort(design: Design, placed: Sequence[Placed], profile: Profile, costs: C
         by_session=by_session,
         launch_s=sum(each) / max(len(each), 1),
         block_s=2 * profile.idle + 1.0,
-        session_s=costs.change.get(design.change, 0.0) + costs.session,
+        session_s=costs.change.get(design.change, 0.0) + costs.session + provisioning_s,
+        restore_s=restore_s,
         most=profile.sessions // 2 if by_session else profile.pairs,
         launches=profile.launches,
         longest_block_s=profile.block,

@@ -66,11 +66,6 @@ def costs_of(kind: str, profile: Profile) -> Costs:
     )
 
 
-def session_seconds(change: str, batches: Iterable[float], costs: Costs) -> float:
-    """Expected seconds of a session: getting there, then its batches of so many seconds each."""
-    return costs.change.get(change, 0.0) + costs.session + sum(batches)
-
-
 def within(budget_s: float | None, profile: Profile, *, compared: bool = True) -> Profile:
     """The profile of a campaign with a budget: it measures until decided, and the budget is the limit.
 

@@ -148,7 +148,7 @@ def criterion_problems(
     document = read_yaml(path)
     planned = [(p.point, p.adapter) for p in placed]
     planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
-    for number, criterion in enumerate(suite.criteria):
+    for number, criterion in suite.numbered:
         if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
             expected = "a criterion that a planned point answers"
@@ -159,7 +159,7 @@ def criterion_problems(
 def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
     """Criteria against a baseline that nobody named."""
     document = read_yaml(path)
-    for number, criterion in enumerate(suite.criteria):
+    for number, criterion in suite.numbered:
         if criterion.against == "baseline":
             found = f"{criterion.name} against the baseline, and no --baseline"
             yield document.problem(("criteria", number), found, "a baseline drop, or a suite without such criteria")
@@ -170,7 +170,7 @@ def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Seque
     if any(len(aliases) > 1 for _, aliases in benches):
         return
     document = read_yaml(path)
-    for number, criterion in enumerate(suite.criteria):
+    for number, criterion in suite.numbered:
         if criterion.against == "peers":
             found = f"{criterion.name} against peers with one adapter under test"
             yield document.problem(("criteria", number), found, "two adapters at least")

@@ -118,6 +118,7 @@ def run_document(
             "measuring_seconds": round(max(plan.measuring_seconds for plan in plans), 1),
             # benches work at the same time: the longest one is the campaign's
             "expected_seconds": round(max(plan.seconds for plan in plans), 1),
+            "bench_time": {plan.bench.name: [line.to_json() for line in plan.time] for plan in plans},
             "warnings": list(warnings),
             "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
         },

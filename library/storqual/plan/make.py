@@ -14,17 +14,19 @@ from typing import Any
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, raise_all
 from storqual.inputs.suite import Profile, Suite
+from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems, think_time_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
+from storqual.plan.percentiles import unsupported
 from storqual.plan.points import points_of
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError
-from storqual_core.kit.quantities import format_duration
+from storqual_core.kit.quantities import format_duration, format_percent
 
 _SEEDS = 1 << 31
 
@@ -51,7 +53,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     declared = read.suite.profiles[profile_name]
     wanted = within(request.budget, declared, compared="baseline" in read.drops)
     profile = sized(wanted, [bench.kind for bench in benches])
-    whole, suite = read.suite, read.suite.under(declared)
+    whole, suite = read.suite, read.suite.under(profile_name)
     read.suite = suite
     arms = {arm: file.drop for arm, file in read.drops.items()}
     drops = tuple(arms.values())
@@ -112,6 +114,12 @@ def make_plan(request: PlanRequest) -> Campaign:
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
+    document = read_yaml(read.suite_path)
+    raise_all(
+        f"{read.suite_path}:{document.line(('criteria', number))}: {sentence}"
+        for plan in plans
+        for number, sentence in unsupported(plan, suite)
+    )
     warnings = (*_warnings(plans, profile), *_alone(request))
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
@@ -153,9 +161,12 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
     warnings = []
     for plan in plans:
         if plan.detectable > profile.margin and plan.design.kind != "single":
-            size = "no loss at all" if math.isinf(plan.detectable) else f"losses from {plan.detectable:.1%}"
+            size = (
+                "no loss at all" if math.isinf(plan.detectable) else f"losses from {format_percent(plan.detectable)}"
+            )
             warnings.append(
-                f"{plan.bench.name}: at the noise expected, this plan sees {size}; the margin is {profile.margin:.1%}"
+                f"{plan.bench.name}: at the noise expected, this plan sees {size}; "
+                f"the margin is {format_percent(profile.margin)}"
             )
         if plan.design.identical:
             warnings.append(
@@ -248,6 +259,7 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
                 "change": bench.design.change,
                 "sessions": [f"{session.id} {'/'.join(session.arms)}" for session in bench.sessions],
                 "expected_seconds": round(bench.seconds, 1),
+                "bench_time": [line.to_json() for line in bench.time],
             }
             for bench in campaign.benches
         },

@@ -14,6 +14,7 @@ from storqual.report.criterion import AS_IT_IS, OUTCOMES, Criterion, Outcome, pl
 from storqual.report.figures import NONE, Figure, count
 from storqual.report.links import Detail, Key, Links, details_of, sites_of
 from storqual.report.material import Material, read_material
+from storqual.report.notes import NoteRow, note_rows
 from storqual.report.parts.appendix import Appendix, appendix_of
 from storqual.report.parts.arms import (
     Environment,
@@ -26,21 +27,19 @@ from storqual.report.parts.arms import (
 from storqual.report.parts.changes import Changes, changes_of
 from storqual.report.parts.criteria import CriteriaTable, criteria_tables
 from storqual.report.parts.curves import CurveGroup, curve_groups
+from storqual.report.parts.errors import ErrorCounters, error_counters_of
 from storqual.report.parts.evidence import PointEvidence, point_evidence
 from storqual.report.parts.external import Programs, programs_of
 from storqual.report.parts.first_screen import FirstScreen, first_screen
 from storqual.report.parts.ledger import (
     CoverageLedger,
-    ErrorCounters,
     Guard,
     WaiverRow,
     coverage_of,
-    error_counters_of,
     guard_of,
     waivers_of,
 )
 from storqual.report.parts.limiting import NOTHING, limits_of_points
-from storqual.report.parts.notes import NoteRow, note_rows
 from storqual.report.parts.repeat import repeats_of
 from storqual.report.parts.spread import overview
 from storqual.report.parts.studies import Study, studies_of

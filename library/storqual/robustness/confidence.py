@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import comb
 from typing import Literal
 
-from storqual.statistics.counts import least_share
+from storqual.statistics.counts import least_share, most_share
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
@@ -26,7 +26,7 @@ def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> f
     Raises ValueError for counts that cannot be.
     """
     _check(failures, trials)
-    return 1.0 - least_share(trials - failures, trials, 1.0 - confidence)
+    return most_share(failures, trials, 1.0 - confidence)
 
 
 def lower_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:

@@ -163,6 +163,9 @@ def _of_program(planned: Sequence[PlannedExternal], records: Sequence[Mapping[st
     if left:
         return "INCONCLUSIVE", f"{left} of {len(planned)} runs were not made"
     tests = sum(len(record["tests"]) for record in records)
+    if not tests:
+        unread = sum(record["unread_lines"] for record in records)
+        return "ERROR", f"no result of a test was read in {len(records)} runs; {unread} lines were not understood"
     told = f"{len(records)} runs, {tests} results"
     unread = sum(record["unread_lines"] for record in records)
     hung = [record for record in records if record["outcome"] == "hung"]

@@ -142,6 +142,40 @@ _ALL: tuple[Fault, ...] = (
         settings_stay=False,
     ),
     Fault(
+        "path_loss",
+        "path",
+        "one of several paths to a drive is lost under load, and used again when it is back",
+        (
+            Way("path_offline", "bench", "path", _seen("path_lost"), returns=("path_back",)),
+            Way(
+                "qmp_path_unplug",
+                "virtual",
+                "path",
+                _seen("event:DEVICE_DELETED", "path_lost", "plugged"),
+                returns=("path_back",),
+            ),
+        ),
+        settings_stay=False,
+    ),
+    Fault(
+        "drive_exchange",
+        "drive",
+        "the drive is pulled under load, another drive answers in its slot for a while, and the first comes back",
+        (
+            Way(
+                "qmp_exchange",
+                "virtual",
+                "drive",
+                _seen("event:DEVICE_DELETED", "exchanged", "plugged"),
+                # QEMU's other adapters tell their drivers nothing of a drive that went: what the kernel holds for the
+                # same drive is then another, and its writes reach it
+                ("virtio_scsi",),
+            ),
+        ),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
         "adapter_removal",
         "adapter",
         "the adapter goes under load and comes back",
@@ -227,6 +261,23 @@ _ALL: tuple[Fault, ...] = (
             ),
         ),
         io_errors=True,
+    ),
+    Fault(
+        "task_set_full",
+        "drive",
+        "the drive answers writes with TASK SET FULL for a while: the kernel sends them again, and no I/O fails",
+        (
+            Way(
+                "qmp_task_set_full",
+                "virtual",
+                "drive",
+                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
+                # NVMe has no such status
+                not_by=("nvme",),
+            ),
+        ),
+        # the kernel takes the queue depth down when a drive's queue is full, and up again only minutes later
+        settings_stay=False,
     ),
     Fault(
         "slow_drive",

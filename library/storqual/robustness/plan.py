@@ -17,18 +17,33 @@ from storqual.robustness.faults import FAULTS, Fault, Way
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 
+_TRIAL_S = {"virtual": 8.0, "hardware": 4.0}
+"""What a trial takes besides its load and the time that its fault lasts: the start of the program, the guard's look,
+recovery, reading back. Measured on the virtual bench (37 trials, two cores); on hardware it is an estimate."""
+_SESSION_S = {"virtual": 75.0, "hardware": 240.0}
+"""What provisioning, a boot and the restore take for each session; as above."""
 _FIRST, _LAST = 0.2, 0.6
 """Between which parts of the load's time a fault's moment is drawn: some load comes before it, more after."""
+
+_NEEDS = {True: "a second path", False: "one path"}
 
 
 @dataclass(frozen=True)
 class Seat:
-    """An adapter under test with its claimed drives by id and their sizes in bytes, and its driver."""
+    """An adapter under test with its claimed drives by id and their sizes in bytes, and its driver.
+
+    `shared` are those that it reaches as one of several adapters, each with its multipath device on top.
+    """
 
     alias: str
     pci: str
     driver: str
     drives: tuple[tuple[str, int], ...]
+    shared: tuple[tuple[str, int], ...] = ()
+
+    def for_way(self, way: Way) -> tuple[tuple[str, int], ...]:
+        """The drives that a fault may be aimed at: the loss of a path at one of several, any other at one of one."""
+        return self.shared if way.scope == "path" else self.drives
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,12 @@ class TrialPlan:
     left_out: tuple[str, ...]
 
 
+def expected_seconds(plan: TrialPlan, kind: str) -> float:
+    """Bench time of a plan's trials on a bench of that kind; how long programs of others take is not known."""
+    trials = sum(trial.load_s + trial.away_s + _TRIAL_S[kind] for trial in plan.trials)
+    return trials + len(plan.sessions) * _SESSION_S[kind]
+
+
 def plan_trials(
     suite: RobustnessSuite,
     profile: RobustnessProfile,
@@ -127,6 +148,11 @@ def plan_trials(
             if not ways:
                 left_out.append(
                     f"{trial.fault} on {seat.alias}: no way with {seat.driver or 'no driver'} on a {kind} bench"
+                )
+                continue
+            if not seat.for_way(ways[0]):
+                left_out.append(
+                    f"{trial.fault} on {seat.alias}: no claimed drive with {_NEEDS[ways[0].scope == 'path']}"
                 )
                 continue
             trials += _repeated(suite, trial, index, seat, ways[0], profile, sessions, seed)
@@ -170,7 +196,7 @@ def _repeated(
         pair = f"{trial.fault}.{seat.alias}.{index + 1}.{number}"
         draw = random.Random(f"{seed}/{pair}")  # noqa: S311 - as above
         moment = round(lasts * draw.uniform(_FIRST, _LAST), 3)
-        fitting = [drive for drive, size in seat.drives if size >= load.region + (4 << 20)]
+        fitting = [drive for drive, size in seat.for_way(way) if size >= load.region + (4 << 20)]
         if not fitting:
             raise BadInputError([f"{seat.alias}: found no claimed drive with room for load {trial.load}"])
         drive, load_seed = draw.choice(fitting), draw.randrange(1 << 31)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven
+from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven, way_of
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
@@ -96,7 +96,7 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Ite
     stall = (seen.longest[1] - seen.longest[0]) / 1e9
     if stall > expect.stall:
         yield f"slow recovery: an I/O took {stall:.1f} s, {expect.stall:g} s are allowed"
-    recovery = seen.recovery_s
+    recovery = _recovery_s(seen, way)
     if recovery is not None and recovery > expect.recovery:
         yield f"slow recovery: it took {recovery:.1f} s, {expect.recovery:g} s are allowed"
     if not way.downs_bench:
@@ -104,6 +104,11 @@ def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Ite
     for finding in find_all(text.partition("] ")[2] or text for _, text in seen.kernel):
         if finding.kind in ("kernel_bug", "hung_task"):
             yield finding.sentence()
+
+
+def _recovery_s(seen: Observed, way: Way) -> float | None:
+    """Seconds until I/Os went on; None where the bench itself went down, whose load did not."""
+    return None if way.downs_bench else seen.recovery_s
 
 
 def _not_recovered(seen: Observed, way: Way) -> Iterable[str]:
@@ -155,6 +160,7 @@ def record_of(
 ) -> dict[str, Any]:
     """The trial's line in trials.jsonl: what was planned, what it showed, and its timeline in seconds of the load."""
     began = seen.loading or 0
+    recovery = _recovery_s(seen, way_of(str(trial["way"]))[1])
     clock = [*((at, "fault", "begin") for at in [seen.fault_begin] if at is not None)]
     clock += [(at, "fault", "end") for at in [seen.fault_end] if at is not None]
     clock += [(at, "proof", f"{name}: {text}") for at, name, text in seen.seen]
@@ -176,7 +182,7 @@ def record_of(
         "flushes": len(seen.oracle.flushes),
         "errors": len(seen.errors),
         "stall_s": round((seen.longest[1] - seen.longest[0]) / 1e9, 3),
-        "recovery_s": None if seen.recovery_s is None else round(seen.recovery_s, 3),
+        "recovery_s": None if recovery is None else round(recovery, 3),
         "power_cuts": None
         if cuts is None
         else {"points": cuts.points, "images": cuts.images, "missing": len(cuts.missing)},

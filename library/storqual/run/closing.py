@@ -33,6 +33,7 @@ GOES_ON = (
     "session_started",
     "session_planned",
     "block_planned",
+    "ramp_lengthened",
     "block_started",
     "block_finished",
     "trial_started",

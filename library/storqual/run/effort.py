@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,9 @@ class Effort:
     """Seconds that measuring takes on one bench, and limits.
 
     `launch_s` is one launch with all that it costs, `block_s` what a block costs beside its launches, `session_s` a
-    session beside its blocks. `most` is how many pairs (sessions per arm) a point may get, `launches` how many
-    launches it gets in one session, `longest_block_s` and `budget_s` are limits (None: none).
+    session beside its blocks, `restore_s` putting the bench back at the end. `most` is how many pairs (sessions per
+    arm) a point may get, `launches` how many launches it gets in one session, `longest_block_s` and `budget_s` are
+    limits (None: none).
     """
 
     by_session: bool
@@ -29,6 +30,7 @@ class Effort:
     launches: int
     longest_block_s: float
     budget_s: float | None = None
+    restore_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `plan.effort`."""
@@ -45,6 +47,22 @@ def effort_of(run: Run, bench: str) -> Effort | None:
     """What the plan says of `bench`; None for a run that was planned without."""
     entry = (run.plan.fields.get("effort") or {}).get(bench)
     return None if entry is None else Effort(**entry)
+
+
+def seconds_after(
+    effort: Effort, sessions: Iterable[Mapping[str, Any]], begun: Collection[str], launches: Mapping[str, int]
+) -> float:
+    """Seconds from the end of the last block in `begun` to a bench that is put back.
+
+    `sessions` are the bench's as the plan has them, `launches` how many each block has.
+    """
+    seconds = effort.restore_s
+    for session in sessions:
+        left = [block for block in session["blocks"] if block not in begun]
+        seconds += sum(launches[block] * effort.launch_s + effort.block_s for block in left)
+        # a session of which no block began is still to be provisioned
+        seconds += effort.session_s if left and len(left) == len(session["blocks"]) else 0.0
+    return seconds
 
 
 def bench_seconds(events: Iterable[Event], bench: str) -> float:

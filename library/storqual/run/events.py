@@ -35,6 +35,7 @@ EVENT_KINDS: Mapping[str, tuple[str, ...]] = {
     "session_lost": ("bench", "session", "reason"),
     "session_planned": ("bench", "session", "plan"),
     "block_planned": ("bench", "session", "block"),
+    "ramp_lengthened": ("bench", "adapter", "point", "every_s", "first_s"),
     "limited": ("bench", "block", "limits"),
     "block_started": ("bench", "session", "block"),
     "block_finished": ("bench", "session", "block", "outcome"),

@@ -14,6 +14,11 @@ from storqual_core.kit.errors import ToolError
 _LIMIT_S = 900.0
 _QUIET = "DEBIAN_FRONTEND=noninteractive"
 
+_RULES = "sg3-utils-udev"
+_HOOK, _ASIDE = (f"/usr/share/initramfs-tools/{folder}hooks/sg3-utils" for folder in ("", "unused/"))
+_NO_UDEV = f"mkdir -p $(dirname {_ASIDE}) && dpkg-divert --quiet --local --rename --divert {_ASIDE} --add {_HOOK}"
+"""The initial file system of a virtual bench has no udev: a package's hook that adds rules to it would fail."""
+
 
 def installed_version(link: Link, package: str) -> str:
     """The version of a package on the bench, empty where it is not installed."""
@@ -35,6 +40,8 @@ def install_package(link: Link, package: str, state_dir: str, *, virtual: bool) 
             name = f"{state_dir}/packages/{Path(fetched.path).name}"
             link.put(Path(fetched.path).read_bytes(), name)
             names.append(shlex.quote(name))
+            if fetched.package == _RULES:
+                link.run(_NO_UDEV)
         command = f"{_QUIET} dpkg --install {' '.join(names)}"
     else:
         command = f"{_QUIET} apt-get -q --yes --no-install-recommends install {shlex.quote(package)}"

@@ -20,7 +20,7 @@ from storqual.robustness.criteria import checks_of
 from storqual.robustness.external_plan import PlannedExternal, plan_external
 from storqual.robustness.external_results import external_checks
 from storqual.robustness.external_store import read_external
-from storqual.robustness.plan import Seat, TrialPlan, plan_trials
+from storqual.robustness.plan import Seat, TrialPlan, expected_seconds, plan_trials
 from storqual.robustness.store import making, read_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
@@ -50,8 +50,23 @@ class TrialRequest:
     repeat: int
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A campaign of trials as it would be: its run.json without what only a run directory adds, and its files."""
+
+    document: Mapping[str, Any]
+    inputs: Mapping[str, InputFile]
+
+
 def plan_campaign(request: TrialRequest, runs: Path) -> Path:
     """Write the run directory. Raises BadInputError with the problems of the files."""
+    draft = draft_campaign(request)
+    name = str(draft.document["suite"]["name"])
+    return create_run(runs, new_run_id(name), dict(draft.document), inputs=draft.inputs, blocks=())
+
+
+def draft_campaign(request: TrialRequest) -> Draft:
+    """Read every file and draw the trials; nothing is written. Raises BadInputError with every problem."""
     sources = [Path(source) for source in request.inventories]
     inventory, problems = read_inventory(sources, limit=request.limit)
     arms: dict[str, tuple[Drop, Path]] = {}
@@ -118,11 +133,11 @@ def plan_campaign(request: TrialRequest, runs: Path) -> Path:
         },
         "configurations": {},
         "benches": {bench.name: _bench(bench, under_test)},
-        "plan": _plan(plan, external, seed, bench.name, until_failure=request.trial is not None),
+        "plan": _plan(plan, external, seed, bench, until_failure=request.trial is not None),
         "provisioned": [],
         "versions": {"storqual": __version__},
     }
-    return create_run(runs, new_run_id(str(suite.name)), document, inputs=inputs, blocks=())
+    return Draft(document, inputs)
 
 
 def _unknown(
@@ -138,15 +153,20 @@ def _unknown(
 
 
 def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
-    """The adapters under test."""
+    """The adapters under test that reach a claimed drive."""
     named = wanted or bench.under_test or list(bench.adapters)
-    return [
-        Seat(
-            alias, adapter.pci or "", adapter.driver or "", tuple((one.id, one.size or 0) for one in adapter.claimed)
+    seats = []
+    for alias, adapter in bench.adapters.items():
+        own = tuple((drive.id, drive.size or 0) for drive in adapter.claimed if not drive.paths)
+        shared = tuple(
+            (drive.id, drive.size or 0)
+            for owner, other in bench.adapters.items()
+            for drive in other.claimed
+            if drive.paths and alias in (owner, *drive.paths)
         )
-        for alias, adapter in bench.adapters.items()
-        if alias in named and adapter.claimed and adapter.pci
-    ]
+        if alias in named and (own or shared) and adapter.pci:
+            seats.append(Seat(alias, adapter.pci, adapter.driver or "", own, shared))
+    return seats
 
 
 def _repeated(plan: TrialPlan, wanted: str, times: int) -> TrialPlan:
@@ -167,12 +187,12 @@ def _file(entry: InputFile) -> dict[str, str]:
 
 
 def _plan(
-    plan: TrialPlan, external: Sequence[PlannedExternal], seed: int, bench: str, *, until_failure: bool
+    plan: TrialPlan, external: Sequence[PlannedExternal], seed: int, bench: Bench, *, until_failure: bool
 ) -> dict[str, Any]:
     sessions = [
         {
             "id": session,
-            "bench": bench,
+            "bench": bench.name,
             "arm": arm,
             "configuration": "",
             "change": "none",
@@ -190,7 +210,7 @@ def _plan(
         "launches": 0,
         "runtime_s": 0.0,
         "ramp_s": 0.0,
-        "expected_seconds": 0.0,
+        "expected_seconds": round(expected_seconds(plan, bench.kind), 1),
         "trials": [trial.to_json() for trial in plan.trials],
         "external": [one.to_json() for one in external],
         "left_out": list(plan.left_out),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from storqual.base.text import telling_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.log_writes import read_log
 from storqual.trials.link import Link, LinkError
+from storqual.trials.paths import active_paths, await_paths
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.description import BenchDescription
 from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import PowerState, power_state, reset
+from storqual.virtual_bench.qemu import device_arguments
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.errors import StorqualError, ToolError
 
@@ -27,9 +30,12 @@ _LOOK_S = 1.0
 _ANSWER_S = 10.0
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 _LEAST_IOPS = 1
-_EIO = 5
-_FAULTY, _LOGGING = "-faulty", "-logging"
-"""What the name of a node ends with that is put beneath a drive."""
+_LEAST_PATHS = 2
+_FAULTY, _LOGGING, _OTHER = "-faulty", "-logging", "-other"
+"""What the name of a node ends with that is put beneath a drive, or in its place."""
+_OTHER_SERIAL, _OTHER_WWN = "STORQUAL-OTHER", 0x5000C5000BADD155
+_APPEARS_S = 20.0
+"""How long the bench may take to find another drive in the slot."""
 _SHORT_TIMEOUT_S = 2
 """The timeout of commands while a drive hangs: far below the 30 s of a bench, or a trial would take minutes."""
 
@@ -38,7 +44,8 @@ _SHORT_TIMEOUT_S = 2
 class Reach:
     """What a fault of the control node works with; `tell` takes what was seen and a sentence about it.
 
-    `log` is where a log of the drive's writes is kept, for the way that makes one.
+    `alias` is the adapter's name in the inventory, `adapter` its PCI function; `log` is where a log of the drive's
+    writes is kept, for the way that makes one.
     """
 
     places: BenchPlaces
@@ -48,6 +55,7 @@ class Reach:
     away_s: float
     log: Path
     tell: Callable[[str, str], None]
+    alias: str = ""
 
     @property
     def power(self) -> PowerState:
@@ -74,21 +82,118 @@ def _unplug(reach: Reach) -> None:
             reach.tell("plugged", f"QEMU put {reach.drive} back")
 
     reach.talk(pull_and_put_back)
-    # a bus that tells nobody of a new device is scanned, as a technician would
+    _scan(reach)
+
+
+def _scan(reach: Reach) -> None:
+    """A bus that tells nobody of a new device is scanned, as a technician would."""
     hosts = f"/sys/bus/pci/devices/{reach.adapter}/host*/scsi_host/host*/scan"
     virtio = f"/sys/bus/pci/devices/{reach.adapter}/virtio*/host*/scsi_host/host*/scan"
     reach.link.run(f"for file in {hosts} {virtio}; do [ -e $file ] && echo '- - -' > $file; done; true")
 
 
-def _errors(iotype: str) -> Callable[[Reach], None]:
-    """Every I/O of that kind fails beneath the drive while it lasts."""
+def _unplug_path(reach: Reach) -> None:
+    """The drive goes on one adapter; that the bench no longer uses that path, and does again, is what it says."""
+    bench, before = reach.power.bench, active_paths(reach.link, reach.drive)
+    path = f"the path of {reach.drive} through {reach.alias}"
+    if before < _LEAST_PATHS:
+        raise ToolError(f"{before} paths of {reach.drive} are active: without one there would be none")
+
+    async def pull(monitor: Monitor) -> None:
+        if await unplug(monitor, bench, reach.drive, reach.alias):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {path}")
+
+    async def put_back(monitor: Monitor) -> None:
+        if await plug(monitor, bench, reach.drive, Limit(), reach.alias):
+            reach.tell("plugged", f"QEMU put {path} back")
+
+    try:
+        reach.talk(pull)
+        await_paths(reach.link, reach.drive, before - 1)
+        reach.tell("path_lost", f"{before - 1} of {before} paths are active")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    await_paths(reach.link, reach.drive, before)
+    reach.tell("path_back", f"{before} paths are active again")
+
+
+def _exchange(reach: Reach) -> None:
+    """The drive is pulled, and another one of its size answers in its slot until it is put back.
+
+    Raises ToolError when the other drive was written to: what was meant for one drive must not reach another.
+    """
+    bench = reach.power.bench
+    drive = bench.drive(reach.drive)
+    other = f"{drive.device}{_OTHER}"
+    adapter = next(one for one in bench.adapters if drive in one.drives)
+    limits: dict[str, Limit] = {}
+    written: list[int] = []
+
+    async def exchange(monitor: Monitor) -> None:
+        limits.update(await read_limits(monitor, bench))
+        if await unplug(monitor, bench, reach.drive):
+            reach.tell("event:DEVICE_DELETED", f"QEMU pulled {reach.drive}")
+        node = {"driver": "null-co", "node-name": other, "size": drive.size, "read-zeroes": True}
+        await monitor.ask("blockdev-add", node)
+        named = {"id": other, "drive": other, "serial": _OTHER_SERIAL, "wwn": _OTHER_WWN}
+        await monitor.ask("device_add", {**device_arguments(adapter, drive), **named})
+
+    async def put_back(monitor: Monitor) -> None:
+        devices = [one for one in await monitor.ask("query-blockstats") if one.get("node-name") == other]
+        written.extend(int(one["stats"]["wr_operations"]) for one in devices)
+        await _remove_other(monitor, other)
+        if await plug(monitor, bench, reach.drive, limits.get(reach.drive, Limit())):
+            reach.tell("plugged", f"QEMU put {reach.drive} back")
+
+    try:
+        reach.talk(exchange)
+        _scan(reach)
+        if _appears(reach.link, f"{_OTHER_WWN:x}"):
+            reach.tell("exchanged", f"the bench found another drive, 0x{_OTHER_WWN:x}, in the slot of {reach.drive}")
+        time.sleep(reach.away_s)
+    finally:
+        reach.talk(put_back)
+        _scan(reach)
+    if len(written) != 1:
+        raise ToolError(f"QEMU does not tell the writes of the other drive in the slot of {reach.drive}")
+    if written[0]:
+        raise ToolError(f"misdirected: {written[0]} writes reached another drive in the slot of {reach.drive}")
+    reach.tell("untouched", "no write reached the other drive")
+
+
+async def _remove_other(monitor: Monitor, other: str) -> None:
+    """Take another drive out of a slot, if it came that far. Raises ToolError when it stays."""
+    there = {str(one["name"]) for one in await monitor.ask("qom-list", {"path": "/machine/peripheral"})}
+    gone = ("device_del", {"id": other}, "DEVICE_DELETED", _EVENT_S)
+    if other in there and not await monitor.ask_and_await(*gone, device=other):
+        raise ToolError(f"{other} was not unplugged within {_EVENT_S:g} s")
+    await monitor.ask("blockdev-del", {"node-name": other})
+
+
+def _appears(link: Link, wwn: str) -> bool:
+    """Whether a drive of this WWN is found on the bench in time."""
+    end = time.monotonic() + _APPEARS_S
+    while not link.run(f"grep -l {wwn} /sys/block/sd*/device/wwid 2>/dev/null || true").strip():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def _errors(iotype: str, number: int = errno.EIO) -> Callable[[Reach], None]:
+    """Every I/O of that kind fails beneath the drive while it lasts, with an error `number` of the C library.
+
+    QEMU's disks answer EDOM with the status TASK SET FULL, and EIO with a medium error or the like.
+    """
 
     def way(reach: Reach) -> None:
         device = reach.power.bench.drive(reach.drive).device
         faulty, path = f"{device}{_FAULTY}", f"/machine/peripheral/{device}"
 
         async def fail(monitor: Monitor) -> None:
-            rule = {"event": "none", "iotype": iotype, "errno": _EIO, "once": False}
+            rule = {"event": "none", "iotype": iotype, "errno": number, "once": False}
             node = {"driver": "blkdebug", "node-name": faulty, "image": f"{device}-file", "inject-error": [rule]}
             await monitor.ask("blockdev-add", node)
             try:
@@ -167,12 +272,19 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
             await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{drive.device}-file"})
             await monitor.ask("blockdev-del", {"node-name": name})
             told.append(f"{name} was left beneath {drive.identity}, and was taken out")
+        other = f"{drive.device}{_OTHER}"
+        if other in nodes:
+            await _remove_other(monitor, other)
+            told.append(f"another drive was left in the slot of {drive.identity}, and was taken out")
         limit = limits.get(drive.identity)
         if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
             told.append(f"{drive.identity} was left unplugged, and was put back")
         elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
             await _limit(monitor, drive.device, declared[drive.identity])
             told.append(f"{drive.identity} was left slow, and is as fast as declared")
+    for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
+        if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
+            told.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
     return told
 
 
@@ -246,9 +358,12 @@ def _cut_connection(reach: Reach) -> None:
 
 CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_unplug": _unplug,
+    "qmp_path_unplug": _unplug_path,
+    "qmp_exchange": _exchange,
     "qmp_write_error": _errors("write"),
     "qmp_read_error": _errors("read"),
     "qmp_flush_error": _errors("flush"),
+    "qmp_task_set_full": _errors("write", errno.EDOM),
     "qmp_throttle": _throttle,
     "qmp_hang": _hang,
     LOGGING_WAY: _log_writes,

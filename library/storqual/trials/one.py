@@ -10,6 +10,7 @@ import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.trial.program import ENDED
 from storqual_core.trial.stream import FOLDER
 
 _FIRST_BYTE = 2 << 20
@@ -64,7 +66,8 @@ def send_program(link: Link, python: str, state_dir: str) -> str:
     """Put the bench program there once; the folder that it was unpacked into.
 
     Unpacked, Python keeps what it compiled: each trial starts the program anew, and on an emulated processor that
-    would cost more than the shortest load. Raises LinkError.
+    would cost more than the shortest load. Its files are on the disk before the folder has its name: a bench that is
+    reset in the next trial would else keep a folder of empty files. Raises LinkError.
     """
     program = build_program()
     folder = f"{state_dir}/bin/{program.stem}"
@@ -72,7 +75,8 @@ def send_program(link: Link, python: str, state_dir: str) -> str:
         packed = f"{state_dir}/bin/{program.name}"
         link.put(program.read_bytes(), packed)
         unpack = " ".join(map(shlex.quote, (python, "-m", "zipfile", "-e", packed, f"{folder}.part")))
-        link.run(f"{unpack} && rm {shlex.quote(packed)} && mv {shlex.quote(folder)}.part {shlex.quote(folder)}")
+        part = f"{shlex.quote(folder)}.part"
+        link.run(f"{unpack} && rm {shlex.quote(packed)} && sync -f {part} && mv {part} {shlex.quote(folder)}")
     return folder
 
 
@@ -107,6 +111,7 @@ class LiveTrial:
         self._again = again
         self._boot = bench.boot_id
         self._silent = 0
+        self._told = False
         self._unreached = 0.0
         self._cut_off = ""
         self._console = 0 if bench.virtual is None else mark(bench.virtual.console)
@@ -116,8 +121,6 @@ class LiveTrial:
         self._lock = threading.Lock()
         self._clock = 0
         self._reached = threading.Event()
-        self._console = mark(bench.virtual.console) if bench.virtual else 0
-        self._silent = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self._log = folder / f"{planned.id}.writes"
@@ -136,6 +139,9 @@ class LiveTrial:
             try:
                 self._follow("all")
                 if self._way.downs_bench:
+                    if self._bench.virtual is not None:
+                        # what the console told so far was the fault itself
+                        self._console = mark(self._bench.virtual.console)
                     self._follow("verify")
             except LinkError as problem:
                 if not self._again:
@@ -232,11 +238,11 @@ class LiveTrial:
         try:
             for line in self._lines(f"{base}.jsonl", limit):
                 if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
-                    fault = threading.Thread(target=self._bring_about, daemon=True)
+                    fault = threading.Thread(target=self._bring_about, args=(f"{base}.jsonl{ENDED}",), daemon=True)
                     fault.start()
                 if self._reached.is_set() and may_go_down:
                     break
-                if line is None and not may_go_down and self._is_down():
+                if line is None and not may_go_down and (self._is_down() or self._never_ran(base)):
                     break
             else:
                 if self._seen.end is None:
@@ -248,8 +254,10 @@ class LiveTrial:
     def _lines(self, path: str, limit: float) -> Iterator[Mapping[str, Any] | None]:
         """The stream, up to its end or `limit` seconds, in which time out of reach is not counted."""
         end = time.monotonic() + limit
+        self._told = False
         for line in self._bench.link.lines(path, limit_s=limit + _UNREACHED_S):
             if line is not None:
+                self._told = True
                 self._clock = int(line["at"]) - time.monotonic_ns()
                 self._take(line)
                 self._silent = 0
@@ -283,6 +291,18 @@ class LiveTrial:
             self._take({"kind": "down", "text": f"bench down: it went down by itself and is on boot {boot} now"})
         return boot != self._boot
 
+    def _never_ran(self, base: str) -> bool:
+        """Whether the program ended before its first line, by what Python wrote beside the stream."""
+        if self._told or self._silent % _LOOKS_OF_SILENCE:
+            return False
+        try:
+            said = self._bench.link.run(f"cat {base}.out", limit_s=_ANSWER_S).strip()
+        except LinkError:
+            return False
+        if said:
+            self._take({"kind": "end", "code": 2, "message": said.splitlines()[-1], "ios": 0})
+        return bool(said)
+
     def _take(self, line: Mapping[str, Any]) -> None:
         """Keep a line, then read it; a line of the control node gets the time of the bench's clock."""
         with self._lock:
@@ -291,8 +311,8 @@ class LiveTrial:
             self._file.flush()
             self._seen.take(body)
 
-    def _bring_about(self) -> None:
-        """The fault of a control node, at its moment."""
+    def _bring_about(self, ended: str) -> None:
+        """The fault of a control node, at its moment; a file of the name `ended` tells the bench that it is over."""
         planned = self._planned
         assert self._bench.virtual is not None  # noqa: S101 - the plan has ways of a virtual bench for no other
         time.sleep(planned.at_s)
@@ -307,6 +327,7 @@ class LiveTrial:
                     planned.away_s,
                     self._log,
                     lambda seen, text: self._take({"kind": "seen", "seen": seen, "text": text}),
+                    planned.adapter,
                 )
             )
         except (StorqualError, OSError) as problem:
@@ -315,4 +336,8 @@ class LiveTrial:
             self._take({"kind": "fault", "phase": "failed", "text": str(problem)})
         else:
             self._take({"kind": "fault", "phase": "end", "text": planned.way})
+        if not self._way.downs_bench:
+            # without it the bench waits no longer than for a recovery
+            with suppress(LinkError):
+                self._bench.link.run(f": > {ended}")
         self._reached.set()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from storqual.robustness.store import FOLDER, keep_record, making, read_trials
 from storqual.run import Run, append_event, read_run
 from storqual.trials.link import Link, LinkError
 from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
+from storqual.trials.paths import make_maps, paths_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 
@@ -48,6 +49,9 @@ def _session(
     arm = dict(files.sessions)[session]
     here = bench_here(run, bench, link, python=python, virtual=virtual)
     kernel = link.run("uname -r").strip()
+    shared = paths_of(run.benches[bench]["adapters"])
+    if shared and (note := make_maps(link, shared, here.state_dir, virtual=here.virtual is not None)):
+        append_event(path, "note", {"bench": bench, "text": f"{note} on {bench}"})
     told = {"bench": bench, "session": session, "arm": arm, "boot_id": here.boot_id, "kernel": kernel}
     append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]
@@ -95,7 +99,7 @@ def bench_here(run: Run, bench: str, link: Link, *, python: str, virtual: str) -
         link=link,
         python=python,
         state_dir=entry["state_dir"],
-        claims={alias: _claims(adapter) for alias, adapter in entry["adapters"].items()},
+        claims={alias: _claims(alias, entry["adapters"]) for alias in entry["adapters"]},
         adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
         program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
@@ -103,9 +107,11 @@ def bench_here(run: Run, bench: str, link: Link, *, python: str, virtual: str) -
     )
 
 
-def _claims(adapter: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _claims(alias: str, adapters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The claims on the drives that an adapter reaches, its own and those that name it among their paths."""
     return {
         drive["id"]: {name: drive[name] for name in _IDENTITY if drive.get(name) is not None}
+        for owner, adapter in adapters.items()
         for drive in adapter["drives"]
-        if drive.get("claim")
+        if drive.get("claim") and alias in (owner, *(drive.get("paths") or ()))
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from storqual.trials.control_faults import mend
 from storqual.trials.link import Link, LinkError
+from storqual.trials.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
@@ -34,12 +35,14 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
     lock = shlex.quote(f"{state_dir}/lock")
     ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
     end, told = time.monotonic() + _FREE_S, False
-    while link.run(ask, limit_s=_ASK_S * 3).strip() != "free":
+    while not _is_free(link, ask, say):
         if time.monotonic() > end:
             raise LinkError(f"{link.host}: {lock} is still held after {_FREE_S:g} s; what is in it says by whom")
         if not told:
             say(f"{link.host}: waiting for the end of what runs there")
         told = True
+    for sentence in take_maps_apart(link):
+        say(f"{link.host}: {sentence}")
     state = None if places is None else power_state(places)
     if state is None:
         return
@@ -53,6 +56,15 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
         say(f"{link.host}: {sentence}")
     if put_right:
         link.run(_SCAN)
+
+
+def _is_free(link: Link, ask: str, say: Callable[[str], None]) -> bool:
+    """Whether nobody holds the bench; where the connection is lost meanwhile, the bench is waited for."""
+    try:
+        return link.run(ask, limit_s=_ASK_S * 3).strip() == "free"
+    except LinkError:
+        _await_answer(link, say)
+        return False
 
 
 def _await_answer(link: Link, say: Callable[[str], None]) -> None:

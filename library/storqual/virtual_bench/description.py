@@ -56,7 +56,8 @@ class VirtualDrive:
     With a `service_time` (seconds) every read, write and flush takes that long, and nothing that is written is kept.
 
     `device` names it inside QEMU; `channel` is the PCI function of its adapter that it hangs on, `target` its number
-    there. A limit of 0 is no limit.
+    there. A limit of 0 is no limit. Each of several `paths` to a drive is a device of its own on its adapter: `first`
+    names the one whose file they share, empty in that one.
     """
 
     device: str
@@ -73,6 +74,8 @@ class VirtualDrive:
     service_time: float = 0.0
     channel: int = 0
     target: int = 0
+    paths: int = 1
+    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,13 @@ class BenchDescription:
 
     @property
     def drives(self) -> tuple[VirtualDrive, ...]:
-        """All drives of all adapters, in inventory order."""
-        return tuple(drive for adapter in self.adapters for drive in adapter.drives)
+        """All drives of all adapters, in inventory order; one of several paths once."""
+        return tuple(drive for adapter in self.adapters for drive in adapter.drives if not drive.first)
+
+    @property
+    def devices(self) -> int:
+        """How many drives the guest sees: one of several paths as often as it has paths."""
+        return sum(len(adapter.drives) for adapter in self.adapters)
 
     def drive(self, identity: str) -> VirtualDrive:
         """The drive of that identity. Raises BadInputError when this bench has none."""
@@ -192,6 +200,8 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
     limits = read.mapping(entry.get("virtual") or {}, f"{where}.virtual")
     for key in sorted(set(limits) - {"iops", "bandwidth", "service_time"}):
         read.complain(f"{where}.virtual.{key}", "unknown; expected iops, bandwidth or service_time")
+    if not isinstance(entry.get("paths") or [], list):
+        read.complain(f"{where}.paths", f"expected a list of other adapters, found {entry['paths']!r}")
     return VirtualDrive(
         device=f"{alias}-{index}",
         identity=wwn or serial.lower(),
@@ -205,7 +215,14 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
         iops=read.number(limits.get("iops", 0), f"{where}.virtual.iops"),
         bandwidth=read.size(limits.get("bandwidth", 0), f"{where}.virtual.bandwidth"),
         service_time=read.seconds(limits.get("service_time", 0), f"{where}.virtual.service_time"),
+        paths=1 + len(_others(entry)),
     )
+
+
+def _others(entry: object) -> Sequence[object]:
+    """The other adapters that a drive is reached through as well."""
+    listed = entry.get("paths") if isinstance(entry, dict) else None
+    return listed if isinstance(listed, list) else ()
 
 
 def _adapter(
@@ -237,11 +254,6 @@ def _adapter(
         for index, drive in enumerate(drives)
     )
     wired = _wired(read, where, built, drives, channels)
-    for channel in range(channels):
-        count = sum(drive.channel == channel for drive in wired)
-        if count > kind.drives:
-            on = f" on channel {channel}" if channels > 1 else ""
-            read.complain(f"{where}.drives", f"{device} has room for {kind.drives} drives{on}, found {count}")
     return VirtualAdapter(
         alias=alias,
         device=device,
@@ -250,6 +262,42 @@ def _adapter(
         drives=wired,
         channels=channels,
     )
+
+
+def _refuse_beyond_room(read: _Reader, adapter: VirtualAdapter) -> None:
+    """More drives than a channel of the adapter has room for."""
+    most = DEVICES[adapter.device].drives
+    for channel in range(adapter.channels):
+        count = sum(drive.channel == channel for drive in adapter.drives)
+        if count > most:
+            on = f" on channel {channel}" if adapter.channels > 1 else ""
+            where = f"storqual_adapters.{adapter.alias}.drives"
+            read.complain(where, f"{adapter.device} has room for {most} drives{on}, found {count}")
+
+
+def _with_paths(
+    read: _Reader, built: Sequence[VirtualAdapter], entries: Mapping[str, Any]
+) -> tuple[VirtualAdapter, ...]:
+    """The adapters with the further paths to drives that stand on others, each behind its own drives."""
+    found = {adapter.alias: adapter for adapter in built}
+    for adapter in built:
+        for index, drive in enumerate(adapter.drives):
+            where = f"storqual_adapters.{adapter.alias}.drives[{index}].paths"
+            if drive.paths > 1 and (drive.iops or drive.bandwidth or drive.service_time or not drive.wwn):
+                read.complain(
+                    where, "a drive of several paths has a WWN, and no `virtual` (a limit would be of one path)"
+                )
+            for alias in _others(entries[adapter.alias]["drives"][index]):
+                other = found.get(str(alias))
+                if other in (None, adapter) or any(DEVICES[one.device].namespaces for one in (adapter, other)):
+                    read.complain(where, f"expected other adapters of this bench with SCSI drives, found {alias!r}")
+                    continue
+                target = sum(one.channel == 0 for one in other.drives)
+                path = replace(
+                    drive, device=f"{alias}-{len(other.drives)}", channel=0, target=target, first=drive.device
+                )
+                found[other.alias] = replace(other, drives=(*other.drives, path))
+    return tuple(found.values())
 
 
 def _wired(
@@ -302,6 +350,9 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
             )
         )
     )
+    built = _with_paths(read, built, adapters)
+    for adapter in built:
+        _refuse_beyond_room(read, adapter)
     description = BenchDescription(
         name=name,
         cpus=read.number(virtual.get("cpus", 1), "storqual_virtual.cpus", 1),

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualDrive
+from storqual.virtual_bench.description import DEVICES, BenchDescription, VirtualAdapter, VirtualDrive
 from storqual.virtual_bench.qemu import device_arguments
 from storqual_core.kit.errors import BadInputError, ToolError
 
@@ -65,13 +65,18 @@ def wanted_limits(
     }
 
 
-async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[str, Limit]:
-    """The limits in force, by identity; a drive that is unplugged is missing."""
-    inserted = {}
+async def _inserted(monitor: Monitor) -> dict[str, Any]:
+    """What QEMU says of each device with a medium, by its id."""
+    found = {}
     for batch in await monitor.ask("query-block"):
         # a drive with an id is named by it, one without by its place in QEMU's object tree
-        inserted[str(batch.get("qdev", "")).rsplit("/", 1)[-1]] = batch.get("inserted") or {}
-    found = {}
+        found[str(batch.get("qdev", "")).rsplit("/", 1)[-1]] = batch.get("inserted") or {}
+    return found
+
+
+async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[str, Limit]:
+    """The limits in force, by identity; a drive that is unplugged is missing."""
+    inserted, found = await _inserted(monitor), {}
     for drive in description.drives:
         state = inserted.get(drive.device)
         if state:
@@ -103,13 +108,22 @@ async def set_limits(
     return before, after
 
 
-async def unplug(monitor: Monitor, description: BenchDescription, identity: str) -> bool:
-    """Pull a drive while the bench runs, without asking the guest; whether it was there."""
-    drive = description.drive(identity)
-    adapter = next(adapter for adapter in description.adapters if drive in adapter.drives)
+def _placed(description: BenchDescription, identity: str, alias: str) -> tuple[VirtualAdapter, VirtualDrive]:
+    """A drive where it stands, or its path on the adapter `alias`. Raises BadInputError when there is none."""
+    wanted = description.drive(identity).identity
+    for adapter in description.adapters:
+        for drive in adapter.drives:
+            if drive.identity == wanted and (alias == adapter.alias if alias else not drive.first):
+                return adapter, drive
+    raise BadInputError([f"{description.name}: {alias} has no path to {identity}"])
+
+
+async def unplug(monitor: Monitor, description: BenchDescription, identity: str, alias: str = "") -> bool:
+    """Pull a drive, or its path on an adapter, while the bench runs, unasked; whether it was there."""
+    adapter, drive = _placed(description, identity, alias)
     if DEVICES[adapter.device].namespaces:
         raise BadInputError([f"{identity}: an NVMe namespace cannot be unplugged by itself"])
-    if drive.identity not in await read_limits(monitor, description):
+    if not (await _inserted(monitor)).get(drive.device):
         return False
     gone = await monitor.ask_and_await(
         "device_del", {"id": drive.device}, "DEVICE_DELETED", _UNPLUG_LIMIT_S, device=drive.device
@@ -119,12 +133,14 @@ async def unplug(monitor: Monitor, description: BenchDescription, identity: str)
     return True
 
 
-async def plug(monitor: Monitor, description: BenchDescription, identity: str, limit: Limit) -> bool:
-    """Plug a drive back with the limit it had; whether it was missing. The guest has to scan its bus for it."""
-    drive = description.drive(identity)
-    if drive.identity in await read_limits(monitor, description):
+async def plug(monitor: Monitor, description: BenchDescription, identity: str, limit: Limit, alias: str = "") -> bool:
+    """Plug a drive, or its path on an adapter, back with the limit it had; whether it was missing.
+
+    The guest has to scan its bus for it.
+    """
+    adapter, drive = _placed(description, identity, alias)
+    if (await _inserted(monitor)).get(drive.device):
         return False
-    adapter = next(adapter for adapter in description.adapters if drive in adapter.drives)
     await monitor.ask("device_add", device_arguments(adapter, drive))
     await _limit(monitor, drive, limit)
     return True

@@ -190,7 +190,7 @@ def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limi
         log=places.console,
         since=since,
         began=began,
-        drives=len(state.bench.drives),
+        drives=state.bench.devices,
         limit_s=limit_s,
         running=lambda: _runs(state.pid, state.start_ticks),
     )

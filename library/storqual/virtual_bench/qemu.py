@@ -62,16 +62,16 @@ def _channel(adapter: VirtualAdapter, channel: int) -> str:
 
 def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, Any]:
     """The device of one drive, as `-device` and the monitor's `device_add` take it."""
-    index = adapter.drives.index(drive)
+    index, node = adapter.drives.index(drive), f"{drive.first or drive.device}-file"
     if DEVICES[adapter.device].namespaces:
-        namespace = {"driver": "nvme-ns", "id": drive.device, "bus": adapter.alias, "drive": f"{drive.device}-file"}
+        namespace = {"driver": "nvme-ns", "id": drive.device, "bus": adapter.alias, "drive": node}
         eui = {"eui64": int(drive.wwn.removeprefix("eui."), 16)} if drive.wwn else {}
         return {**namespace, "nsid": index + 1, **eui}
     device: dict[str, Any] = {
         "driver": "scsi-hd",
         "id": drive.device,
         "bus": f"{_channel(adapter, drive.channel)}.0",
-        "drive": f"{drive.device}-file",
+        "drive": node,
         "scsi-id": drive.target,
         "rotation_rate": drive.rotation_rate,
     }
@@ -79,6 +79,8 @@ def device_arguments(adapter: VirtualAdapter, drive: VirtualDrive) -> dict[str, 
     device.update({name: value for name, value in texts.items() if value})
     if drive.wwn:
         device["wwn"] = int(drive.wwn, 16)
+    if drive.paths > 1:
+        device["share-rw"] = True
     return device
 
 
@@ -166,10 +168,7 @@ def machine_argv(description: BenchDescription, machine: Machine, acceleration: 
         for channel in range(adapter.channels):
             argv += ["-device", json.dumps(_adapter_device(adapter, channel))]
         for drive in adapter.drives:
-            argv += [
-                "-blockdev",
-                _drive_node(machine, drive),
-                "-device",
-                json.dumps(device_arguments(adapter, drive)),
-            ]
+            # QEMU opens all files before it makes a device: the one of another path may stand with a later adapter
+            argv += [] if drive.first else ["-blockdev", _drive_node(machine, drive)]
+            argv += ["-device", json.dumps(device_arguments(adapter, drive))]
     return argv

@@ -34,15 +34,16 @@ def before(claim: Claim, unclaimed: str) -> dict[str, Any]:
     return {"reading": read_disks().record(), "made": uuid}
 
 
-def written_outside(reading: dict[str, Any], claimed: set[str]) -> int:
-    """Sectors on disks that are neither claimed nor the system's; in another boot all since its start."""
+def written_outside(reading: dict[str, Any], claimed: set[str]) -> dict[str, int]:
+    """Sectors written to disks neither claimed nor the system's, by id; in another boot all since its start."""
     first, now = reading_of(reading), read_disks()
     was = first.disks if first.boot_id == now.boot_id else {}
-    return sum(
-        disk.sectors_written - (was[name].sectors_written if name in was else 0)
+    written = {
+        disk.id: disk.sectors_written - (was[name].sectors_written if name in was else 0)
         for name, disk in now.disks.items()
         if disk.id not in claimed and not disk.system
-    )
+    }
+    return {name: sectors for name, sectors in written.items() if sectors}
 
 
 def after(claim: Claim, unclaimed: str, reading: dict[str, Any], claimed: set[str]) -> dict[str, Any]:
@@ -69,7 +70,6 @@ def after(claim: Claim, unclaimed: str, reading: dict[str, Any], claimed: set[st
         "cleared": cleared,
         "foreign": foreign,
         "outside": second,
-        "findings": list(second.findings),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Mapping, Sequence
 
 from ..guard.writes import read_disks
 from ..host.block_stack import read_enclosures, read_volumes
-from ..host.counters import hexadecimal, read_link
+from ..host.error_counters import hexadecimal, read_link
 from ..host.sysfs import Adapter, Drive, read_adapters, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError

@@ -19,6 +19,7 @@ from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..kit.settings import section_of
 from ..tools.sg3 import get_field
+from .drive_logs import read_drive_log, told
 from .vendor_facts import add_vendor_facts
 
 _Found = TypeVar("_Found")
@@ -227,49 +228,15 @@ def _hidden_drives(facts: dict[str, Any], runner: Runner, read: _Reader) -> None
         said = read(f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind))
         if said is not None:
             who = {name: getattr(said, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
-            found = {"node": device.name, "kind": device.kind, **who, "health": _told(said)}
+            found = {"node": device.name, "kind": device.kind, **who, "health": told(said)}
             facts["hidden_drives"].append(found)
 
 
 def _health(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
-    """What the drive says of its own health: an NVMe drive by its own tool, any other by smartctl."""
-    from ..tools import nvme, sg_logs, smartctl  # noqa: PLC0415 - as above
-
-    drive["health"] = None
-    if drive["transport"] == "nvme":
-        log = read(drive["id"], lambda: nvme.read_smart_log(runner, drive["node"]))
-        if log is not None:
-            values = dict(log.values)
-            warning, kelvin = values.get("critical_warning"), values.get("temperature")
-            drive["health"] = {
-                "passed": None if warning is None else warning == 0,
-                "temperature": None if kelvin is None else kelvin - 273,
-                "hours": values.get("power_on_hours"),
-                "counters": values,
-                "complaints": [],
-            }
-            return
-    if drive["transport"] in ("scsi", "nvme"):
-        said = read(drive["id"], lambda: smartctl.read_health(runner, drive["node"]))
-        if said is not None:
-            drive["health"] = _told(said)
-    if drive["health"] is None and drive["transport"] == "scsi":
-        # without smartctl the error counters are still there
-        counters = read(drive["id"], lambda: sg_logs.read_counters(runner, drive["sg"] or drive["node"]))
-        if counters is not None:
-            unknown: dict[str, Any] = {"passed": None, "temperature": None, "hours": None, "complaints": []}
-            drive["health"] = {**unknown, "counters": counters}
-
-
-def _told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
-    """What smartctl said of a drive's health."""
-    return {
-        "passed": said.passed,
-        "temperature": said.temperature,
-        "hours": said.hours,
-        "counters": dict(said.counters),
-        "complaints": list(said.complaints),
-    }
+    """What the drive says of its own health, by whatever tool it answers."""
+    log = read_drive_log(drive, runner)
+    drive["health"] = log.health
+    read.unread += [f"{drive['id']}: {sentence}" for sentence in log.unread]
 
 
 def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, read: _Reader) -> None:

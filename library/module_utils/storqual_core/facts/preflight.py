@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Collection, Iterator, Mapping, Sequence
@@ -16,12 +14,12 @@ from ..guard.files import look_at_file, make_file
 from ..guard.stamps import own_volumes
 from ..host.identity import normalise_wwn, same_text
 from ..kit.command import Runner, run
-from ..kit.errors import BadInputError, ToolError
+from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine, visible
 from ..kit.quantities import parse_size
-from ..tools.smartctl import read_health
 from .bench_facts import environment_of, read_facts
+from .drive_logs import read_drive_logs
 
 _Facts = Mapping[str, Any]
 
@@ -171,44 +169,22 @@ def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[s
                     yield f"{len(found)} drives of this bench have {key} {visible(name)}: {names}"
 
 
-_ERRORS = re.compile(
-    r"(?:read|write|verify)\.total_uncorrected_errors|grown_defects|nvme\.(?:media_errors|critical_warning)"
-    # reallocated, reported uncorrectable, pending and offline uncorrectable sectors, CRC errors (ATA attributes)
-    r"|attribute\.(?:5|187|197|198|199)"
-)
-
-
-def read_smart_errors(
-    facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str, Any]], *, runner: Runner = run
-) -> dict[str, dict[str, int]]:
-    """Counts by claimed drive; a drive that says nothing, or cannot be asked, is left out. Raises nothing.
-
-    `facts` are those of `read_facts`, `adapters` what the inventory declares.
-    """
-    found = {}
-    for drive in _claimed(facts, adapters):
-        with suppress(ToolError):
-            counters = read_health(runner, str(drive["node"])).counters
-            errors = {name: count for name, count in sorted(counters.items()) if _ERRORS.fullmatch(name)}
-            if errors:
-                found[str(drive["id"])] = errors
-    return found
-
-
-def _claimed(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The drives of the bench that the inventory claims."""
+def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts]:
+    """The claimed drives of adapters under test that the bench has, found by WWN, else by serial."""
     by_id = {drive["id"]: drive for drive in facts["drives"]}
     by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
-    for adapter in adapters.values():
-        for declared in adapter.get("drives") or ():
-            there = by_id.get(str(declared.get("wwn") or "")) or by_serial.get(str(declared.get("serial") or ""))
-            if there is not None and declared.get("claim"):
-                yield there
+    tested = [adapter for adapter in adapters.values() if adapter.get("under_test", True)]
+    declared = [drive for adapter in tested for drive in adapter.get("drives") or () if drive.get("claim")]
+    found = (by_id.get(_wwn(drive)) or by_serial.get(_text(drive, "serial")) for drive in declared)
+    return [drive for drive in found if drive is not None]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now."""
+    """What a preflight is asked: the inventory's adapters, and whether empty drives may be stamped now.
+
+    `logs`: claimed drives are asked for what they have on record, a command or two each.
+    """
 
     adapters: Mapping[str, Any]
     kind: str = "hardware"
@@ -218,13 +194,14 @@ class Request:
     stamp: bool = False
     check: bool = False
     run: str = "preflight"
+    logs: bool = False
 
 
 @dataclass(frozen=True)
 class Result:
     """Facts and fingerprint; problems of identity (exit code 3); refusals (4); what was stamped or made.
 
-    `smart` are errors that drives of metal have on record; emulated ones keep none.
+    `logs` is what claimed drives have on record of themselves, see `drive_logs`.
     """
 
     facts: Mapping[str, Any]
@@ -232,7 +209,7 @@ class Result:
     problems: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     stamped: list[str] = field(default_factory=list)
-    smart: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    logs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -269,8 +246,12 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     if request.stamp and request.purpose == "write" and not problems and not refusals:
         bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
         stamped = made + _stamp(bare, request, machine, runner)
-    smart = read_smart_errors(facts, request.adapters, runner=runner) if request.kind == "hardware" else {}
-    return Result(facts, environment, problems, refusals, stamped, smart)
+    logs = (
+        read_drive_logs(claimed_drives(facts, request.adapters), runner=runner)
+        if request.logs and not problems
+        else {}
+    )
+    return Result(facts, environment, problems, refusals, stamped, logs)
 
 
 def _make_files(claims: Sequence[Claim], request: Request) -> list[str]:

@@ -98,7 +98,7 @@ def decide(
         if drive is None:
             refusals.extend(_mismatch(claim, snapshot))
             continue
-        refusals.extend(_identity(claim, drive))
+        refusals.extend(one for path in matching(claim, snapshot.drives) for one in _identity(claim, path))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
         if rule.writes and snapshot.zoned.get(drive.name, "none") not in ("", "none"):
             reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which take no write at any place"
@@ -215,9 +215,9 @@ def _use(
         yield Refusal(name, f"its state is {visible(drive.state)}", "bring the drive back, then try again")
     if drive.read_only and rule.writes:
         yield Refusal(name, "it is read-only", "remove its write protection, " + _KEEP)
-    reasons = list(_uses(paths, snapshot, _own_layers(claim, paths, snapshot, volumes)))
-    yield from (Refusal(name, reason, f"{remedy}, {_KEEP}") for reason, remedy in reasons)
     top = topmost(drive, snapshot)
+    reasons = list(_uses(paths, snapshot, _own_layers(claim, top, paths, snapshot, volumes)))
+    yield from (Refusal(name, reason, f"{remedy}, {_KEEP}") for reason, remedy in reasons)
     if not snapshot.nodes.get(top):
         yield Refusal(name, f"its device node /dev/{top} is missing or is another device", "repair /dev (udev)")
     elif snapshot.busy.get(top) and well and not reasons and not _is_member(claim, volumes):
@@ -232,14 +232,14 @@ def _is_member(claim: Claim, volumes: Sequence[VolumeClaim]) -> bool:
 
 
 def _own_layers(
-    claim: Claim, paths: Sequence[str], snapshot: Snapshot, volumes: Sequence[VolumeClaim]
+    claim: Claim, top: str, paths: Sequence[str], snapshot: Snapshot, volumes: Sequence[VolumeClaim]
 ) -> frozenset[str]:
     """Devices that may be on top: the multipath device of this drive alone, and claimed volumes it is a member of."""
     own = {
         layer.name
         for path in paths
         for layer in snapshot.layers.get(path, ())
-        if layer.multipath and layer.disks <= set(paths)
+        if layer.name == top and layer.multipath and layer.disks <= set(paths)
     }
     own |= {snapshot.volumes[volume.id].name for volume in volumes if claim.id in volume.members}
     return frozenset(own)

@@ -13,8 +13,9 @@ from ..host.in_use import find_uses, read_mounts, system_disks
 from ..host.open_files import read_open_files
 from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner, run
-from ..kit.errors import StorqualError
+from ..kit.errors import StorqualError, ToolError
 from ..kit.machine import Machine
+from ..tools.dmsetup import read_paths
 from .claims import Claim, VolumeClaim
 from .files import FileState, look_at_file
 from .signatures import Content, read_content
@@ -126,7 +127,10 @@ def _look(
     open_files = read_open_files(machine)
     ledger = Ledger.read(machine.path(state_dir))
     wanted = {drive.name: claim for claim in claims if not claim.file for drive in matching(claim, drives)}
-    layers = {name: tuple(_layer(machine, upper) for upper in above(machine, name)) for name in wanted}
+    layers = {
+        name: tuple(_layer(machine, upper, claim.wwn, runner) for upper in above(machine, name))
+        for name, claim in wanted.items()
+    }
     states = {volume.id: _volume(machine, volume, held, contents=contents, runner=runner) for volume in volumes}
     tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
     tops |= {state.name for state in states.values() if state.name}
@@ -197,17 +201,34 @@ def _read_contents(jobs: Mapping[str, Sequence[_Job]], runner: Runner) -> dict[s
     return found
 
 
-def _layer(machine: Machine, name: str) -> Layer:
+def _layer(machine: Machine, name: str, wwn: str, runner: Runner) -> Layer:
     partition = is_partition(machine, name)
     start = machine.number(f"/sys/class/block/{name}/start") if partition else None
     return Layer(
         name=name,
         words=describe(machine, name),
         partition=partition,
-        multipath=is_multipath(machine, name),
+        multipath=_is_map_of(machine, name, wwn, runner),
         disks=frozenset(physical(machine, name)),
         start=None if start is None else start * 512,
     )
+
+
+def _is_map_of(machine: Machine, name: str, wwn: str, runner: Runner) -> bool:
+    """Whether a device is the multipath device of the drive of that WWN: by its name, and by what the kernel runs.
+
+    Anybody can give a device-mapper device the name of a multipath device; its target is the kernel's own.
+    """
+    # a WWID is a digit for the kind of identifier, and the WWN's own digits
+    digits = wwn.replace("0x", "").rpartition(".")[2]
+    if not is_multipath(machine, name) or not machine.text(f"/sys/class/block/{name}/dm/uuid").lower().endswith(
+        digits
+    ):
+        return False
+    try:
+        return bool(read_paths(runner, machine.text(f"/sys/class/block/{name}/dev")))
+    except ToolError:
+        return False
 
 
 def _volume(

@@ -12,7 +12,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
-from ..host.counters import read_error_counters
+from ..host.error_counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
 from ..kit.machine import Machine

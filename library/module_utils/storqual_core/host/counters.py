@@ -2,8 +2,7 @@
 """Whole-system counters around a window: processor time, interrupts, context switches, disks; and their differences.
 
 Names are those of a sample's primitives. A counter that this kernel does not have, or that went backwards, is left
-out: missing is not zero. Error counters of a drive and of its SAS link are read here, too: a perfect number may hide
-retries.
+out: missing is not zero.
 
 About processor time: the columns user, nice, system, irq and softirq of `/proc/stat` are sampled by the timer tick on
 most kernels, and miss work that is locked to timers by a factor of two to four. The idle and iowait columns are
@@ -19,9 +18,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Iterable, Mapping, Sequence
 
 from ..kit.machine import Machine
+from .error_counters import error_files, hexadecimal
 
 CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -64,6 +64,8 @@ class Snapshot:
     own_cpu_ns: int = 0
     members: Mapping[str, DiskCounters] = field(default_factory=dict)
     """Drives behind the volumes among `disks`."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Error counters of all disks and members together, by name; one that a disk of them lost is left out."""
 
 
 def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | None]:
@@ -152,6 +154,8 @@ def differences(before: Snapshot, after: Snapshot, prefix: str = "", *, tick_ns:
         found[f"stat_{name}_ticks"] = _less(after.ticks.get(name), before.ticks.get(name))
     found.update(_summed("disk", before.disks, after.disks))
     found.update(_summed("member", before.members, after.members))
+    if not prefix:
+        found.update({f"error_{name}": _less(value, before.errors.get(name)) for name, value in after.errors.items()})
     return {prefix + name: value for name, value in found.items() if value is not None}
 
 
@@ -204,6 +208,9 @@ class Meter:
         self._vectors: tuple[str, ...] = ()
         self._disks: dict[str, str] = {}
         self._members: dict[str, str] = {}
+        self._errors: dict[str, list[str]] = {}
+        self._error_files: dict[str, Mapping[str, Sequence[str]]] = {}
+        self._machine = Machine(str(root))
         self._stat = str(root / "proc/stat")
         self._interrupts = str(root / "proc/interrupts")
         cpus = root / "sys/devices/system/cpu"
@@ -218,7 +225,17 @@ class Meter:
         """Look at `disks` and `members` (id to the folder of a block device in sysfs), and at interrupt numbers."""
         self._disks = {name: str(folder / "stat") for name, folder in disks.items()}
         self._members = {name: str(folder / "stat") for name, folder in (members or {}).items()}
+        self._errors = {}
+        for folder in {**disks, **(members or {})}.values():
+            for counter, files in self._files_of(folder.name).items():
+                self._errors.setdefault(counter, []).extend(files)
         self._vectors = tuple(vectors)
+
+    def _files_of(self, disk: str) -> Mapping[str, Sequence[str]]:
+        """The files of a disk's error counters, looked up once."""
+        if disk not in self._error_files:
+            self._error_files[disk] = error_files(self._machine, disk)
+        return self._error_files[disk]
 
     def close(self) -> None:
         """Close all files."""
@@ -246,9 +263,19 @@ class Meter:
             disks=self.disks(),
             own_cpu_ns=time.process_time_ns(),
             members=self._counted(self._members),
+            errors=self._counted_errors(),
             thermal_throttles=sum(hot) if hot else None,
             cpu_khz=sum(clocks) // len(clocks) if clocks else None,
         )
+
+    def _counted_errors(self) -> dict[str, int]:
+        """Each error counter over all disks; one of which a file cannot be read is left out."""
+        found = {}
+        for counter, paths in self._errors.items():
+            values = [hexadecimal(self._read(path).strip()) for path in paths]
+            if None not in values:
+                found[counter] = sum(value for value in values if value is not None)
+        return found
 
     def _numbers(self, paths: Sequence[str]) -> list[int]:
         """One number of each file; none of them when any is unreadable."""
@@ -300,78 +327,3 @@ class Meter:
                 offset += len(chunk)
         except OSError:
             return ""
-
-
-_PORT = re.compile(r"/port-\d+(?::\d+)+(?=/)")
-
-
-def read_phys(machine: Machine, name: str) -> list[str]:
-    """The folders of the phys that a drive is linked through, on adapter or last expander; none without SAS."""
-    place = machine.link(f"/sys/block/{name}")
-    ports = list(_PORT.finditer(place))
-    if not ports:
-        return []
-    # the link's text is relative to /sys/block; the last port of the path is the one the drive itself is on
-    folder = "/sys/" + place[: ports[-1].end()].replace("../", "")
-    return [f"{folder}/{phy}/sas_phy/{phy}" for phy in machine.names(folder) if phy.startswith("phy-")]
-
-
-def read_link(machine: Machine, name: str) -> dict[str, Any]:
-    """`port` (number on the adapter), `rate`, `rate_max` (of the adapter's or expander's phys) and `width` in phys.
-
-    A wide port whose phys run at different rates shows all of them; what is not shown is empty or None.
-    """
-    port = _PORT.search(machine.link(f"/sys/block/{name}"))
-    phys = read_phys(machine, name)
-    return {
-        "port": int(port.group(0).split(":")[1]) if port else None,
-        "rate": _texts(machine, phys, "negotiated_linkrate"),
-        "rate_max": _texts(machine, phys, "maximum_linkrate"),
-        "width": len(phys) or None,
-    }
-
-
-def _texts(machine: Machine, phys: list[str], name: str) -> str:
-    found = {machine.text(f"{phy}/{name}") for phy in phys}
-    return ", ".join(sorted(text for text in found if text))
-
-
-_SCSI = ("ioerr_cnt", "iotmo_cnt")
-_PHY = (
-    "invalid_dword_count",
-    "running_disparity_error_count",
-    "loss_of_dword_sync_count",
-    "phy_reset_problem_count",
-)
-ERROR_WORDS: Mapping[str, str] = {
-    "ioerr_cnt": "commands that ended with an error",
-    "iotmo_cnt": "commands that timed out",
-    "invalid_dword_count": "invalid dwords on the link",
-    "running_disparity_error_count": "running disparity errors on the link",
-    "loss_of_dword_sync_count": "losses of dword synchronisation",
-    "phy_reset_problem_count": "failed resets of the phy",
-}
-"""What each counter counts, in words."""
-
-
-def hexadecimal(text: str) -> int | None:
-    """A counter of the SCSI layer, which shows them as `0x1f`; None for what is no number."""
-    try:
-        return int(text, 0)
-    except ValueError:
-        return None
-
-
-def read_error_counters(machine: Machine, name: str) -> dict[str, int]:
-    """The counters of the drive with this kernel name, a wide port's added up; what is not kept is left out."""
-    found = {}
-    for counter in _SCSI:
-        value = hexadecimal(machine.text(f"/sys/block/{name}/device/{counter}"))
-        if value is not None:
-            found[counter] = value
-    phys = read_phys(machine, name)
-    for counter in _PHY:
-        values = [value for value in (machine.number(f"{phy}/{counter}") for phy in phys) if value is not None]
-        if values:
-            found[counter] = sum(values)
-    return found

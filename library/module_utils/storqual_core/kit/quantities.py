@@ -52,6 +52,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours[:-2] if hours.endswith('.0') else hours} h"
 
 
+def format_percent(fraction: float) -> str:
+    """`3 %`, `2.35 %`: a fraction in the one form that messages have; what is written into files has no space."""
+    return f"{100 * fraction:.4g} %"
+
+
 def parse_percent(text: str) -> float:
     """The fraction of `3%`. A bare number is refused: nobody can tell 3 from 0.03. Raises ValueError."""
     match = _PERCENT.match(str(text))

@@ -116,7 +116,8 @@ def read_load(entry: object, where: str, problems: list[str]) -> LoadAsk | None:
 
 
 PURGES = ("none", "discard", "format")
-_PRECONDITION_KEYS = frozenset({"purge", "consent", "fill", "steady"})
+MEDIA = ("all", "flash")
+_PRECONDITION_KEYS = frozenset({"purge", "consent", "fill", "steady", "media"})
 _STEADY = frozenset({"fio", "volume", "rounds"})
 
 
@@ -142,12 +143,16 @@ class SteadyAsk:
 
 @dataclass(frozen=True)
 class PreconditionAsk:
-    """Purge (none, discard, or format, which needs a consent that names the drives), fill, then steady state."""
+    """Purge (none, discard, or format, which needs a consent that names the drives), fill, then steady state.
+
+    `media`: of all drives, or only of those whose medium does not turn (`flash`).
+    """
 
     purge: str
     consent: tuple[str, ...]
     fill: FillAsk | None
     steady: SteadyAsk | None
+    media: str = "all"
 
 
 def read_precondition(entry: object, where: str, problems: list[str]) -> PreconditionAsk | None:
@@ -163,6 +168,9 @@ def read_precondition(entry: object, where: str, problems: list[str]) -> Precond
     purge, consent = entry.get("purge", "none"), entry.get("consent") or []
     if purge not in PURGES:
         problems.append(f"{where}: purge: found {str(purge)[:40]!r}, expected one of {', '.join(PURGES)}")
+    media = entry.get("media", "all")
+    if media not in MEDIA:
+        problems.append(f"{where}: media: found {str(media)[:40]!r}, expected one of {', '.join(MEDIA)}")
     if not isinstance(consent, list) or not all(isinstance(word, str) for word in consent):
         problems.append(f"{where}: consent: found {str(consent)[:80]!r}, expected a list of texts")
         consent = []
@@ -170,7 +178,7 @@ def read_precondition(entry: object, where: str, problems: list[str]) -> Precond
     steady = _steady(entry.get("steady"), f"{where}: steady", problems)
     if len(problems) > before:
         return None
-    return PreconditionAsk(str(purge), tuple(consent), fill, steady)
+    return PreconditionAsk(str(purge), tuple(consent), fill, steady, str(media))
 
 
 def _fill(entry: object, where: str, problems: list[str]) -> FillAsk | None:

@@ -24,7 +24,7 @@ from .fio_process import FioProcess
 from .fio_result import is_unable, read_result
 from .launch import Launched, StopRequestedError, empty_folder, run_fio
 from .spool import Spool
-from .targets import Place, hold_for_format
+from .targets import Place, hold_for_format, place_of
 
 _SLOWEST_BYTES_S = 2e6
 _STOP_ASKED_S = 1.0
@@ -39,7 +39,7 @@ def fill(
     program: str = "fio",
 ) -> dict[str, Any]:
     """Write every target from end to end, so many times; what was written. Raises ToolError, StopRequestedError."""
-    argv = [program, "--output-format=json", "--eta=never", "--name=global", "--rw=write", f"--bs={ask.bs}"]
+    argv = [program, "--output-format=json+", "--eta=never", "--name=global", "--rw=write", f"--bs={ask.bs}"]
     files = any(target.is_file for target in targets.values())
     # a file may lie where neither direct nor asynchronous I/O is possible
     if files:
@@ -108,6 +108,8 @@ def steady(
 _DISCARD_S = 3600.0
 _FORMAT_S = 24 * 3600.0
 _UNMAP_BLOCKS = 65536
+_UNKNOWN_COMMAND = (5, 9)
+"""Exit statuses of sg3_utils for a drive that refuses a field of a command, or does not know the command."""
 _UNKNOWN_OPTION = ("unrecognized option", "invalid option", "unknown option")
 
 
@@ -136,11 +138,20 @@ def discard(target: FioTarget, place: Place, runner: Runner) -> str:
     return "not purged: neither kernel nor drive discards"
 
 
-def format_drive(node: str, runner: Runner) -> str:
-    """Format a whole drive, with the block size that it has; how. Raises ToolError."""
+def format_drive(node: str, runner: Runner, *, flash: bool = False) -> str:
+    """Format a whole drive, with the block size that it has; how. Raises ToolError.
+
+    Flash behind SCSI is sanitized where it knows that: SNIA's purge. Others, and one that does not, are formatted.
+    """
     if "nvme" in Path(node).name:
         runner(["nvme", "format", node, "--ses=1", "--force"], timeout=_FORMAT_S).expect()
         return "formatted by nvme format, user data erased"
+    if flash:
+        # without --quick it counts down for a person who could stop it; without --early it waits for the end
+        ended = runner(["sg_sanitize", "--block", "--quick", node], timeout=_FORMAT_S)
+        if ended.rc not in _UNKNOWN_COMMAND:
+            ended.expect()
+            return "sanitized by sg_sanitize, block erase"
     # without --quick it counts down for a person who could stop it
     runner(["sg_format", "--format", "--quick", node], timeout=_FORMAT_S).expect()
     return "formatted by sg_format"
@@ -154,6 +165,16 @@ def _unmaps(node: str, runner: Runner) -> bool:
         return False
     lines = (line.strip().lower() for line in ended.stdout.splitlines())
     return ended.rc == 0 and any(line.startswith("unmap command supported (lbpu): 1") for line in lines)
+
+
+def is_flash(place: Place) -> bool:
+    """Whether the medium of a drive does not turn, as the kernel has it from the drive; no for a file."""
+    if place.device is None:
+        return False
+    try:
+        return (place.device / "queue" / "rotational").read_text(encoding="ascii").strip() == "0"
+    except OSError:
+        return False
 
 
 def _number(path: Path) -> int:
@@ -198,15 +219,26 @@ class Preconditioner:
             ready()
             done = {}
             for drive, node in held.items():
-                done[drive] = format_drive(node, self._runner)
+                flash = is_flash(place_of(FioTarget(drive, node, 0, 0)))
+                if ask.media == "flash" and not flash:
+                    continue
+                done[drive] = format_drive(node, self._runner, flash=flash)
                 held.stamp(drive)
-        spool.append({"kind": "precondition", "stage": "purge", "report": done})
+        if done:
+            spool.append({"kind": "precondition", "stage": "purge", "report": done})
 
     def run(self, spool: Spool, targets: Mapping[str, FioTarget], places: Mapping[str, Place], folder: Path) -> None:
         """The other stages, on targets that are held. Raises ToolError, StopRequestedError."""
         ask, done = self._block.precondition, spool.held.preconditioned
         if ask is None:
             return
+        if ask.media == "flash":
+            others = [drive for drive in targets if not is_flash(places[drive])]
+            targets = {drive: target for drive, target in targets.items() if drive not in others}
+            if others and "as_found" not in done:
+                spool.append({"kind": "precondition", "stage": "as_found", "report": others})
+            if not targets:
+                return
         if ask.purge == "discard" and "purge" not in done:
             self._tell("preconditioning: discard")
             purged = {drive: discard(target, places[drive], self._runner) for drive, target in targets.items()}

@@ -30,6 +30,10 @@ _PHY = re.compile(r"^\s*phy identifier\s*=", re.IGNORECASE | re.MULTILINE)
 _ERROR_PAGES = {0x02: "write", 0x03: "read", 0x04: "read_reverse", 0x05: "verify", 0x06: "non_medium"}
 
 
+_PORTS = 0x18
+_LINK = re.compile(r"invalid dword|running disparity error|loss of dword sync|phy reset problem", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class LogPage:
     """One page: title, values by name as printed, and its lines that have no value."""
@@ -89,6 +93,17 @@ def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
         for match in [_COUNT.match(value)]
         if match
     }
+
+
+def link_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
+    """What the drive counts of errors on its links, all of its phys together (`link.Invalid DWORD count`)."""
+    found: dict[str, int] = {}
+    for name, value in (pages[_PORTS, 0].values if (_PORTS, 0) in pages else {}).items():
+        label = re.sub(r" #\d+\Z", "", name)
+        match = _COUNT.match(value)
+        if match and _LINK.match(label):
+            found[f"link.{label}"] = found.get(f"link.{label}", 0) + int(match.group(0))
+    return found
 
 
 def read_log_pages(runner: Runner, device: str) -> dict[tuple[int, int], LogPage]:

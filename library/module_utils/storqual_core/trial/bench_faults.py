@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Collection, Mapping
 
+from ..host.block_stack import is_multipath
 from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
+from ..tools.dmsetup import read_paths
 from .reach import driven_alike
 
 OTHER_VALUE = "other_value"
@@ -81,6 +83,32 @@ def _delete_and_scan(aim: Aim, tell: Tell) -> None:
     write_attribute(machine.path(f"/sys/class/scsi_host/host{host}/scan"), f"{channel} {target} {lun}")
     _await(lambda: _is_back(aim), aim.limit_s, f"drive {drive.id} did not come back after a scan")
     tell("drive_back", f"drive {drive.id} is in sysfs again")
+
+
+def _path_goes(aim: Aim, tell: Tell) -> None:
+    """The path is offline for a while; that the kernel no longer uses it, and does again, is what its map says."""
+    machine, drive = aim.machine, aim.drive
+    place = machine.path(f"/sys/block/{drive.name}/device/state")
+    maps = [name for name in machine.names(f"/sys/class/block/{drive.name}/holders") if is_multipath(machine, name)]
+    if not maps:
+        raise ToolError(f"{drive.name} is under no multipath device")
+    number = machine.text(f"/sys/class/block/{maps[0]}/dev")
+
+    def active() -> int:
+        return sum(read_paths(aim.runner, number).values())
+
+    before = active()
+    if before < 2:
+        raise ToolError(f"{before} paths of {maps[0]} are active: without {drive.name} there would be none")
+    try:
+        write_attribute(place, "offline")
+        _await(lambda: active() == before - 1, aim.limit_s, f"the kernel did not let go of path {drive.name}")
+        tell("path_lost", f"{before} paths of {maps[0]} were active, {before - 1} without {drive.name}")
+        time.sleep(aim.away_s)
+    finally:
+        write_attribute(place, "running")
+    _await(lambda: active() == before, aim.limit_s, f"path {drive.name} was not used again")
+    tell("path_back", f"{before} paths of {maps[0]} are active again")
 
 
 def _rebind(aim: Aim, tell: Tell) -> None:
@@ -276,6 +304,7 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "sg_reset_host": BenchWay("adapter", _BLOCK + "device/scsi_level", _reset("-H")),
     "sysfs_host_reset": BenchWay("adapter", _HOST + "host_reset", _host_reset),
     "sysfs_delete": BenchWay("drive", _BLOCK + "device/delete", _delete_and_scan),
+    "path_offline": BenchWay("path", _BLOCK + "device/state", _path_goes),
     "driver_rebind": BenchWay("adapter", _PCI + "driver", _rebind),
     "module_reload": BenchWay("driver", _PCI + "driver", _reload),
     "processor_offline": BenchWay("drive", _SECOND, _processor_goes),

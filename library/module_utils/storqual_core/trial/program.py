@@ -28,7 +28,7 @@ from ..kit.machine import Machine
 from .bench_faults import BENCH_WAYS, Aim, missing
 from .device import HeldDevice
 from .load import Load, LoadAsk, read_load
-from .reach import SCOPES, refuse_beyond
+from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
 from .stream import Stream
@@ -38,6 +38,8 @@ _LOG_S = 0.2
 _END_S = 60.0
 _EARLIER_S = 30.0
 _OTHER_SECTORS = 48
+ENDED = ".ended"
+"""What the name of a stream is followed by in that of the file which says that the control node's fault has ended."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,11 @@ class TrialRun:
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
         trial = self._trial
+        if trial.parts == "verify" and not self._is_back():
+            self._stream.line(
+                "lost", text=f"the drive was not found within {trial.recover_s:g} s of the bench's start"
+            )
+            return
         # who may be reached is decided before anything is held or written
         touched = refuse_beyond(
             self._machine,
@@ -131,8 +138,8 @@ class TrialRun:
             state_dir=trial.state_dir,
         )
         if trial.way:
-            drive = next(one for one in read_drives(self._machine) if one.id == trial.drive)
-            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive)
+            drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+            lacking = missing(BENCH_WAYS[trial.way], self._machine, drive) if drive else "the drive is not there"
             if lacking:
                 self._stream.line("cannot", reason=f"{trial.way}: {lacking}")
                 return
@@ -148,6 +155,15 @@ class TrialRun:
         after = read_disks(self._machine, state_dir=trial.state_dir)
         counted = end_line(before, after, trial.claimed)
         self._stream.line("disks", disks=counted, boot_id=after.boot_id)
+
+    def _is_back(self) -> bool:
+        """Wait for the drive after the bench was down: adapters find their drives one after the other."""
+        deadline = time.monotonic() + self._trial.recover_s
+        while not any(one.id == self._trial.drive for one in read_drives(self._machine)):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOG_S)
+        return True
 
     @contextmanager
     def _holder(self) -> Iterator[Hold]:
@@ -179,8 +195,9 @@ class TrialRun:
             time.sleep(trial.at_s)
             self._bring_about()
         time.sleep(max(0.0, began + trial.load_s - time.monotonic()))
+        late_s = 0.0 if trial.way else self._await_end(began + trial.load_s)
         # counted from the fault, of which the wait for its own return may have used up all
-        deadline = began + trial.at_s + trial.away_s + trial.recover_s
+        deadline = began + trial.at_s + trial.away_s + late_s + trial.recover_s
         while device.lost and time.monotonic() < deadline:
             time.sleep(_LOG_S)
         if device.lost:
@@ -195,12 +212,28 @@ class TrialRun:
         stream.line("state", when="after", state=self._state())
         return not hung
 
+    def _await_end(self, planned: float) -> float:
+        """Keep the load up until the control node has told that its fault ended; by how many seconds that was late.
+
+        A control node with other work may bring its fault about only when the planned time of the load is over.
+        """
+        trial = self._trial
+        told = trial.stream.with_name(f"{trial.stream.name}{ENDED}")
+        if told.exists():
+            return 0.0
+        while not told.exists() and time.monotonic() < planned + trial.recover_s:
+            time.sleep(_LOG_S)
+        late_s = time.monotonic() - planned
+        # some load comes after the fault as well
+        time.sleep(max(0.0, trial.load_s - trial.at_s - trial.away_s))
+        return late_s
+
     def _state(self) -> dict[str, Any]:
         return read_state(self._machine, self._trial.adapter, command.run, self._trial.drive)
 
     def _bring_about(self) -> None:
         trial, stream = self._trial, self._stream
-        drive = next((one for one in read_drives(self._machine) if one.id == trial.drive), None)
+        drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return

@@ -17,12 +17,12 @@ from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError
 from ..kit.machine import Machine
 
-SCOPES = ("drive", "target", "bus", "adapter", "driver")
+SCOPES = ("path", "drive", "target", "bus", "adapter", "driver")
 
 
 def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Drive]:
-    """The drives that a fault of that scope touches when it is aimed at `aimed`."""
-    if scope == "drive":
+    """The drives that a fault of that scope touches when it is aimed at `aimed`, each of several paths by itself."""
+    if scope in ("path", "drive"):
         return [aimed]
     if scope == "driver":
         return [drive for drive in drives if drive.adapter in driven_alike(machine, aimed.adapter)]
@@ -32,6 +32,12 @@ def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str)
     parts = 3 if scope == "target" else 2
     place = aimed.hctl.split(":")[:parts]
     return [drive for drive in behind if drive.hctl.split(":")[:parts] == place]
+
+
+def aimed_at(drives: Sequence[Drive], drive: str, adapter: str) -> Drive | None:
+    """The drive of that id; of several paths to it the one through the PCI function `adapter`."""
+    found = [one for one in drives if one.id == drive]
+    return min(found, key=lambda one: one.adapter != adapter) if found else None
 
 
 def driven_alike(machine: Machine, pci: str) -> list[str]:
@@ -56,13 +62,15 @@ def refuse_beyond(
     bench where the fault is of the driver.
     """
     drives = read_drives(machine)
-    aimed = next((one for one in drives if one.id == drive), None)
+    aimed = aimed_at(drives, drive, adapter)
     if aimed is None:
         raise GuardRefusalError([f"drive {drive}: it is not on the bench; no fault is aimed at it"])
     refusals = []
     if aimed.adapter != adapter:
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
     touched = reached(machine, drives, aimed, scope)
+    if scope == "path" and not any(one.id == drive and one.adapter != adapter for one in drives):
+        refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
     system = system_disks(machine, state_dir)
     claimed = {claim.id: claim for claim in claims}
     for one in touched:

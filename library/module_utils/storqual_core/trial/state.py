@@ -48,7 +48,12 @@ def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> di
         "link": f"{found[0].link_speed} x{found[0].link_width}" if found and found[0].link_speed else "",
         "slab_bytes": _slab_bytes(machine),
         "residual": next(
-            (_residual(runner, one) for one in read_drives(machine) if one.id == aimed and one.hctl), {}
+            (
+                _residual(runner, one)
+                for one in read_drives(machine)
+                if (one.id, one.adapter) == (aimed, adapter) and one.hctl
+            ),
+            {},
         ),
     }
 

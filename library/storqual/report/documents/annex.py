@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storqual.report.documents.document import Document, Section
-from storqual.report.parts.notes import note_rows
+from storqual.report.notes import note_rows
 from storqual.run import Run
 from storqual.run.notes import Note
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.report.criterion import Outcome
-from storqual.report.parts.notes import NoteRow
+from storqual.report.notes import NoteRow
 from storqual.report.render import render_template
 from storqual.report.view import Cell
 from storqual.run import write_bytes

@@ -20,7 +20,7 @@ from storqual.report.view import Phrase
 
 @dataclass(frozen=True)
 class CriteriaTable:
-    """Criteria of one adapter and one metric against one kind of reference."""
+    """Criteria of one adapter and one metric against one kind of reference, by the documents that state it."""
 
     ident: str
     adapter: str
@@ -28,6 +28,7 @@ class CriteriaTable:
     unit: str
     better: str
     reference_name: str
+    reference_source: str
     required: bool
     drawn: bool
     axis: Markup
@@ -114,6 +115,7 @@ def _table(number: int, rows: Sequence[Criterion], adapter: str, links: Links) -
         unit="" if scale.unit.startswith("1/") or scale.unit.lower() == metric.label.lower() else scale.unit,
         better=f"{first.text('better') or 'higher'} is better",
         reference_name=REFERENCE_NAMES.get(first.against, "Reference"),
+        reference_source="; ".join(dict.fromkeys(filter(None, (row.text("reference_source") for row in rows)))),
         required=first.required,
         drawn=drawn,
         axis=interval_axis(end, _axis_label) if drawn else NO_PICTURE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was covered, what was written where, what failures were accepted, and what error counters counted."""
+"""What was covered, what was written where, what failures were accepted, and what was done to drives before."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 
 from storqual.report.criterion import Criterion, place_name
 from storqual.report.figures import DASH, NONE, Figure, count, percent, seconds
-from storqual.report.material import ARMS, Material
+from storqual.report.material import Material
 from storqual.report.view import ChartTable
-from storqual.run import planned_session
-from storqual_core.host.counters import ERROR_WORDS
 
 
 @dataclass(frozen=True)
@@ -40,14 +38,6 @@ class Guard:
     applies: bool
     sectors: Figure
     disks: ChartTable
-
-
-@dataclass(frozen=True)
-class ErrorCounters:
-    """Error counters that moved; `watched` is how many drives have any, None where none were recorded."""
-
-    watched: Figure | None
-    table: ChartTable
 
 
 @dataclass(frozen=True)
@@ -137,55 +127,6 @@ def waivers_of(rows: Sequence[Criterion]) -> tuple[WaiverRow, ...]:
     return tuple(found)
 
 
-_BOTH = "both"
-
-
-def error_counters_of(material: Material) -> ErrorCounters:
-    """A row for every counter that moved; sessions that measured both arms have a column of their own."""
-    arms = {
-        (session.bench, session.id): session.arms[0] if len(session.arms) == 1 else _BOTH
-        for session in material.run.plan.sessions
-    }
-    sums: dict[tuple[str, str, str, str], Counter[str]] = {}
-    watched: set[tuple[str, str]] = set()
-    used: set[str] = set()
-    for event in material.events:
-        if event.kind != "block_finished":
-            continue
-        bench, session = str(event.bench or ""), planned_session(event.text("session"))
-        arm = arms.get((bench, session), _BOTH)
-        for node, disk in ((event.fields.get("end") or {}).get("disks") or {}).items():
-            if not disk.get("errors"):
-                continue
-            name = str(disk.get("id") or disk.get("wwn") or node)
-            watched.add((bench, name))
-            used.add(arm)
-            role = "claimed" if disk.get("claimed") else "system" if disk.get("system") else "unclaimed"
-            for counter, number in disk["errors"].items():
-                if number:
-                    sums.setdefault((bench, name, role, str(counter)), Counter())[arm] += int(number)
-    columns = [arm for arm in (*ARMS, _BOTH) if arm in used]
-    rows: list[tuple[Figure | str, ...]] = [
-        (
-            name,
-            bench,
-            role,
-            ERROR_WORDS.get(counter, counter),
-            *(count(found[arm], f"count:errors:{bench}:{name}:{counter}:{arm}") for arm in columns),
-        )
-        for (bench, name, role, counter), found in sums.items()
-    ]
-    heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
-    return ErrorCounters(
-        watched=count(len(watched), "count:errors:watched") if watched else None,
-        table=ChartTable("Error counters that moved while blocks ran", heads, tuple(rows)),
-    )
-
-
-def _heading(arm: str) -> str:
-    return "Both arms in turn" if arm == _BOTH else arm.capitalize()
-
-
 _HEADS = ("Stage", "Result", "Rounds", "Drift", "from", "to", "SNIA range", "SNIA excursion")
 _NOTHING = (DASH,) * 6
 
@@ -204,6 +145,8 @@ def preconditioning_of(material: Material, bench: str) -> ChartTable:
 def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
     for drive, done in (report.get("purge") or {}).items():
         yield (f"Purge of {drive}", str(done), *_NOTHING)
+    for drive in report.get("as_found") or ():
+        yield (f"{drive}, no flash", "measured as it was found: what SNIA asks is for flash", *_NOTHING)
     fill = report.get("fill")
     if fill:
         yield ("Fill", seconds(fill["seconds"], f"{source}/fill/seconds"), *_NOTHING)

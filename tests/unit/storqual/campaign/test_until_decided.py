@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +238,51 @@ def test_without_a_budget_suspect_launches_are_among_the_most_that_a_point_may_h
         verdict = judge_run(path)
         assert verdict["outcome"] == "INCONCLUSIVE"
         assert all("are suspect and no evidence" in one["reason"] for one in verdict["criteria"])
+
+
+class Settling(Rates):
+    """A bench whose launches begin a third too high for two seconds beyond their ramp, until the ramp is longer."""
+
+    def __call__(self, block: Mapping[str, Any], launch: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().__call__(block, launch)
+        left = round(3.0 - float(launch["fio"]["ramp_s"]))
+        found["series"]["iops"] = [
+            value * (1.35 if second < left else 1.0) for second, value in enumerate(found["series"]["iops"])
+        ]
+        return found
+
+
+def ramps(path: Path) -> dict[str, list[float]]:
+    """The ramp of each launch in the order of the blocks, by block size."""
+    found: dict[str, list[float]] = {}
+    for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
+        for launch in read_block(path, name)["launches"]:
+            found.setdefault(launch["point"].partition("bs=")[2].rstrip("]"), []).append(launch["fio"]["ramp_s"])
+    return found
+
+
+@pytest.mark.parametrize("drops", [{}, KERNELS], ids=["pairs", "sessions"])
+def test_launches_that_still_settle_get_a_longer_ramp_in_the_rest_of_the_campaign(
+    tmp_path: Path, drops: dict[str, Any]
+) -> None:
+    """At the point that goes on, told once by an event and in the verdict; both arms alike."""
+    path, _, _ = campaign(tmp_path, Settling(noise=0.008, losses={"64k": 0.02}, session_noise=0.004), **drops)
+    events = [event for event in read_run(path).events if event.kind == "ramp_lengthened"]
+    assert "64k" in {event.text("point").partition("bs=")[2].rstrip("]") for event in events}
+    assert len({event.text("point") for event in events}) == len(events)
+    planned, *_, last = ramps(path)["64k"]
+    assert planned == 1.0
+    assert last in (3.0, 4.0)
+    by_arm: dict[str, Counter[float]] = {}
+    for name in sorted(file.stem for file in (path / "blocks").glob("*.json")):
+        for launch in read_block(path, name)["launches"]:
+            by_arm.setdefault(launch["arm"], Counter())[launch["fio"]["ramp_s"]] += 1
+    assert by_arm["baseline"] == by_arm["candidate"]
+    (told,) = [text for text in judge_run(path)["warnings"] if "longer by that" in text]
+    assert told.startswith("b1: launches at ")
+
+
+def test_level_launches_keep_the_ramp_of_the_plan(tmp_path: Path) -> None:
+    path, _, _ = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
+    assert {ramp for each in ramps(path).values() for ramp in each} == {1.0}
+    assert not [event for event in read_run(path).events if event.kind == "ramp_lengthened"]

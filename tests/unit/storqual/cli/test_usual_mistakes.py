@@ -145,6 +145,7 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "RAID with a suite for single drives": volumes,
     "nothing claimed": unclaimed,
     "one session": suite("sessions: 4", "sessions: 1"),
+    "percentile of too few I/Os": suite("metric: iops", "metric: latency_p99.99_us"),
     "unknown metric": suite("metric: iops", "metric: iosp"),
     "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
     "percent without its sign": suite("margin: 8%", "margin: 8"),

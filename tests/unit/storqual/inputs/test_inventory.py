@@ -86,6 +86,22 @@ def test_unknown_keys_are_told_with_the_nearest_known_one() -> None:
     assert "did you mean 'claim'?" in said
 
 
+def test_a_drive_of_several_paths_stands_once_and_names_the_other_adapters() -> None:
+    def host(paths: Any) -> dict[str, Any]:
+        entry = {**DRIVE, "paths": paths}
+        return bench(
+            adapters={alias: {"model": "x", "drives": [entry][: alias == "one"]} for alias in ("one", "two")}
+        )
+
+    read = inventory_from_hostvars({"b1": host(["two"])}).benches["b1"]
+    assert read.adapters["one"].drives[0].paths == ("two",)
+    assert "no adapter 'three' on b1" in problems(b1=host(["three"]))
+    for wrong in (["one"], ["two", "two"]):
+        assert "that name an adapter twice, or its own" in problems(b1=host(wrong))
+    file = {"file": "/var/lib/d.img", "size": "1GiB", "claim": True, "paths": ["two"]}
+    assert "drives, which files are not" in problems(b1=drives(file, kind="local"))
+
+
 def test_virtual_parts_are_for_virtual_benches() -> None:
     said = problems(b1=drives({**DRIVE, "virtual": {"iops": 1}}, virtual={"cpus": 2}))
     assert "found storqual_virtual on a hardware bench, expected it on virtual benches only" in said

@@ -58,6 +58,36 @@ def test_the_suite_of_the_project_is_good() -> None:
     assert (3, 2, {1, 4}) == (len(factors["bs"]), len(factors["iodepth"]), factors["drives"])
 
 
+def test_full_asks_for_tails_and_stalls_and_quick_keeps_its_criteria() -> None:
+    """`full` has the time for them; two seconds of `quick` hold neither a p99 nor a stall."""
+    suite = load_suite(find_suite("adapter"))
+    point = Point("rand_write", factors={"bs": 4096, "drives": 4, "iodepth": 8})
+    asked = {name: {one.id: one for one in criteria_at(suite, point, name, {})} for name in ("quick", "full")}
+    required = {name: {one.metric for one in found.values() if one.required} for name, found in asked.items()}
+    assert required["full"] - required["quick"] == {"latency_p99_us", "longest_stall_s", "dips_per_min"}
+    assert set(asked["quick"]) == {"iops", "throughput_mb_s", "cpu_us_per_io", "latency_mean_us"}
+    informative = {"interrupts_per_io", "adapter_interrupts_per_io"}
+    assert {one.metric for one in asked["full"].values() if not one.required} >= informative
+    assert (asked["full"]["p99"].margin, asked["full"]["p99"].indifference) == (0.25, 0.1)
+    # fewer I/Os than a percentile needs: one at a time, or large ones of a slow drive
+    for size, depth in ((4096, 1), (262144, 8)):
+        slow = Point("rand_write", factors={"bs": size, "drives": 4, "iodepth": depth})
+        assert "p99" not in {one.id for one in criteria_at(suite, slow, "full", {})}
+
+
+def test_a_criterion_of_an_unknown_profile_is_an_error(tmp_path: Path) -> None:
+    text = GOOD.replace("against: baseline}", "against: baseline, profiles: fulll}")
+    assert "no profile 'fulll'" in problems(tmp_path, text)
+    assert "did you mean" in problems(tmp_path, text)
+
+
+def test_a_suite_under_a_profile_keeps_the_positions_of_its_criteria(tmp_path: Path) -> None:
+    text = GOOD.replace("against: baseline}", "against: baseline, profiles: full}")
+    suite = load_suite(write(tmp_path, text))
+    assert [(number, one.name) for number, one in suite.under("quick").numbered] == [(1, "floor")]
+    assert [(number, one.name) for number, one in suite.numbered] == [(0, "iops"), (1, "floor")]
+
+
 def test_a_name_comes_from_the_file(tmp_path: Path) -> None:
     """`x.suite.yml` is suite x."""
     assert load_suite(write(tmp_path, GOOD)).name == "x"
@@ -104,7 +134,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         (
             "indifference: 2%",
             "indifference: 9%",
-            "found an indifference zone of 9.0%, expected less than the margin (8.0%)",
+            "found an indifference zone of 9 %, expected less than the margin (8 %)",
         ),
         ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
         ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),

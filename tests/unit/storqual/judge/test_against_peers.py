@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from storqual.judge import against_others
+from storqual.judge.question import Unit
 from storqual.judge.verdict import judge_run
 from tests.support.judged_run import QUIET, suite_with
 from tests.support.make_run import make_run
@@ -15,6 +18,7 @@ from tests.support.make_run import make_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+PEER_STATES = (("good", "ok"), ("refused", "refused"), ("killed", "killed"), ("short", "short"))
 PEERS = suite_with("{metric: iops}", "{id: peers, metric: iops, against: peers, margin: 8%, indifference: 2%}")
 
 
@@ -80,3 +84,24 @@ def test_a_peer_without_a_value_is_left_out(tmp_path: Path, reads: int | None) -
     found = [entry for entry in peer_entries(run) if entry["adapter"] != "mega"]
     assert {entry["outcome"] for entry in found} == {"PASS"}
     assert not any("mega" in entry["reason"] for entry in found)
+
+
+def test_an_adapter_with_a_launch_that_did_not_run_as_asked_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its other launches would give a percentile together."""
+    monkeypatch.setattr(
+        against_others, "units_of", lambda launches, _metric: [Unit("s01", 100.0, "fio")] * len(launches)
+    )
+    launches = {name: [SimpleNamespace(status=status), SimpleNamespace(status="ok")] for name, status in PEER_STATES}
+    peers = [(name, SimpleNamespace(of=lambda _arm, own=own: own)) for name, own in launches.items()]
+    question: Any = SimpleNamespace(peers=peers)
+    assert list(against_others._others(question, cast("Any", None))) == ["good"]
+
+
+def test_an_adapter_passes_by_the_end_of_its_interval_and_not_by_its_estimate(tmp_path: Path) -> None:
+    """6 % behind, with boots that differ by several percent: above the margin of 8 % is not shown."""
+    noisy = {**QUIET, "noise": 0.05}
+    found = []
+    for seed in range(3):
+        run = make_run(tmp_path / str(seed), suite=PEERS, adapters=("sym", "mpt"), sessions=4, **noisy)
+        found += peer_entries(run)
+    assert any(entry["outcome"] == "INCONCLUSIVE" and entry["shift_percent"] > -8 for entry in found)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from storqual.judge import decide
-from tests.error_rates.simulator import NOISES, Bench, simulate
+from tests.error_rates.simulator import NOISES, Bench, SettlingBench, simulate
 from tests.error_rates.trials import run_pairs, run_sessions
 
 TRIALS = 150
@@ -30,6 +30,21 @@ def test_pairs_are_judged_with_known_error_rates(
     cell = run_pairs(Bench(NOISES[noise], effect), TRIALS, seed=8)
     assert passed[0] <= cell.passed <= passed[1]
     assert failed[0] <= cell.fail <= failed[1]
+
+
+@pytest.mark.parametrize("noise", ["calm", "mixed"])
+def test_a_longer_ramp_for_the_launches_after_the_first_look_moves_no_error_rate(noise: str) -> None:
+    """Both arms of a pair have the same ramp, so that the transient cancels in each ratio, and pairs can be mixed."""
+    same = {
+        longer: run_pairs(SettlingBench(NOISES[noise], longer=longer), TRIALS, seed=8) for longer in (False, True)
+    }
+    assert same[True].fail == same[False].fail == 0
+    assert same[True].passed >= same[False].passed - 3
+    at_margin = run_pairs(SettlingBench(NOISES[noise], -0.03, longer=True), TRIALS, seed=8)
+    beyond = run_pairs(SettlingBench(NOISES[noise], -0.05, longer=True), TRIALS, seed=8)
+    assert at_margin.passed <= 8
+    assert beyond.passed <= 1.5
+    assert beyond.fail >= 95
 
 
 def test_an_unchanged_candidate_takes_less_bench_time_than_the_rule_to_beat() -> None:

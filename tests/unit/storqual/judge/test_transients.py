@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from storqual.judge.evidence import short_ramps
 from storqual.judge.question import ArmLaunches, Question
+from storqual.judge.transients import NOTHING, settling, short_ramps
 from storqual.run import Launch, PlannedPoint
 
 
@@ -51,3 +54,48 @@ def test_few_launches_or_short_ones_say_nothing() -> None:
     """Chance would speak."""
     assert short_ramps(questions((0.5,), launches=7)) == []
     assert short_ramps(questions((0.5,), seconds=3)) == []
+
+
+def test_a_point_gets_its_own_length_where_it_has_launches_enough() -> None:
+    (level,), (steep,) = questions(()), questions((1.4, 1.2))
+    other = PlannedPoint("b", "sym", "rand_read[bs=8k]", "rand_read", {"bs": 8192}, (), {}, "")
+    found = settling([level, Question(other, None, steep.launches, by_session=False)])
+    assert set(found) == {other.key}
+    assert found[other.key].every_s in (2.0, 3.0)
+    assert found[other.key].first_s == 0.0
+
+
+def test_a_point_with_few_launches_is_judged_by_those_of_its_workload() -> None:
+    (few,), (many,) = questions((0.7,), launches=4), questions((0.7,))
+    other = PlannedPoint("b", "sym", "rand_read[bs=8k]", "rand_read", {"bs": 8192}, (), {}, "")
+    elsewhere = PlannedPoint("b", "sym", "seq_read[bs=8k]", "seq_read", {"bs": 8192}, (), {}, "")
+    found = settling([Question(other, None, few.launches, by_session=False), many])
+    assert found[other.key].every_s >= 1
+    assert settling([Question(elsewhere, None, few.launches, by_session=False), many]).keys() == {many.point.key}
+
+
+@pytest.mark.parametrize(("first", "expected"), [(0.9, 8.0), (1.0, 0.0)])
+def test_the_first_launch_after_a_boot_that_runs_otherwise_gets_a_ramp_of_its_own(
+    first: float, expected: float
+) -> None:
+    (one,) = questions((), noise=0.005)
+    launches = one.launches.arms["baseline"]
+    level = 1000.0
+    for number, launch in enumerate(launches):
+        scale = level / (sum(launch.seconds) / 8) * (first if number % 4 == 0 else 1.0)
+        seconds = tuple(value * scale for value in launch.seconds)
+        launches[number] = replace(launch, session=f"s{number // 4:02d}", n=number + 1, seconds=seconds)
+    found = settling([replace(one, by_session=True)])
+    assert found.get(one.point.key, NOTHING).first_s == expected
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_level_noise_gets_no_longer_ramp_of_more_than_half_a_launch(seed: int) -> None:
+    """Whatever chance shows, what is added stays below half of what is measured."""
+    source = random.Random(seed)
+    (one,) = questions((), launches=8)
+    launches = one.launches.arms["baseline"]
+    for number, launch in enumerate(launches):
+        launches[number] = replace(launch, seconds=tuple(source.uniform(1.0, 1000.0) for _ in range(8)))
+    assert settling([one]).get(one.point.key, NOTHING).every_s <= 4

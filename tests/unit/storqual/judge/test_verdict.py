@@ -290,7 +290,23 @@ def test_counts_have_their_own_rule(tmp_path: Path) -> None:
     verdict = judged(tmp_path, suite=suite)
     entries = [entry for entry in verdict["criteria"] if entry["metric"] == "io_errors_per_tb"]
     assert {entry["outcome"] for entry in entries} == {"PASS"}
-    assert "none was seen" in entries[0]["reason"]
+    told = "none was seen in 2 launches of the candidate (in less than 77.6 % of launches at 95 %), in 0 of 2"
+    assert told in entries[0]["reason"]
+
+
+def test_a_candidate_that_stalls_fails_and_says_in_how_many_launches(tmp_path: Path) -> None:
+    """Every launch of the candidate at one point stands still for a second."""
+    suite = suite_with("{metric: iops, required: false}", "{metric: longest_stall_s, margin: 20%}")
+    run = make_run(tmp_path, suite=suite, points=POINTS[:2], design="interleaved", launches=9, runtime_s=5.0, **QUIET)
+    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line["arm"] == "candidate" and line["point"] == POINTS[0]:
+            line["series"]["iops"][2] = 0.0
+    (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = {entry["point"]: entry for entry in judge_run(run)["criteria"] if entry["metric"] == "longest_stall_s"}
+    assert {point: entry["outcome"] for point, entry in found.items()} == {POINTS[0]: "FAIL", POINTS[1]: "PASS"}
+    seen = "seen in 9 of 9 launches of the candidate and 0 of 9 of the baseline, 1.000 s against 0 s"
+    assert seen in found[POINTS[0]]["reason"]
 
 
 def test_a_loss_everywhere_is_a_finding_beside_the_verdicts(tmp_path: Path) -> None:
@@ -379,3 +395,11 @@ def test_one_launch_with_an_error_breaks_a_limit_of_none(tmp_path: Path) -> None
     }
     assert entries.pop((broken["adapter"], broken["point"])) == "FAIL"
     assert set(entries.values()) == {"PASS"}
+
+
+def test_the_document_that_states_a_limit_is_in_the_verdict(tmp_path: Path) -> None:
+    asked = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
+    verdict = judged(tmp_path, design="interleaved", launches=4, suite=suite_with("{metric: iops}", asked))
+    entries = verdict["criteria"]
+    assert {entry["reference_source"] for entry in entries if entry["id"] == "floor"} == {"contract 7, section <3>"}
+    assert {entry["reference_source"] for entry in entries if entry["id"] == "iops"} == {""}

@@ -38,6 +38,9 @@ EXPECTED = {
     "dips_per_min": 0.0,
     "longest_stall_s": 0.0,
     "io_errors_per_tb": 0.0,
+    "command_errors_per_tb": 0.0,
+    "command_timeouts_per_tb": 0.0,
+    "link_errors_per_tb": 0.0,
 }
 
 
@@ -253,3 +256,14 @@ def test_merging_keeps_rates_and_adds_counts() -> None:
     both = merged([launch(), launch()])
     for name in ("iops", "latency_mean_us", "cpu_us_per_io", "interrupts_per_io"):
         assert METRICS[name].value(both) == METRICS[name].value(launch())
+
+
+def test_counters_of_errors_are_told_by_terabyte_moved() -> None:
+    moved = PRIMITIVES["read_bytes"] + PRIMITIVES["write_bytes"]
+    found = value_of("link_errors_per_tb", error_invalid_dword_count=2, error_phy_reset_problem_count=1)
+    assert found.value == pytest.approx(3 / (moved / 1e12))
+    assert value_of("command_timeouts_per_tb", error_iotmo_cnt=1).value == pytest.approx(1e12 / moved)
+
+
+def test_a_drive_without_a_counter_has_no_errors_per_terabyte() -> None:
+    assert reason_of("command_errors_per_tb", without=("error_ioerr_cnt",)) == "no error_ioerr_cnt was recorded"

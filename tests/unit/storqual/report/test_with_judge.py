@@ -11,6 +11,7 @@ import pytest
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from tests.support.judged_reports import QUICK
+from tests.support.judged_run import suite_with
 from tests.support.make_run import make_run
 from tests.support.report_pages import read_page
 
@@ -34,3 +35,10 @@ def test_a_judged_run_makes_a_report_of_the_same_outcome(campaign: dict[str, Any
         shown = page.find(f"c{index}").text()
         assert row["outcome"] in shown
         assert " ".join(row["reason"].split()) in shown
+
+
+def test_a_criterion_that_a_document_states_names_it_in_its_table(tmp_path: Path) -> None:
+    asked = "{id: floor, metric: iops, against: absolute, min: 1, source: 'contract 7, section <3>'}"
+    run = make_run(tmp_path, points=QUICK[:1], suite=suite_with("{metric: iops}", asked))
+    judge_run(run)
+    assert "; source: contract 7, section &lt;3&gt;</span></caption>" in build_report(run).read_text(encoding="utf-8")

@@ -228,7 +228,7 @@ def test_a_power_cut_is_judged_by_its_images(cuts: Checked | None, outcome: str,
     found = judge(seen(listed), fault, fault.ways[0], Expectation(), cuts)
     assert found.outcome == outcome
     assert reason in " ".join(found.reasons)
-    record = record_of(seen(listed), found, {"id": "x"}, start="now", cuts=cuts)
+    record = record_of(seen(listed), found, {"id": "x", "way": "qmp_log_writes"}, start="now", cuts=cuts)
     assert record["power_cuts"] == (
         cuts and {"points": cuts.points, "images": 10 * cuts.points, "missing": len(cuts.missing)}
     )
@@ -244,7 +244,7 @@ def test_a_fault_that_takes_the_drive_away_may_cost_errors_and_settings() -> Non
 
 def test_the_record_has_the_timeline_in_seconds_of_the_load() -> None:
     observed = seen(lines())
-    record = record_of(observed, verdict(lines()), {"id": "x"}, start="now")
+    record = record_of(observed, verdict(lines()), {"id": "x", "way": "sg_reset_device"}, start="now")
     assert (record["id"], record["outcome"], record["writes"], record["recovery_s"]) == ("x", "passed", 2, 2.0)
     assert [entry[:2] for entry in record["timeline"]] == [
         [2.0, "fault"],
@@ -252,6 +252,11 @@ def test_the_record_has_the_timeline_in_seconds_of_the_load() -> None:
         [2.0, "kernel"],
         [2.0, "fault"],
     ]
+
+
+def test_a_bench_that_went_down_has_no_time_of_recovery() -> None:
+    record = record_of(seen(lines()), verdict(lines()), {"id": "x", "way": "qmp_reset"}, start="now")
+    assert record["recovery_s"] is None
 
 
 @pytest.mark.parametrize("way", [way for fault in FAULTS.values() for way in fault.ways], ids=lambda way: way.name)

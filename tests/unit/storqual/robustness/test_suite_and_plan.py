@@ -124,7 +124,7 @@ def test_trials_of_a_session_are_together_and_in_a_drawn_order() -> None:
 def test_what_no_bench_of_metal_can_do_is_told_as_left_out() -> None:
     made = plan(kind="hardware")
     assert not {"drive_unplug", "write_error"} & {trial.fault for trial in made.trials}
-    assert "drive_unplug on fusion: no way with mptsas on a hardware bench" in made.left_out
+    assert "drive_unplug on vscsi: no way with virtio_scsi on a hardware bench" in made.left_out
 
 
 def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:

@@ -123,3 +123,18 @@ def test_histograms_are_let_go(tmp_path: Path) -> None:
         launches = sum(1 for data in found.points.values() for _ in data.every())
     bins = sum(len(total) for data in found.points.values() for total in data.bins.values())
     assert (sizes[1] - sizes[0]) / launches < 150 * bins / launches + 200
+
+
+def test_a_launch_that_was_lost_does_not_finish_its_point(tmp_path: Path) -> None:
+    path = make_run(tmp_path)
+    file = path / "samples.jsonl"
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lost = lines[0]
+    key = (lost["bench"], lost["adapter"], lost["point"])
+    for line in lines:
+        if (line["bench"], line["adapter"], line["point"], line["arm"]) == (*key, lost["arm"]):
+            line["status"] = "lost"
+    file.write_bytes(b"".join(map(dump_line, lines)))
+    found = measurements(read_run(path), {}, ["iops"])
+    assert lost["arm"] not in found.finished[key]
+    assert found.finished[key]

@@ -48,6 +48,17 @@ def test_dips_of_the_candidate_alone_are_not_bounded_away() -> None:
     assert shift == pytest.approx(np.log(candidate.mean(axis=1) / baseline.mean(axis=1)).mean())
 
 
+def test_single_dips_of_the_candidate_alone_are_not_bounded_away_though_they_are_few() -> None:
+    """Nine of a hundred seconds: few enough to be dips, and in one arm only."""
+    baseline, candidate = arms(3)
+    candidate[1:19:2, 2] *= 0.75
+    shift, bounded = shift_of(baseline, candidate)
+    assert not bounded
+    assert shift == pytest.approx(np.log(candidate.mean(axis=1) / baseline.mean(axis=1)).mean())
+    baseline[1:19:2, 3] *= 0.75
+    assert shift_of(baseline, candidate)[1]
+
+
 def test_a_second_mode_is_no_dip() -> None:
     baseline, candidate = arms(4)
     for arm in (baseline, candidate):

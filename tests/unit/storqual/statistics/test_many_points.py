@@ -18,6 +18,11 @@ def test_holm_goes_down_the_list_until_one_does_not_hold() -> None:
     assert holm([0.03, 0.01, 0.02, 0.9], 0.05) == [False, True, False, False]
 
 
+def test_the_more_hypotheses_the_smaller_the_share_of_each_that_is_allowed() -> None:
+    """0.01 against a fifth of 5 %; 0.04 against two and three fifths: below 5 %, and still no finding."""
+    assert benjamini_hochberg([0.01, 0.04, 0.04, 0.5, 0.6], 0.05) == [True, False, False, False, False]
+
+
 def test_benjamini_and_hochberg_go_up_the_list() -> None:
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.9], 0.1) == [True, True, True, False]
 

@@ -120,7 +120,7 @@ def test_damaged_data_fails_the_campaign_and_the_report_tells_how_to_repeat_it(t
     published = publish(finished(tmp_path, drive_unplug_candidate=damage))
     assert (published.verdict["outcome"], published.verdict["exit_code"]) == ("FAIL", 1)
     page = published.report.read_text(encoding="utf-8")
-    assert "--trial drive_unplug.fusion." in page
+    assert "--trial drive_unplug.vscsi." in page
     assert "lost: 2 sectors &lt;b&gt;" in page
     assert "<b>" not in page.split("lost: 2 sectors")[1][:20]
 

@@ -24,11 +24,21 @@ if TYPE_CHECKING:
 
 
 class FakeMonitor:
-    """Takes every command; a limit is in force when `takes_limits`, an error happens when `fails_io`."""
+    """Takes every command; a limit is in force when `takes_limits`, an error happens when `fails_io`.
+
+    Another drive in a slot gets `writes`.
+    """
 
     def __init__(
-        self, *, fails_io: bool = True, takes_limits: bool = True, refuses: str = "", flushes: int = 1
+        self,
+        *,
+        fails_io: bool = True,
+        takes_limits: bool = True,
+        refuses: str = "",
+        flushes: int = 1,
+        writes: int = 0,
     ) -> None:
+        self.writes = writes
         self.fails_io, self.takes_limits, self.refuses = fails_io, takes_limits, refuses
         self.logged = [(0, FLUSH, b"")] * flushes
         self.asked: list[tuple[str, dict[str, Any]]] = []
@@ -40,8 +50,18 @@ class FakeMonitor:
             log_file(Path(arguments["log"]["filename"]), self.logged)
         if command == self.refuses:
             raise ToolError(f"QEMU refused {command}")
+        if command == "query-blockstats":
+            others = [{"node-name": "sym-0-other", "stats": {"wr_operations": self.writes}}] * (self.writes >= 0)
+            return [{"node-name": "sym-1-file", "stats": {"wr_operations": 7}}, *others]
+        if command == "qom-list":
+            return [{"name": "sym-0-other"}] if ("device_add", "sym-0-other") in self.added else []
         if command == "block_set_io_throttle" and self.takes_limits and arguments is not None:
             self.limit = Limit(arguments["iops"], arguments["bps"])
+        return None
+
+    @property
+    def added(self) -> list[tuple[str, object]]:
+        return [(command, arguments.get("id")) for command, arguments in self.asked if command != self.refuses]
 
     async def ask_and_await(
         self, command: str, arguments: dict[str, Any], event: str, limit_s: float, **_: Any
@@ -66,13 +86,29 @@ class FakeLink:
         return "/sys/block/sda/device\n" if "grep" in command else "30\n"
 
 
+class SlotLink:
+    """A bench that finds the other drive after a scan, if at all."""
+
+    def __init__(self, *, finds: bool = True) -> None:
+        self.finds, self.scans = finds, 0
+
+    def run(self, command: str) -> str:
+        if "scan" in command:
+            self.scans += 1
+            return ""
+        return "/sys/block/sdb/device/wwid\n" if self.finds else ""
+
+
 @pytest.fixture
 def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, FakeMonitor], list[str]]:
     """Bring a way about and give what was told."""
 
-    def run(way: str, monitor: FakeMonitor, link: FakeLink | None = None) -> list[str]:
+    def run(way: str, monitor: FakeMonitor, link: FakeLink | SlotLink | None = None) -> list[str]:
         told: list[str] = []
-        bench = SimpleNamespace(drive=lambda _identity: SimpleNamespace(device="sym-0"))
+        drive = SimpleNamespace(device="sym-0", identity="0x5", size=1 << 30)
+        bench = SimpleNamespace(
+            drive=lambda _identity: drive, drives=[drive], adapters=[SimpleNamespace(drives=[drive])]
+        )
 
         async def read_limits(_monitor: Any, _bench: Any) -> dict[str, Limit]:
             return {"0x5": monitor.limit}
@@ -82,6 +118,19 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
 
         monkeypatch.setattr(control_faults, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
         monkeypatch.setattr(control_faults, "read_limits", read_limits)
+
+        async def pull(_monitor: Any, _bench: Any, _drive: str) -> bool:
+            await monitor.ask("unplug")
+            return True
+
+        async def plug(_monitor: Any, _bench: Any, _drive: str, limit: Limit) -> bool:
+            await monitor.ask("plug", {"limit": limit})
+            return True
+
+        monkeypatch.setattr(control_faults, "unplug", pull)
+        monkeypatch.setattr(control_faults, "plug", plug)
+        monkeypatch.setattr(control_faults, "device_arguments", lambda _adapter, _drive: {"driver": "scsi-hd"})
+        monkeypatch.setattr(control_faults, "_APPEARS_S", 0.0)
         monkeypatch.setattr(control_faults, "converse", converse)
         reach = Reach(
             cast("Any", None),
@@ -115,6 +164,49 @@ def test_an_error_that_no_io_met_is_not_told_as_one(bring: Any) -> None:
 def test_a_drive_that_stays_faulty_is_not_told_as_mended(bring: Any) -> None:
     with pytest.raises(ToolError, match="blockdev-del"):
         bring("qmp_read_error", FakeMonitor(refuses="blockdev-del"))
+
+
+def test_a_drive_whose_queue_is_full_answers_so_and_not_with_a_medium_error(bring: Any) -> None:
+    monitor = FakeMonitor()
+    assert bring("qmp_task_set_full", monitor) == ["inserted", "event:BLOCK_IO_ERROR", "removed"]
+    assert monitor.asked[0][1]["inject-error"][0]["errno"] == 33
+
+
+def test_another_drive_in_the_slot_goes_again_and_the_first_comes_back_with_its_limit(bring: Any) -> None:
+    monitor, link = FakeMonitor(), SlotLink()
+    assert bring("qmp_exchange", monitor, link) == ["event:DEVICE_DELETED", "exchanged", "plugged", "untouched"]
+    assert [command for command, _ in monitor.asked] == [
+        *("unplug", "blockdev-add", "device_add", "query-blockstats", "qom-list"),
+        *("device_del", "blockdev-del", "plug"),
+    ]
+    other, back = monitor.asked[2][1], monitor.asked[-1][1]
+    assert (other["id"], other["drive"], other["serial"]) == ("sym-0-other", "sym-0-other", "STORQUAL-OTHER")
+    assert back == {"limit": Limit(300, 1 << 24)}
+    assert link.scans == 2
+
+
+def test_another_drive_that_the_bench_never_found_is_no_proof(bring: Any) -> None:
+    assert "exchanged" not in bring("qmp_exchange", FakeMonitor(), SlotLink(finds=False))
+
+
+def test_a_write_that_reaches_another_drive_in_the_slot_is_told_as_misdirected(bring: Any) -> None:
+    monitor = FakeMonitor(writes=3)
+    with pytest.raises(ToolError, match=r"^misdirected: 3 writes reached another drive in the slot of 0x5$"):
+        bring("qmp_exchange", monitor, SlotLink())
+    assert monitor.asked[-1][0] == "plug"
+
+
+def test_writes_of_another_drive_that_nobody_counted_are_no_zero(bring: Any) -> None:
+    with pytest.raises(ToolError, match="does not tell the writes"):
+        bring("qmp_exchange", FakeMonitor(writes=-1), SlotLink())
+
+
+def test_the_first_drive_comes_back_when_no_other_could_be_put_in_its_slot(bring: Any) -> None:
+    monitor = FakeMonitor(refuses="device_add")
+    monitor.writes = -1
+    with pytest.raises(ToolError, match="device_add"):
+        bring("qmp_exchange", monitor, SlotLink())
+    assert [command for command, _ in monitor.asked][-3:] == ["qom-list", "blockdev-del", "plug"]
 
 
 def test_what_reaches_a_drive_is_logged_and_no_longer_when_the_fault_ends(bring: Any) -> None:

@@ -276,6 +276,21 @@ def test_a_package_is_installed_once_and_from_the_control_node_where_the_bench_h
     assert "apt-get -q --yes --no-install-recommends install a" in metal.commands[1]
 
 
+def test_a_hook_that_needs_udev_in_the_initial_file_system_is_put_aside_on_a_virtual_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_1.deb").write_bytes(b"deb")
+    fetched = [FetchedPackage(name, "1", str(tmp_path / "a_1.deb"), "") for name in ("sg3-utils-udev", "a")]
+    monkeypatch.setattr(bench_packages, "ensure_image", lambda: None)
+    monkeypatch.setattr(bench_packages, "fetch_packages", lambda _image, _package: fetched)
+    link = PackageLink()
+    install_package(cast("Link", link), "a", "/s", virtual=True)
+    aside, install = link.commands[1:3]
+    assert "--divert /usr/share/initramfs-tools/unused/hooks/sg3-utils" in aside
+    assert aside.endswith("--add /usr/share/initramfs-tools/hooks/sg3-utils")
+    assert "dpkg --install" in install
+
+
 def test_a_package_that_cannot_be_installed_is_an_error() -> None:
     link = PackageLink()
     link.fails = True

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +16,7 @@ from storqual.robustness.plan import Seat, plan_trials
 from storqual.robustness.store import read_trials
 from storqual.robustness.suite import load_robustness
 from storqual.run import read_run
+from storqual.trials import one
 from storqual.trials.campaign import plan_campaign
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
@@ -22,6 +25,7 @@ from tests.unit.storqual.trials.test_campaign import REQUEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storqual.trials.control_faults import Reach
     from storqual.trials.link import Link
     from storqual.virtual_bench.places import BenchPlaces
 
@@ -31,8 +35,10 @@ class LinkToHere:
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        self.commands: list[str] = []
 
     def run(self, command: str) -> str:
+        self.commands.append(command)
         return subprocess.run(
             ["sh", "-c", command], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
         ).stdout
@@ -51,6 +57,8 @@ def test_the_program_is_sent_once_and_python_keeps_what_it_compiled(
     folder = send_program(cast("Link", link), sys.executable, state)
     assert send_program(cast("Link", link), sys.executable, state) == folder
     assert len(link.sent) == 1
+    # a reset in the next trial must not leave a folder of empty files under the name that is looked for
+    assert re.search(r" && sync -f (\S.*)\.part && mv \1\.part \1$", link.commands[1])
     code = f"import sys; sys.path.insert(0, {folder!r}); import storqual_core.trial.program"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, stdin=subprocess.DEVNULL)
     assert [path for path in Path(folder).rglob("program.*.pyc") if path.parts[-3] == "trial"]
@@ -157,3 +165,82 @@ def test_a_bench_that_is_silent_and_not_known_to_be_down_is_waited_for(tmp_path:
     record = silent_trial(tmp_path, link, "")
     assert link.waited == 100
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+
+
+class BrokenLink(SilentLink):
+    """A bench whose program ends before it says anything."""
+
+    def run(self, command: str, *, limit_s: float = 0.0) -> str:
+        if command.endswith(".out"):
+            return "Traceback (most recent call last):\nImportError: cannot import name 'main'\n"
+        return super().run(command, limit_s=limit_s)
+
+    def lines(self, _path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        assert limit_s > 0
+        for self.waited in range(1, 101):
+            yield None
+
+
+def test_a_program_that_never_ran_is_told_with_what_it_wrote_and_not_waited_for(tmp_path: Path) -> None:
+    link = BrokenLink("boot-1")
+    record = silent_trial(tmp_path, link, "")
+    assert (record["outcome"], link.waited) == ("void", 20)
+    assert record["reasons"] == ["the bench's program ended with 2: ImportError: cannot import name 'main'"]
+
+
+class RestartedLink(SilentLink):
+    """A bench that goes down in its trial, and is slow to say what was left once it is back."""
+
+    def __init__(self) -> None:
+        super().__init__("boot-2")
+        self.follows = 0
+
+    def lines(self, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        self.follows += 1
+        if self.follows == 1:
+            yield from super().lines(path, limit_s=limit_s)
+            return
+        for _ in range(25):
+            yield None
+        for turn in (1, 2):
+            yield {"kind": "found", "at": 9 + turn, "turn": turn, "runs": [], "whole": True}
+        yield {"kind": "disks", "at": 12, "disks": {}, "boot_id": "boot-2"}
+        yield {"kind": "end", "at": 13, "code": 0, "message": "", "ios": 0}
+
+
+def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\nloads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n",
+        encoding="utf-8",
+    )
+    run = read_run(plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path))
+    files = read_trials(run)
+    planned, console = files.planned[0], tmp_path / "console.log"
+    console.write_text("", encoding="utf-8")
+
+    def panic(reach: Reach) -> None:
+        console.write_text(PANIC, encoding="utf-8")
+        reach.tell("panicked", "it did")
+        reach.tell("other_boot", "it started again")
+
+    monkeypatch.setitem(one.CONTROL_WAYS, planned.way, panic)
+    bench = BenchHere(
+        name="vbench",
+        link=cast("Link", RestartedLink()),
+        python="python3",
+        state_dir="/var/lib/storqual",
+        claims={planned.adapter: {planned.drive: {}}},
+        adapters={planned.adapter: "0000:00:05.0"},
+        program="/var/lib/storqual/bin/core",
+        virtual=cast("BenchPlaces", SimpleNamespace(console=console)),
+        boot_id="boot-1",
+    )
+    trial = LiveTrial(bench, files.suite, planned, tmp_path / "trials", run.name, again=False)
+    record = trial.run()
+    assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
+    assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
+        *("panicked: it did", "other_boot: it started again"),
+    ]

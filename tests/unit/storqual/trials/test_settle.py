@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}") for number in range(3))
+DRIVES = tuple(SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="") for number in range(3))
 DECLARED = Limit(150, 1 << 20)
 
 
@@ -67,7 +67,7 @@ class FakeLink:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLink, FakeMonitor], list[str]]:
-    bench = SimpleNamespace(drives=DRIVES)
+    bench = SimpleNamespace(drives=DRIVES, adapters=[SimpleNamespace(alias="sym", drives=DRIVES)])
 
     async def limits(monitor: FakeMonitor, _bench: Any) -> dict[str, Limit]:
         return dict(monitor.limits)
@@ -129,3 +129,32 @@ def test_a_bench_that_stays_silent_or_held_is_an_error(settled: Any, monkeypatch
     monkeypatch.setattr(settle, "_FREE_S", -1.0)
     with pytest.raises(LinkError, match="is still held"):
         settled(FakeLink(held=2), FakeMonitor(left=False))
+
+
+def test_a_connection_that_is_lost_while_the_bench_is_asked_is_waited_for(settled: Any) -> None:
+    class LostOnce(FakeLink):
+        lost = False
+
+        def run(self, command: str, *, limit_s: float = 0) -> str:
+            if "flock" in command and not self.lost:
+                self.lost, self.silent = True, 2
+            return super().run(command, limit_s=limit_s)
+
+    link = LostOnce()
+    told = settled(link, FakeMonitor(left=False))
+    assert sum("flock" in command for command in link.ran) == 1
+    assert any("does not answer" in sentence for sentence in told)
+
+
+def test_another_drive_that_was_left_in_a_slot_is_taken_out(settled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor = FakeMonitor(left=False)
+    monitor.nodes.append("sym-1-other")
+    gone: list[str] = []
+
+    async def remove(_monitor: Any, other: str) -> None:
+        gone.append(other)
+
+    monkeypatch.setattr(control_faults, "_remove_other", remove)
+    told = settled(FakeLink(), monitor)
+    assert gone == ["sym-1-other"]
+    assert told == ["vbench: another drive was left in the slot of 0x1, and was taken out"]

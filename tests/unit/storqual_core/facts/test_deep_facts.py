@@ -108,7 +108,7 @@ def test_without_smartctl_the_log_pages_count_errors_and_the_drive_tells_its_siz
         "sg_readcap --long /dev/sg0": fixture_text("sg_readcap", "long.txt"),
     }
     drive = next(drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
-    assert drive["health"]["counters"]["write.Total uncorrected errors"] == 1
+    assert drive["health"]["counters"]["write.total_uncorrected_errors"] == 1
     assert drive["capacity"] == {"size": 1000204886016, "block": 512, "physical_block": 4096}
 
 

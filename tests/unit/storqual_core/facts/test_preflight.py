@@ -10,6 +10,7 @@ import pytest
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.files import targets_folder
+from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.machine import Machine
 from tests.support.bench_tree import STATE, BenchTree
 
@@ -124,3 +125,21 @@ def test_the_module_ends_with_sentences_and_the_exit_code(
     module.main()
     assert (ended["failed"], ended["storqual_exit_code"], ended["refusals"]) == (True, 4, [ended["msg"]])
     assert "facts" not in ended
+
+
+def test_nothing_is_stamped_on_a_bench_that_is_not_the_inventorys_though_the_guard_has_no_objection(
+    tree: BenchTree,
+) -> None:
+    wrong = ask(tree, adapters={"sym": {**ADAPTERS["sym"], "driver": "mptsas"}}, stamp=True)
+    assert (wrong.exit_code, len(wrong.problems), wrong.refusals, wrong.stamped) == (3, 1, [], [])
+    assert not any((tree.root / "dev/sda").read_bytes())
+
+
+def test_nothing_is_stamped_while_another_run_has_the_bench(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storqual_core.kit.lock._SETTLE_S", 0.0)
+    with (
+        hold_lock(Path(tree.machine.path(STATE)), "another", "a block", wait_s=0.0),
+        pytest.raises(LockedError, match="is held by run another"),
+    ):
+        ask(tree, stamp=True)
+    assert not any((tree.root / "dev/sda").read_bytes())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.guard import hold
+from storqual_core.guard import files, hold
 from storqual_core.guard.claims import Claim
 from storqual_core.guard.files import make_file
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
@@ -131,3 +131,17 @@ def test_a_file_that_is_there_already_is_not_adopted(tmp_path: Path) -> None:
     with pytest.raises(GuardRefusalError, match="storqual did not make it"):
         make_file(claim(tmp_path), tmp_path)
     assert (tmp_path / "targets" / "drive0").read_bytes() == b"precious"
+
+
+def test_what_takes_the_name_while_a_file_is_made_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = claim(tmp_path)
+    real = files.replace_json
+
+    def meanwhile(*arguments: object) -> None:
+        real(*arguments)  # type: ignore[arg-type]
+        Path(mine.file).write_bytes(b"precious")
+
+    monkeypatch.setattr(files, "replace_json", meanwhile)
+    with pytest.raises(StorqualError, match="could not be made"):
+        make_file(mine, tmp_path)
+    assert Path(mine.file).read_bytes() == b"precious"

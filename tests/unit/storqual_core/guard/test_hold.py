@@ -159,15 +159,6 @@ def test_what_a_claim_does_not_cover_needs_a_consent_that_names_the_drive(tree: 
     assert refusals(tree, purpose=purpose, consent=["0000000001"]) == []
 
 
-def test_two_paths_under_multipath_are_one_drive_and_the_top_is_held(tree: BenchTree) -> None:
-    tree.scsi("sdc").stacked("dm-7", ["sda", "sdc"], title="mpatha", uuid="mpath-35000c50000000001")
-    tree.machine.taken.update(dict.fromkeys(("/dev/sda", "/dev/sdc"), "another program holds it"))
-    with hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine) as held:
-        assert held[claim().id] == "/dev/dm-7"
-    tree.stacked("dm-8", ["dm-7"], title="vg-lv", uuid="LVM-1")
-    assert "LVM volume vg-lv (dm-8) is made of it" in refusals(tree)[0]
-
-
 def test_release_and_retake_let_a_tool_in_and_look_again(tree: BenchTree) -> None:
     """What the tool was to make is known by its UUID; anything else is refused on the way back."""
 

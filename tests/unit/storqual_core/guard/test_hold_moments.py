@@ -13,6 +13,7 @@ from storqual_core.guard.stamps import AREA, make_stamp
 from storqual_core.kit.errors import GuardRefusalError
 from tests.support.bad_states import written
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
+from tests.support.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,11 +63,11 @@ def test_a_drive_that_somebody_unlisted_writes_to_is_taken_and_let_go_unwritten(
     written(tree)
     with (
         pytest.raises(GuardRefusalError, match=re.escape(expected)),
-        hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine),
+        hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine, runner=Paths(tree)),
     ):
         pytest.fail("the drive was given out")
     assert written(tree) == []
-    with hold.hold([claim()], purpose="read", state_dir=STATE, machine=tree.machine):
+    with hold.hold([claim()], purpose="read", state_dir=STATE, machine=tree.machine, runner=Paths(tree)):
         """Who only reads does not mind."""
 
 

@@ -123,6 +123,23 @@ def test_drives_behind_a_volume_are_counted_beside_it(tmp_path: Path) -> None:
     meter.close()
 
 
+def test_error_counters_of_a_launch_are_those_of_its_drives_and_their_phys(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    device = root / "sys/block/sda/device"
+    device.mkdir(parents=True, exist_ok=True)
+    (device / "ioerr_cnt").write_text("0x1e\n", encoding="ascii")
+    meter = Meter(root)
+    meter.aim({"0x5": root / "sys/block/sda"}, [])
+    before = meter.snapshot()
+    (device / "ioerr_cnt").write_text("0x20\n", encoding="ascii")
+    after = meter.snapshot()
+    meter.close()
+    assert before.errors == {"ioerr_cnt": 30}
+    assert differences(before, after)["error_ioerr_cnt"] == 2
+    assert "error_iotmo_cnt" not in differences(before, after)
+    assert not any("error" in name for name in idle_window(before, after))
+
+
 def snapshot(**fields: object) -> Snapshot:
     """A snapshot with nothing but what is given."""
     empty = Snapshot(0, 2, {}, None, None, None, None)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,6 +142,17 @@ def test_a_drive_is_filled_past_the_page_cache(bench: Bench, is_file: bool, word
     done = fill(FillAsk(131072, 2), {"d0": target}, bench.folder, stopping=lambda: False, program=bench.program)
     assert words in bench.fio_calls[0]
     assert (done["times"], done["bytes"]) == (2, 5000 * 4096)
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
+def test_what_fio_itself_writes_of_a_fill_is_read(tmp_path: Path) -> None:
+    """Its result has to hold what every launch's holds: bins, which plain JSON has not."""
+    place = tmp_path / "drive"
+    place.write_bytes(b"\0" * (1 << 20))
+    target = FioTarget("d0", str(place), 0, 1 << 20, is_file=True)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert fill(FillAsk(131072, 2), {"d0": target}, folder, stopping=lambda: False)["bytes"] == 2 << 20
 
 
 class Endless:
@@ -327,3 +339,40 @@ def test_formats_are_by_kind_of_drive() -> None:
     assert "nvme format" in format_drive("/dev/nvme0n1", tools)
     assert "sg_format" in format_drive("/dev/sdz", tools)
     assert tools.asked == ["nvme format /dev/nvme0n1 --ses=1 --force", "sg_format --format --quick /dev/sdz"]
+
+
+def test_flash_behind_scsi_is_sanitized_where_it_knows_that() -> None:
+    tools = Tools()
+    assert format_drive("/dev/sdz", tools, flash=True) == "sanitized by sg_sanitize, block erase"
+    assert tools.asked == ["sg_sanitize --block --quick /dev/sdz"]
+    without = Tools(sg_sanitize=(9, "", "Sanitize: invalid command opcode"))
+    assert format_drive("/dev/sdz", without, flash=True) == "formatted by sg_format"
+    with pytest.raises(ToolError, match="sg_sanitize"):
+        format_drive("/dev/sdz", Tools(sg_sanitize=(3, "", "medium error")), flash=True)
+
+
+@pytest.mark.parametrize(("rotational", "stages_done"), [("1", ["as_found"]), ("0", ["purge"])])
+def test_only_flash_is_conditioned_where_the_suite_says_so_and_disks_are_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rotational: str, stages_done: list[str]
+) -> None:
+    queue = bench.folder / "device" / "queue"
+    queue.mkdir(parents=True)
+    (queue / "rotational").write_text(f"{rotational}\n", encoding="ascii")
+    monkeypatch.setattr("storqual_core.measure.batch_run.place_of", lambda _target: Place(queue.parent, ()))
+    monkeypatch.setattr("storqual_core.measure.batch_run.is_gone", lambda *_given: False)
+    monkeypatch.setattr("storqual_core.measure.targets.is_gone", lambda *_given: False)
+    block = bench.block(launch(0), precondition={"purge": "discard", "media": "flash"})
+    assert bench.run(block).outcome == "done"
+    assert stages(block.spool) == stages_done
+    assert sorted(reports(block.spool)[stages_done[0]]) == ["d0", "d1"]
+
+
+def test_a_disk_is_not_formatted_where_only_flash_is_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def hold(_block: object) -> Iterator[dict[str, str]]:
+        yield {"0x5": "/dev/sdz"}
+
+    monkeypatch.setattr("storqual_core.measure.precondition.hold_for_format", hold)
+    monkeypatch.setattr("storqual_core.measure.precondition.is_flash", lambda _place: False)
+    bench.run(bench.block(launch(0), precondition={"purge": "format", "consent": ["x"], "media": "flash"}))
+    assert not any(words[0] == "sg_format" for words in bench.commands)

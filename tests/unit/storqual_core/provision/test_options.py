@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -12,9 +13,10 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
-from storqual_core.provision import adapter_queue
+from storqual_core.provision import adapter_queue, options
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.kernel_boot import System
+from storqual_core.provision.option_step import ModulePlan, OptionValue
 from storqual_core.provision.options import OptionsBench, OptionsRequest, provision_options
 from storqual_core.provision.queue import InFlight
 from storqual_core.provision.restore import Tools, restore
@@ -250,3 +252,30 @@ def test_a_throttle_of_an_adapter_that_is_not_there_is_bad_input(bench: AdapterB
         provision_throttle(
             ThrottleRequest({"nosuch": 4}, {}, ADAPTERS, "", ""), OptionsBench(bench, bench.machine), access
         )
+
+
+@pytest.mark.parametrize(
+    ("loaded", "configured", "told"),
+    [
+        ("8", "4", "sym53c8xx.cmd_per_lun was set to 4 and reads back 8"),
+        (
+            "4",
+            "8",
+            "sym53c8xx.cmd_per_lun is 4 in /etc/modprobe.d/storqual.conf, and another file of modprobe makes it 8",
+        ),
+        ("4", None, "and another file of modprobe makes it None"),
+    ],
+)
+def test_an_option_that_is_not_in_effect_or_would_not_be_after_the_next_load_is_told(
+    loaded: str, configured: str | None, told: str
+) -> None:
+    bench = SimpleNamespace(file="/etc/modprobe.d/storqual.conf")
+    value = OptionValue("cmd_per_lun", "4", loaded, configured, None)
+    with pytest.raises(PartialError) as wrong:
+        options._refuse_unlike(cast("OptionsBench", bench), [ModulePlan("sym53c8xx", (value,), loaded=True)], [], [])
+    assert told in str(wrong.value)
+
+
+def test_an_option_that_is_loaded_and_configured_as_declared_is_no_fault() -> None:
+    value = OptionValue("cmd_per_lun", "4", "4", "4", None)
+    options._refuse_unlike(cast("OptionsBench", None), [ModulePlan("sym53c8xx", (value,), loaded=True)], [], [])

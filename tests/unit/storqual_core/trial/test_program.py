@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 from storqual_core.kit.lock import hold_lock
 from storqual_core.trial import program
 from storqual_core.trial.program import TrialRun, main, read_trial
@@ -168,6 +169,7 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     monkeypatch.setattr(program, "read_state", lambda *_: {})
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    (tmp_path / "stream.jsonl.ended").touch()
     assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=True)))
     assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
     assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
@@ -188,3 +190,59 @@ def test_the_second_reading_is_made_of_other_commands_than_the_first(
     TrialRun(read_trial(trial_file(tmp_path)), cast("Any", FakeStream()))._verify(cast("Any", device))
     assert len(set(chunks)) == len(chunks) == 2
     assert device.problems == [0]
+
+
+@pytest.mark.parametrize("turns", [1, 4])
+def test_what_is_left_after_the_bench_was_down_is_read_once_its_drive_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    looks: list[int] = []
+
+    def read_drives(_machine: object) -> list[Any]:
+        looks.append(1)
+        return [SimpleNamespace(id="0x5000c50000000001")] if len(looks) >= turns else []
+
+    def asked(*_: Any, **__: Any) -> None:
+        raise StorqualError("asked")
+
+    monkeypatch.setattr(program, "time", Clock())
+    monkeypatch.setattr(program, "read_drives", read_drives)
+    monkeypatch.setattr(program, "refuse_beyond", asked)
+    stream = FakeStream()
+    run = TrialRun(read_trial(trial_file(tmp_path, parts="verify", way="")), cast("Any", stream))
+    with pytest.raises(StorqualError, match="asked"):
+        run.run()
+    assert (len(looks), stream.told) == (turns, [])
+
+
+def test_a_drive_that_is_not_found_after_the_bench_was_down_is_told_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, stream = Clock(), FakeStream()
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [])
+    TrialRun(read_trial(trial_file(tmp_path, parts="verify", way="")), cast("Any", stream)).run()
+    assert stream.told == [("lost", {"text": "the drive was not found within 30 s of the bench's start"})]
+    assert clock.now == pytest.approx(130.0, abs=0.3)
+
+
+@pytest.mark.parametrize(("told_at", "ends_at"), [(112.0, 116.0), (None, 141.0)], ids=["late", "never"])
+def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_time_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_at: float | None, ends_at: float
+) -> None:
+    """A control node under load may be slow to bring its fault about; that it never tells is waited out once."""
+
+    class Late(Clock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if told_at is not None and self.now >= told_at:
+                (tmp_path / "stream.jsonl.ended").touch()
+
+    clock, stream = Late(), FakeStream()
+    monkeypatch.setattr(program, "time", clock)
+    monkeypatch.setattr(program, "Load", FakeLoad)
+    monkeypatch.setattr(program, "read_state", lambda *_: {})
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
+    assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=False)))
+    assert clock.now == pytest.approx(ends_at, abs=0.5)

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.trial.reach import refuse_beyond
+from storqual_core.trial.reach import aimed_at, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
+from tests.support.paths import Paths, two_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,3 +94,44 @@ def test_a_drive_that_is_not_there_is_no_aim(tree: BenchTree) -> None:
 def test_a_claim_that_does_not_fit_the_drive_is_refused(tree: BenchTree) -> None:
     with pytest.raises(GuardRefusalError, match="serial"):
         ask(tree, [claim(wwn=A, serial="OTHER")], "drive")
+
+
+@pytest.fixture
+def shared(tree: BenchTree) -> BenchTree:
+    """The first drive is reached by the other adapter as well, as sdd, and its multipath device is on top."""
+    tree.scsi("sdd", pci=OTHER, hctl="4:0:0:0", wwn=A, serial="S1")
+    return two_paths(tree, "sda", "sdd")
+
+
+def lose(tree: BenchTree, claimed: Sequence[Claim], adapter: str = PCI, drive: str = A) -> list[str]:
+    return refuse_beyond(
+        tree.machine, claimed, drive=drive, adapter=adapter, scope="path", state_dir="/s", runner=Paths(tree)
+    )
+
+
+def test_a_path_is_aimed_at_through_the_adapter_under_test_and_reaches_no_other_drive(shared: BenchTree) -> None:
+    for adapter, name in ((PCI, "sda"), (OTHER, "sdd")):
+        assert lose(shared, claims(A), adapter) == [A]
+        aimed = aimed_at(read_drives(shared.machine), A, adapter)
+        assert aimed is not None
+        assert aimed.name == name
+    assert aimed_at(read_drives(shared.machine), "0x5", PCI) is None
+
+
+def test_the_only_path_to_a_drive_is_never_lost(shared: BenchTree) -> None:
+    with pytest.raises(GuardRefusalError, match=f"{B}: it has no path beside the one through {PCI}"):
+        lose(shared, claims(A, B), drive=B)
+
+
+def test_a_path_without_a_map_on_top_is_never_lost(tree: BenchTree) -> None:
+    tree.scsi("sdd", pci=OTHER, hctl="4:0:0:0", wwn=A, serial="S1")
+    with pytest.raises(GuardRefusalError, match="2 devices of this bench answer to that name"):
+        lose(tree, claims(A))
+
+
+def test_a_path_of_a_drive_that_is_used_or_not_claimed_is_never_lost(shared: BenchTree) -> None:
+    with pytest.raises(GuardRefusalError, match="it is not claimed, and a fault of the path would reach it"):
+        lose(shared, claims(B))
+    shared.mount(shared.machine.text("/sys/class/block/dm-7/dev"), "/data")
+    with pytest.raises(GuardRefusalError, match="mounted on /data"):
+        lose(shared, claims(A))

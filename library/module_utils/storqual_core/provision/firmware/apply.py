@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Callable, Mapping, Sequence, Union
 
 from ...guard.claims import read_claims
-from ...host.counters import read_error_counters
+from ...host.error_counters import read_error_counters
 from ...host.kernel_log import KernelLog
 from ...host.log_findings import find_all
 from ...kit.command import Runner, run

@@ -25,10 +25,11 @@ STEADY: dict[str, Any] = {
 }
 
 
-def run_with(folder: Path, steady: dict[str, Any], **shape: Any) -> Path:
+def run_with(folder: Path, steady: dict[str, Any], report: dict[str, Any] | None = None, **shape: Any) -> Path:
     """A judged run whose first block preconditioned the drives."""
     path = make_run(folder, noise=0.002, sessions=8, **shape)
-    report = {"purge": {"0x5": "discarded by blkdiscard"}, "fill": {"seconds": 1234.5}, "steady": steady}
+    done = {"purge": {"0x5": "discarded by blkdiscard"}, "fill": {"seconds": 1234.5}, "steady": steady}
+    report = done if report is None else report
     previous, lines = FIRST_DIGEST, []
     for text in (path / "events.jsonl").read_text(encoding="utf-8").splitlines():
         event = {**json.loads(text), "previous": previous}
@@ -54,6 +55,28 @@ def test_the_page_tells_each_stage_with_its_numbers(tmp_path: Path) -> None:
     for said in ("discarded by blkdiscard", "not steady", "\u22127.12 %", "+12.3 %", "+6.78 %"):
         assert said in text, said
     assert "Drives before the first launch" not in page(make_judged(tmp_path / "plain"))
+
+
+SETTLED = {**STEADY, "steady": True}
+AS_FOUND = "disks were measured as they were found"
+NOT_CONDITIONED = "not purged, conditioned and brought to a steady state"
+
+
+@pytest.mark.parametrize(
+    ("report", "told"),
+    [
+        ({"as_found": ["0x5000c50015ea0000"]}, [AS_FOUND]),
+        ({"as_found": ["0x5000c50015ea0000"], "fill": {"seconds": 9.0}, "steady": SETTLED}, [AS_FOUND]),
+        ({"as_found": ["0x5000c50015ea0000"], "fill": {"seconds": 9.0}}, [AS_FOUND, NOT_CONDITIONED]),
+        ({"fill": {"seconds": 9.0}, "steady": SETTLED}, []),
+    ],
+)
+def test_the_page_names_disks_that_were_measured_as_they_were_found(
+    tmp_path: Path, report: dict[str, Any], told: list[str]
+) -> None:
+    text = page(run_with(tmp_path, SETTLED, report))
+    assert ("0x5000c50015ea0000, no flash" in text) is ("as_found" in report)
+    assert [said for said in (AS_FOUND, NOT_CONDITIONED) if said in text] == told
 
 
 def make_judged(folder: Path) -> Path:

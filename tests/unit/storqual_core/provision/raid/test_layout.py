@@ -13,9 +13,9 @@ from storqual_core.guard.stamps import STAMP, Ledger, read_stamp, volume_uuid
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.results import PartialError
-from storqual_core.kit.saved_state import read_saved
+from storqual_core.kit.saved_state import SavedState, read_saved
 from storqual_core.provision.kernel_boot import System
-from storqual_core.provision.raid.layout import Chooser, RaidRequest, provision_volumes, volumes_of
+from storqual_core.provision.raid.layout import MEMORY, Chooser, RaidRequest, made_by, provision_volumes, volumes_of
 from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
@@ -323,3 +323,11 @@ def test_a_failing_mdadm_leaves_drives_that_the_restore_clears(md: FakeMd) -> No
     md.fail = ""
     assert put_back(md)["restored"]
     assert not any(IDS[0] in drive for drive in Ledger.read(md.tree.machine.path(STATE)).made)
+
+
+def test_volumes_that_an_earlier_run_made_are_not_this_runs() -> None:
+    values = {f"{MEMORY}@aa:bb": {"tool": "mdadm"}, "drive.WCE@0x5": 1}
+    saved = SavedState(run="earlier", since="2026-11-20T10:00:00Z", boot_id="b", values=values)
+    assert made_by(saved, "this") == {}
+    assert made_by(None, "this") == {}
+    assert made_by(saved, "earlier") == {"aa:bb": {"tool": "mdadm"}}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`storqual plan` with a suite of trials."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storqual.base.resources import project_root
+from storqual.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LAB = project_root() / "inventories" / "virtual"
+WORDS = ("plan", "-i", str(LAB), "--baseline", "stable", "--candidate", "stable", "--suite", "robustness")
+THREE = ("--adapters", "fusion,mraid,vscsi")
+
+
+@pytest.fixture
+def plan(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Exit code, output and messages of `storqual plan` with further words."""
+
+    def run(*words: str, of: tuple[str, ...] = WORDS) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*of, *words])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return run
+
+
+def test_the_shipped_quick_profile_has_the_faults_adapters_and_minutes_that_it_promises(
+    plan: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, out, _ = plan(*THREE, "--dry-run", "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert len({trial["fault"] for trial in told["trials"]}) >= 12
+    assert {trial["adapter"] for trial in told["trials"]} == {"fusion", "mraid", "vscsi"}
+    assert told["expected_seconds"] < 14 * 60
+    of_loads = sum(trial["load_s"] + trial["away_s"] for trial in told["trials"])
+    assert told["expected_seconds"] > of_loads + 5 * len(told["trials"])
+
+
+def test_a_person_sees_trials_bench_time_and_what_is_left_out_with_its_reason(
+    plan: Callable[..., tuple[int, str, str]],
+) -> None:
+    code, out, _ = plan(*THREE, "--dry-run")
+    lines = out.splitlines()
+    assert code == 0
+    assert "power_cut         vscsi   1" in lines
+    assert any(line.startswith("trials") and line.endswith("58 in 2 sessions") for line in lines)
+    assert any(line.startswith("bench time") and line.endswith(" min") for line in lines)
+    assert any(
+        line.endswith("drive_exchange on mraid: no way with megaraid_sas on a virtual bench") for line in lines
+    )
+
+
+def test_a_plan_is_written_unless_it_is_a_dry_run(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    plan("--runs", str(tmp_path), "--dry-run")
+    assert list(tmp_path.iterdir()) == []
+    _, out, _ = plan("--runs", str(tmp_path))
+    (run,) = tmp_path.iterdir()
+    assert str(run) in out
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["plan"]["trials"]
+
+
+def test_what_only_measured_points_take_is_refused_in_one_go_and_nothing_is_written(
+    plan: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    code, _, err = plan("--runs", str(tmp_path), "--budget", "2h", "--point", "x")
+    assert code == 3
+    assert "--point is for suites of workloads, robustness is one of trials" in err
+    assert "--budget is for suites of workloads, robustness is one of trials" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_of_trials_without_a_candidate_says_so(plan: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = plan(of=("plan", "-i", str(LAB), "--suite", "robustness"))
+    assert (code, "--candidate is needed" in err) == (3, True)

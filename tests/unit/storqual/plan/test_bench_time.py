@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan's bench time counts, line by line, and the time left that a campaign tells while it runs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.bench.follow import Collector, Progress
+from storqual.cli.plan import _time_lines
+from storqual.plan.make import make_plan, plan_run
+from storqual.run import append_event, read_block, read_run_json
+from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
+
+KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
+HOSTS = lab_hosts({"sym": 4}, kind="hardware")
+MEMBERS = [drive["serial"] for drive in HOSTS["b1"]["storqual_adapters"]["sym"]["drives"]]
+VOLUME_SUITE = SMALL_SUITE.replace("drives: [1, 2]", "drives: [1]").replace("{rw:", "{target: volume, rw:")
+
+
+def lines(folder: Path, **options: Any) -> dict[str, float]:
+    """Seconds by line of the estimate, on hardware."""
+    found = make_plan(make_lab(folder, **{"hosts": HOSTS, **options})).document["plan"]
+    listed = found["bench_time"]["b1"]
+    assert found["expected_seconds"] == pytest.approx(sum(line["seconds"] for line in listed), abs=1)
+    assert all(line["source"] for line in listed)
+    return {line["what"]: line["seconds"] for line in listed}
+
+
+def volume(initialisation: str) -> dict[str, Any]:
+    return {"raid": {"level": "0", "members": MEMBERS[:2], "initialisation": initialisation}}
+
+
+def test_packages_boots_and_restore_are_counted(tmp_path: Path) -> None:
+    """Two kernel packages; four sessions A B B A, of which the first takes the boot to the first configuration."""
+    found = lines(tmp_path, **KERNELS)
+    assert found["packages installed"] == 2 * 60
+    assert found["the first configuration"] + found["boots"] == 4 * 240
+    assert found["restore"] == 250
+
+
+def test_a_profile_that_knows_its_boots_is_the_source(tmp_path: Path) -> None:
+    suite = SMALL_SUITE.replace("quick: {", "quick: {costs: {reboot: 100s}, ")
+    document = make_plan(make_lab(tmp_path, hosts=HOSTS, suite=suite, **KERNELS)).document
+    (boots,) = (line for line in document["plan"]["bench_time"]["b1"] if line["what"] == "boots")
+    assert (boots["seconds"], boots["source"]) == (300, "`costs` of the profile: reboot")
+
+
+def test_each_session_of_an_arm_with_a_dkms_package_builds_it(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    (tmp_path / "drops" / "new.deb").touch()
+    dkms = {"driver": {"dkms": {"package": "new.deb", "module": "sym_driver", "version": "1"}}}
+    found = lines(tmp_path, baseline={}, candidate=dkms)
+    assert found["DKMS builds"] == 2 * 90
+
+
+def test_volumes_are_made_and_a_full_initialisation_takes_as_long_as_a_member_is_large(tmp_path: Path) -> None:
+    full = lines(tmp_path / "a", baseline=volume("none"), candidate=volume("full"), suite=VOLUME_SUITE)
+    assert full["volumes made again"] + full["the first configuration"] == 4 * 120
+    assert full["volumes initialised"] == pytest.approx(2 * 2**30 / 200e6, abs=0.1)
+    same = lines(tmp_path / "b", baseline=volume("none"), candidate=volume("none"), suite=VOLUME_SUITE)
+    assert "volumes initialised" not in same
+
+
+def test_a_person_reads_each_line_with_its_source(tmp_path: Path) -> None:
+    answer = plan_run(make_lab(tmp_path, hosts=HOSTS, **KERNELS), tmp_path, write=False).to_json()
+    shown = [text for _, text in _time_lines(answer)]
+    assert "2 min: packages installed (2 of them, usual for hardware benches)" in shown
+
+
+def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> None:
+    """A campaign in which everything takes nearly twice what is usual, long after the plan expected its end."""
+    slow = 1.9
+    made = plan_run(make_lab(tmp_path, hosts=HOSTS, **KERNELS), tmp_path / "runs").path
+    assert made is not None
+    document = read_run_json(made)
+    effort = document["plan"]["effort"]["b1"]
+    document["created"] = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    (made / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    follows = effort["restore_s"]
+    truth = []
+    for session in reversed(document["plan"]["sessions"]):
+        for block in reversed(session["blocks"]):
+            own = len(read_block(made, block)["launches"]) * effort["launch_s"]
+            follows += own
+            truth.append((session["id"], block, slow * own, slow * follows))
+        follows += effort["session_s"]
+    assert len(truth) >= 4
+    for session, block, own, seconds in reversed(truth):
+        collector = Collector(made, "b1", block)
+        told = collector.seconds_left(Progress(block, 0, 1, "p", None, own))
+        assert told is not None
+        assert seconds / 2 <= told <= 2 * seconds
+        append_event(made, "block_finished", {"bench": "b1", "session": session, "block": block, "outcome": "done"})
