@@ -25,6 +25,7 @@ def _shipped() -> None:
         dc390,
         dkms,
         dmidecode,
+        dmsetup,
         dpkg,
         fwupd,
         grub,
