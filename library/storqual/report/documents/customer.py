@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from storqual.report.change import once_each
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.documents.document import Document, Row, Section, Table
+from storqual.report.documents.of_trials import tried
 from storqual.report.figures import minute
 from storqual.report.links import Links, Sites
 from storqual.report.material import Material, measure
@@ -22,6 +23,7 @@ from storqual.report.parts.first_screen import BENCH_KINDS
 from storqual.report.parts.limits import limits_of
 from storqual.report.parts.sentence import sentence_for
 from storqual.report.parts.untested import untested
+from storqual.robustness.store import has_trials
 
 _MOST_CHANGES = 8
 _NO_LINKS = Links(Sites({}, {}, frozenset()), None)
@@ -32,26 +34,12 @@ def customer_summary(material: Material) -> Document:
     rows = read_criteria(material.verdict)
     required = [row for row in rows if row.required]
     drops = {name: arm.drop for name, arm in material.run.arms.items()}
-    # without benches a place is its adapter alone
-    changes = changes_of(rows, [], _NO_LINKS)
+    of_trials = has_trials(material.document)
+    found = tried(material.run) if of_trials else (_tested(material, required), _changes(rows))
     sections = [
         Section("result", "Result", tuple(_result(material, rows, drops))),
-        Section("tested", "What was tested", tuple(_tested(material, required)), _adapters(material)),
-        Section(
-            "changes",
-            "What changed",
-            (
-                ()
-                if changes.worse or changes.better
-                else ("No measurement shows a change whose 95 % interval excludes none.",)
-            ),
-            Table(
-                "Changes that are shown, the largest first",
-                ("Change", "Where", "Result"),
-                tuple(_change(one) for one in (*changes.worse[:_MOST_CHANGES], *changes.better[:_MOST_CHANGES])),
-                judged=True,
-            ),
-        ),
+        Section("adapters", "Adapters", (), _adapters(material)),
+        *found,
         Section(
             "untested",
             "What was not tested",
@@ -68,6 +56,24 @@ def customer_summary(material: Material) -> Document:
     )
 
 
+def _changes(rows: tuple[Criterion, ...]) -> Section:
+    """The largest changes for better and worse."""
+    # without benches a place is its adapter alone
+    changes = changes_of(rows, [], _NO_LINKS)
+    none = ("No measurement shows a change whose 95 % interval excludes none.",)
+    return Section(
+        "changes",
+        "What changed",
+        () if changes.worse or changes.better else none,
+        Table(
+            "Changes that are shown, the largest first",
+            ("Change", "Where", "Result"),
+            tuple(_change(one) for one in (*changes.worse[:_MOST_CHANGES], *changes.better[:_MOST_CHANGES])),
+            judged=True,
+        ),
+    )
+
+
 def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, str]) -> Iterator[str]:
     for kind in sorted({str(bench.get("kind") or "hardware") for bench in material.run.benches.values()}):
         name, meaning = BENCH_KINDS.get(kind, (kind, ""))
@@ -75,24 +81,25 @@ def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, st
             yield f"{name}: {meaning}"
     told = "".join(map(str, sentence_for(material.verdict, rows, drops)))
     reason = str(material.verdict.get("reason") or "").rstrip(".")
-    # the judge's own reason may name a bench or a file
-    quoted = bool(reason) and reason.casefold() in told.casefold()
+    # the judge's own reason may name a bench or a file where a run is not valid
+    undecided = material.verdict.get("outcome") in ("ERROR", "INCONCLUSIVE")
+    quoted = undecided and bool(reason) and reason.casefold() in told.casefold()
     yield "The campaign could not be judged as it was planned." if quoted else told
     waived = once_each([row for row in rows if row.required and row.waived])
     if waived:
         yield f"{len(waived)} failures were accepted by a named person for a limited time."
 
 
-def _tested(material: Material, required: list[Criterion]) -> Iterator[str]:
+def _tested(material: Material, required: list[Criterion]) -> Section:
+    """What was measured, and by which limits it was judged."""
     workloads = Counter(key[2].partition("[")[0] for key in material.points)
     told = ", ".join(f"{name} ({number} points)" for name, number in workloads.items())
-    yield f"Workloads: {told}."
-    for one in limits_of(compared_of(required)):
-        yield (
-            f"{one.metrics}: a loss up to {one.acceptable} is acceptable, one of {one.unacceptable} must be excluded."
-        )
+    limits = [
+        f"{one.metrics}: a loss up to {one.acceptable} is acceptable, one of {one.unacceptable} must be excluded."
+        for one in limits_of(compared_of(required))
+    ]
     metrics = dict.fromkeys(measure(row.text("metric")).label for row in required if row.text("metric"))
-    yield f"Required: {', '.join(metrics)}."
+    return Section("tested", "What was tested", (f"Workloads: {told}.", *limits, f"Required: {', '.join(metrics)}."))
 
 
 def _adapters(material: Material) -> Table:

@@ -15,13 +15,17 @@ from storqual.judge.outcome import required_roles
 from storqual.metrics import METRICS
 from storqual.report.criterion import place_name
 from storqual.report.documents.document import Document, Row, Section, Table
+from storqual.report.documents.of_trials import planned_trials
 from storqual.report.figures import percent, seconds
+from storqual.robustness.store import has_trials
 from storqual.run import Run, read_run
 
 
 def planned_tests(path: Path) -> Document:
     """The plan of the run directory at `path`, measured or not. Raises BadInputError when it is none."""
     run = read_run(path)
+    if has_trials(run.document):
+        return planned_trials(run)
     suite = load_suite(run.input_file("suite"))
     plan = run.plan
     title = " against ".join(run.arms[arm].drop for arm in ("candidate", "baseline") if arm in run.arms)

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from storqual.base.resources import project_root
 from storqual.cli.playbook.publish import publish
 from storqual.cli.qualify import qualify_command
-from storqual.report.documents import traceability
+from storqual.report.documents import customer_summary, planned_tests, traceability, write_document
 from storqual.report.material import read_material
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.matrix import repeat_command
@@ -84,6 +84,26 @@ def test_a_campaign_whose_trials_pass_passes_and_its_report_has_the_matrix(tmp_p
     assert "Faults by adapter and arm" in page
     assert "Every trial passed." in page
     assert "0 of 1 failed: less than 95.0 % at 95 %" in page or "0 of 1 failed: less than 95 % at 95 %" in page
+
+
+def test_the_documents_of_a_campaign_of_trials_tell_of_faults_and_not_of_launches(tmp_path: Path) -> None:
+    failed = {"write_error_candidate": {"outcome": "failed", "reasons": ["lost: 2 sectors"], "violations": [{}]}}
+    run = finished(tmp_path, **failed)
+    plan = write_document(planned_tests(run), tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "write error" in plan
+    assert "the drive answers a write with an error, and takes the next" in plan
+    assert "recovery within 60 s, no I/O longer than 60 s, I/O errors while it lasts" in plan
+    assert "drive_exchange on fusion: no way with mptsas on a virtual bench." in plan
+    assert "launch" not in plan.partition("<body")[2]
+    publish(run)
+    told = write_document(customer_summary(read_material(run)), tmp_path / "customer.html").read_text(
+        encoding="utf-8"
+    )
+    assert "kinds of faults were caused under load" in told
+    assert "2 trials failed." in told
+    assert "required criteria failed" in told
+    body = told.partition("<body")[2]
+    assert not any(words in body for words in ("could not be judged", "Workloads", "interval", "vbench"))
 
 
 def test_trials_answer_requirements_in_the_matrix(tmp_path: Path) -> None:
