@@ -88,7 +88,8 @@ def _family(pid: int) -> list[int]:
 def _megabytes(pid: int) -> float:
     """The resident size of a process; 0 for one that is gone. Memory that two of them share counts twice."""
     with suppress(OSError, IndexError):
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") / 1e6
     return 0.0
 
 
