@@ -41,10 +41,11 @@ def shares(spread: float, effect: float, *, pairs: int = 24) -> tuple[float, flo
     return 100 * float(np.mean(outcome == 1)), 100 * float(np.mean(outcome == 2)), 100 * float(np.mean(held))
 
 
-def test_launches_that_repeat_to_the_last_digit_are_as_noisy_as_a_launch_can_be_told() -> None:
+@pytest.mark.parametrize("prior", [None, Prior(LAUNCH_FLOOR**2, 20.0)], ids=["first-campaign", "quieter-history"])
+def test_launches_that_repeat_to_the_last_digit_are_as_noisy_as_a_launch_can_be_told(prior: Prior | None) -> None:
     both = np.ones((2, 1, 6, 1))
     both[1] *= 0.9999
-    found = alone(both)
+    found = alone(both, prior)
     assert found.sd == pytest.approx(np.sqrt(2) * LAUNCH_FLOOR)
     assert crossings(found, [LIMITS]).aside > 0
 
