@@ -69,7 +69,7 @@ class Pattern:
         return steps * (self.ramp(profile) + runtime + launch_cost)
 
     def ramp(self, profile: Profile) -> float:
-        """Seconds before what is measured; none with a think time, where fio (seen with 3.33) counts those of a ramp."""
+        """Seconds before what is measured; none with a think time, where fio (seen with 3.33) counts its I/Os."""
         return 0.0 if THINK_TIME in self.options else profile.ramp
 
     @property
