@@ -281,6 +281,16 @@ def test_firmware_that_is_as_it_was_is_forgotten(tmp_path: Path, sysfs: str, mon
     assert read_saved(tmp_path / "state") is None
 
 
+def test_a_failure_keeps_the_memory_though_every_value_reads_back(
+    tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_back = {"firmware.firmware@sas0": FIRMWARE}
+    with_firmware(tmp_path, monkeypatch, FirmwareBack(failures=["the tool ended with 1"], read_back=read_back))
+    with pytest.raises(PartialError, match="the tool ended with 1"):
+        put_back(tmp_path, sysfs, [])
+    assert read_saved(tmp_path / "state") is not None
+
+
 @pytest.mark.parametrize("left", [True, False], ids=["killed", "done"])
 def test_what_a_block_left_of_a_file_system_goes_with_the_restore(tmp_path: Path, left: bool) -> None:
     tree = BenchTree(tmp_path / "tree").adapter().scsi("sd0", wwn=WWNS[0], serial="S0")
