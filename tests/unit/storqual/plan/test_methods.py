@@ -17,6 +17,7 @@ from storqual.plan import Campaign, PlanRequest, make_plan
 METHODS = (
     "qla1040-adapters",
     "drive-settings",
+    "command-limit",
     "a7173a-service-demand",
     "a6826a-port-scaling",
     "perc3qc-raid",
@@ -26,7 +27,7 @@ DROPS = {
     "xeon-ultra320": ("stable", "backport"),
     "perc3qc-raid": ("", "raid"),
 }
-ADAPTERS = {"drive-settings": ["symb"]}
+ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"]}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
@@ -60,6 +61,18 @@ def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str
     points = campaigns["qla1040-adapters"].document["plan"]["points"]
     assert {point["adapter"] for point in points} == {"sym", "fusion", "mraid"}
     assert {point["varied"]["os.cpus"] for point in points} == {2, 4}
+
+
+def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaigns: dict[str, Campaign]) -> None:
+    document = campaigns["command-limit"].document
+    specs = document["provision"]["vmethods"]
+    options = {name: spec["driver"]["options"] for name, spec in specs.items()}
+    assert options == {
+        f"candidate[driver.can_queue={commands}]": {"vmw_pvscsi": {"ring_pages": pages}}
+        for commands, pages in ((32, "1"), (64, "2"), (256, "8"))
+    }
+    changes = [session["change"] for session in document["plan"]["sessions"]]
+    assert changes[1:] == ["reload", "reload", "none", "reload", "reload"]
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
