@@ -267,10 +267,10 @@ def _features(found: Findings) -> Iterator[Study]:
     heads: dict[str, tuple[str, ...]] = {}
     for bench, adapters, rows in found.features:
         heads[bench] = ("Feature", *adapters)
-        tables[bench] += [(row.name, *(value or DASH for value in row.values)) for row in rows]
+        tables[bench] += [(row.name, *row.values) for row in rows]
     if tables:
         listed = tuple(ChartTable(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
-        note = "As the inventory declares and the bench reads them; a dash where the bench does not say."
+        note = "As the bench reads them, else as the inventory declares them, else not known."
         yield _section("study-features", "Features of the adapters", note, tables=listed)
 
 
