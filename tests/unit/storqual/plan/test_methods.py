@@ -34,7 +34,10 @@ def planned(suite: str, inventory: Path) -> Campaign:
     """The suite's quick profile on the bench of the methods."""
     baseline, candidate = DROPS.get(suite, ("", "stable"))
     chosen = ADAPTERS.get(suite)
-    return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", adapters=chosen, seed=1))
+    facts = inventory.with_name("facts.json") if suite == "drive-settings" else None
+    return make_plan(
+        PlanRequest([inventory], baseline, candidate, suite, profile="quick", adapters=chosen, seed=1, facts=facts)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,11 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
     hosts = YAML(typ="safe").load(own / "hosts.yml")["benches"]["hosts"]
     listed = {"benches": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
     (folder / "hosts.json").write_text(json.dumps(listed), encoding="utf-8")
+    # an emulated drive changes its write cache only
+    pages = {name: {"value": 0, "changeable": name == "WCE"} for name in ("WCE", "RCD", "DRA", "NCS")}
+    (drive,) = hosts["vmethods"]["storqual_adapters"]["symb"]["drives"]
+    facts = {"vmethods": {"drives": [{"id": drive["wwn"], "mode_pages": pages}]}}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
     shutil.copytree(own / "drops", folder / "drops")
     return {suite: planned(suite, folder / "hosts.json") for suite in METHODS}
 
