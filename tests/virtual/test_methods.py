@@ -87,6 +87,19 @@ profiles:
   quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
 """
 
+COMMANDS = """\
+name: commands
+defaults: {engine: libaio, direct: true, numjobs: 1, drives: 8, bs: 2k, iodepth: 16}
+workloads:
+  write: {rw: randwrite}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings]
+vary: {driver.can_queue: [32, 64]}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, margin: 10%}
+"""
+
 LOOK = (
     "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
     "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
@@ -214,6 +227,25 @@ def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_se
     assert (second.setting, second.influence) == ("drive.read_ahead_kb", "neutral"), found["write"].sentences
     for workload in ("durable", "read"):
         assert {one.influence for one in found[workload].effects} == {"neutral"}, found[workload].sentences
+
+
+def test_a_driver_that_holds_twice_the_commands_gives_twice_the_rate_and_is_taken_back(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Every command takes 100 ms and 128 are asked for: what the driver holds is ten I/Os a second for each."""
+    look = (
+        "for each in /sys/class/scsi_host/host*; do test $(cat $each/proc_name) = vmw_pvscsi && cat $each/can_queue; "
+        "done; ls /etc/modprobe.d/zz-storqual.conf 2>/dev/null; true"
+    )
+    before = on_bench(look)
+    run = qualified(runs, tmp_path, "commands", COMMANDS, "para")
+    rates = {point.levels["driver.can_queue"]: point.mean("iops") for point in points_of_runs([run])}
+    assert rates == {32: pytest.approx(320, rel=0.1), 64: pytest.approx(640, rel=0.1)}
+    (effect,) = next(one for one in setting_studies(points_of_runs([run])) if one.metric == "iops").effects
+    assert effect.influence == "better"
+    shown = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert "can_queue, 64 declared: host" in json.dumps(shown["arms"])
+    assert on_bench(look) == before
 
 
 def test_what_is_written_through_is_held_to_the_drives_rate_and_what_is_written_back_is_not(

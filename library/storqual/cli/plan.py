@@ -48,6 +48,11 @@ from storqual_core.kit.quantities import format_duration, parse_duration
     help="Noise of earlier runs: their folder, or an extract.",
 )
 @click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
+)
+@click.option(
     "--budget", help="Bench time, such as 2h: measure until decided or until it ends, required criteria first."
 )
 @click.option("--consent", default="", help="What a claim does not cover: WWN tails, separated by commas.")
@@ -77,6 +82,7 @@ def plan_command(
     seed: int | None,
     limit: str | None,
     history: Path | None,
+    facts: Path | None,
     budget: str | None,
     consent: str,
     runs: Path,
@@ -105,7 +111,7 @@ def plan_command(
         from storqual.trials.campaign import TrialRequest
 
         # of measured points, which trials do not have
-        others = {"--point": points, "--history": history, "--budget": budget, "--checks": checks}
+        others = {"--point": points, "--history": history, "--facts": facts, "--budget": budget, "--checks": checks}
         raise_all(
             f"{name} is for suites of workloads, {suite} is one of trials" for name, given in others.items() if given
         )
@@ -145,6 +151,7 @@ def plan_command(
             seed=seed,
             budget=seconds_of_budget(budget) if budget else None,
             history=history,
+            facts=facts,
             consent=tuple(word for word in consent.split(",") if word),
             checks=find_checks(checks),
         )

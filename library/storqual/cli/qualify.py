@@ -62,6 +62,11 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
     type=click.Path(path_type=Path, exists=True),
     help="Noise of earlier runs: their folder, or an extract.",
 )
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
+)
 @click.option("--budget", help="Bench time, such as 2h: measure until decided or until it ends.")
 @click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas.")
 @click.option(
@@ -93,6 +98,7 @@ def qualify_command(
     seed: int | None,
     limit: str | None,
     history: Path | None,
+    facts: Path | None,
     budget: str | None,
     consent: str | None,
     waivers: Path | None,
@@ -166,13 +172,14 @@ def qualify_command(
             profile=profile,
             gate=gate,
             history=history,
+            facts=facts,
             adapters=tuple(adapters.split(",")) if adapters else None,
             points=points,
             seed=seed,
             consent=tuple(word for word in (consent or "").split(",") if word),
         )
         chosen = {"baseline": baseline, "profile": profile, "adapters": adapters, "seed": seed, "consent": consent}
-        files = {"gate": gate, "history": history}
+        files = {"gate": gate, "history": history, "facts_file": facts}
         chosen |= {
             "budget": budget,
             **{name: str(file.resolve()) for name, file in files.items() if file is not None},

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
+from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.inputs.witness import witness_problem
@@ -93,9 +94,7 @@ class Drive(Shape):
     size: Size | None = None
     rotation_rate: int | None = Field(default=None, ge=0)
     port: int = Field(default=0, ge=0)
-    paths: tuple[Name, ...] | None = Field(
-        default=None, strict=False, description="the other adapters that it is reached through as well"
-    )
+    paths: tuple[Name, ...] | None = Field(default=None, strict=False, description="other adapters that reach it")
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
     claim: bool = False
     file: Text | None = None
@@ -128,6 +127,7 @@ class Adapter(Shape):
     tool: Name | None = Field(default=None, description="the vendor tool that configures it")
     drives: tuple[Drive, ...] = Field(default=(), strict=False)
     ceiling: Ceiling = Ceiling()
+    boot: BootFeatures | None = None
     tolerance: Percent | None = None
 
     @property

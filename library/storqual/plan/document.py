@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ def input_files(request: PlanRequest, read: PlanInputs, plans: Sequence[BenchPla
         f"{CHECK_INPUT}{path.name}": InputFile(path.name, str(path.resolve()), path.read_bytes())
         for path in request.checks
     }
+    if request.facts is not None:
+        inputs["facts"] = InputFile("facts.json", str(request.facts), read.facts[1])
     if read.history is not None:
         inputs["history"] = InputFile("history.json", str(request.history), read.history)
     return inputs
@@ -59,8 +61,12 @@ def run_document(
     named: tuple[str, Profile],
     seed: int,
     warnings: Sequence[str],
+    not_varied: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Any]:
-    """run.json as far as the plan knows it; `named` is the profile as it is used, with its name."""
+    """run.json as far as the plan knows it; `named` is the profile as it is used, with its name.
+
+    `not_varied`: by bench, the settings that its drives do not let be changed, each with the reason.
+    """
     assert read.suite is not None  # noqa: S101 - read without problems
     profile_name, profile = named
     single = plans[0].design.kind == "single"
@@ -120,6 +126,7 @@ def run_document(
             "expected_seconds": round(max(plan.seconds for plan in plans), 1),
             "bench_time": {plan.bench.name: [line.to_json() for line in plan.time] for plan in plans},
             "warnings": list(warnings),
+            **({"not_varied": dict(not_varied)} if not_varied else {}),
             "advice": [sentence for plan in plans for sentence in _advice(plan, read.suite)],
         },
         "provision": {plan.bench.name: dict(plan.specs) for plan in plans},

@@ -33,6 +33,7 @@ from storqual.plan.checks import (
     peer_problems,
 )
 from storqual.plan.sessions import ARMS
+from storqual.plan.settable import Facts, read_facts
 from storqual.plan.volumes import vary_problems
 from storqual_core.kit.errors import BadInputError
 
@@ -44,8 +45,9 @@ class PlanRequest:
     Without a baseline (empty) the candidate is characterised: one arm, and no criterion against a baseline. With a
     budget the campaign measures until decided or until the budget ends. `history` is an extract of earlier campaigns,
     or a folder of their runs. `points` are names of points to measure alone, whatever the profile chooses. `checks`
-    are files of hand-written checks beside the project's own. `consent` are ends of WWNs, for what a claim does not
-    cover (a format).
+    are files of hand-written checks beside the project's own. `facts` is what benches said (`storqual facts --deep
+    --json`): settings that their drives do not let be changed are not varied. `consent` are ends of WWNs, for what a
+    claim does not cover (a format).
     """
 
     inventories: Sequence[Path]
@@ -63,6 +65,7 @@ class PlanRequest:
     by_sessions: bool = False
     consent: Sequence[str] = ()
     checks: Sequence[Path] = ()
+    facts: Path | None = None
     run: str | None = None
 
 
@@ -77,6 +80,7 @@ class PlanInputs:
     drops: dict[str, DropFile] = field(default_factory=dict)
     gate_path: Path | None = None
     history: bytes | None = None
+    facts: tuple[Facts, bytes] = ({}, b"")
 
 
 def read_all(request: PlanRequest) -> PlanInputs:
@@ -113,6 +117,9 @@ def read_all(request: PlanRequest) -> PlanInputs:
 
         with _Gather(read.problems):
             read.history = history_bytes(request.history, list(read.inventory.benches) if read.inventory else ())
+    if request.facts is not None:
+        with _Gather(read.problems):
+            read.facts = read_facts(request.facts)
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))

@@ -23,6 +23,7 @@ from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
 from storqual.plan.percentiles import unsupported
 from storqual.plan.points import points_of
+from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError
@@ -63,11 +64,12 @@ def make_plan(request: PlanRequest) -> Campaign:
         for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
     ]
     raise_all([*cross_problems(read, chosen), *_point_problems(request, suite)])
+    settings = {bench.name: settable(suite, bench, aliases, read.facts[0]) for bench, aliases in chosen}
     choices = [
         choose_points(
             bench,
             aliases,
-            suite,
+            settings[bench.name][0],
             profile,
             f"{suite.name}/{profile_name}",
             layouts_of(bench, aliases, drops),
@@ -96,7 +98,7 @@ def make_plan(request: PlanRequest) -> Campaign:
             aliases,
             choice,
             drops=arms,
-            suite=suite,
+            suite=settings[bench.name][0],
             profile=profile,
             seed=seed,
             by_sessions=request.by_sessions,
@@ -109,7 +111,11 @@ def make_plan(request: PlanRequest) -> Campaign:
         planned(bench, aliases, choice)
         if request.budget is None
         else plan_within(
-            request.budget, choice, suite, f"{suite.name}/{profile_name}", partial(planned, bench, aliases)
+            request.budget,
+            choice,
+            settings[bench.name][0],
+            f"{suite.name}/{profile_name}",
+            partial(planned, bench, aliases),
         )
         for (bench, aliases), choice in zip(chosen, choices, strict=True)
     )
@@ -119,12 +125,19 @@ def make_plan(request: PlanRequest) -> Campaign:
         for plan in plans
         for number, sentence in unsupported(plan, suite)
     )
-    warnings = (*_warnings(plans, profile), *_alone(request))
+    not_varied = {name: told for name, (_, told) in settings.items() if told}
+    fixed = [
+        f"{bench}: {name} is not varied: {why}" for bench, told in not_varied.items() for name, why in told.items()
+    ]
+    fixed += unasked(suite) if request.facts is None else ()
+    warnings = (*_warnings(plans, profile), *fixed, *_alone(request))
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
         run=run,
-        document=run_document(request, read, plans, inputs, named=named, seed=seed, warnings=warnings),
+        document=run_document(
+            request, read, plans, inputs, named=named, seed=seed, warnings=warnings, not_varied=not_varied
+        ),
         inputs=inputs,
         batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,

@@ -13,6 +13,8 @@ from typing import Any
 from storqual.inputs.drop import Drop, Firmware, On, Section
 from storqual.inputs.fields import normal_wwn
 from storqual.inputs.inventory import Adapter, Bench, Drive
+from storqual_core.kit.errors import BadInputError
+from storqual_core.provision.driver import command_limit
 from storqual_core.provision.firmware.subject import DRIVE_TOOLS
 
 
@@ -70,7 +72,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     """`drop` for `bench`; `varied` are settings of the suite that take the drop's place, by qualified name.
 
     Where two entries of a section say different things about one drive or adapter, the later one holds: first the
-    rule, then the exception.
+    rule, then the exception. Raises BadInputError for a limit of commands that the driver of an adapter cannot have.
     """
     found = Resolved()
     for section in ("driver", "os"):
@@ -92,6 +94,7 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     for name, value in (varied or {}).items():
         _vary(found, name, value, bench, under_test)
     _spread_requests(found, bench, under_test)
+    _limit_commands(found, bench, under_test)
     return found
 
 
@@ -101,6 +104,28 @@ def _spread_requests(found: Resolved, bench: Bench, under_test: Sequence[str]) -
     for alias in under_test if requests is not None else ():
         for drive in bench.adapters[alias].claimed:
             found.drive.setdefault(drive.id, {}).setdefault("nr_requests", requests)
+
+
+def _limit_commands(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
+    """`driver.can_queue` is one word for what each driver calls it: a module option of its own name."""
+    commands = found.driver.pop("can_queue", None)
+    problems: list[str] = []
+    for alias in under_test if commands is not None else ():
+        module = bench.adapters[alias].driver or "(no driver in the inventory)"
+        own = dict(found.driver.get("options", {}).get(module, {}))
+        try:
+            meant = command_limit(module, commands)
+        except ValueError as problem:
+            problems.append(f"{bench.name}: driver.can_queue {commands} for adapter {alias}: {problem}")
+            continue
+        problems += [
+            f"{bench.name}: driver.can_queue {commands} means {module}.{name}={value}, and {own[name]} is declared"
+            for name, value in meant.items()
+            if own.get(name, value) != value
+        ]
+        _merge(found.driver, {"options": {module: {**own, **meant}}})
+    if problems:
+        raise BadInputError(problems)
 
 
 def adapters_of(on: On, bench: Bench, under_test: Sequence[str]) -> list[str]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
 from storqual.study.demand import Demand, Reached, demands, reached
+from storqual.study.features import Feature, features
 from storqual.study.points import Point
 from storqual.study.published import Beside, Overlay, beside, overlays_of
 from storqual.study.scale import Growth, growths, saturation_advice
@@ -150,56 +151,6 @@ def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]
         found = (before.get("adapters") or {}).get(alias) or {}
         for text in placement_advice(alias, declared, found):
             yield Advice(text, "study-ceiling")
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One feature and what each adapter has; an empty text where the bench does not say."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-def features(bench: Mapping[str, Any], adapters: Sequence[str]) -> list[Feature]:
-    """The features of a bench's adapters from run.json: inventory and environment, told by one of them at least."""
-    columns = [dict(_of(bench, alias)) for alias in adapters]
-    names = dict.fromkeys(name for column in columns for name in column)
-    rows = [Feature(name, tuple(column.get(name, "") for column in columns)) for name in names]
-    return [row for row in rows if any(row.values)]
-
-
-def _of(bench: Mapping[str, Any], alias: str) -> Iterator[tuple[str, str]]:
-    declared: Mapping[str, Any] = (bench.get("adapters") or {}).get(alias) or {}
-    before = (bench.get("environment") or {}).get("before") or {}
-    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
-    module = found.get("module") or {}
-    link = found.get("link") or {}
-    drives: Mapping[str, Mapping[str, Any]] = found.get("drives") or {}
-    yield "Model", str(declared.get("model") or "")
-    yield "Board", str(found.get("board") or "")
-    yield "Subsystem", str(found.get("subsystem") or "").strip(":")
-    yield "Driver", " ".join(filter(None, [str(found.get("driver") or declared.get("driver") or ""), _text(module)]))
-    yield "Firmware", str(found.get("firmware") or "")
-    yield "PCI link", _link(link)
-    yield "Ports with drives", str(len({drive.get("port") or 0 for drive in declared.get("drives") or ()}) or "")
-    yield "Drives", str(len(declared.get("drives") or ()) or "")
-    yield "Queue depth per drive", _several(drive.get("queue_depth") for drive in drives.values())
-    yield "Requests per hardware queue", _several(drive.get("nr_requests") for drive in drives.values())
-    yield "Drive write cache", _several(drive.get("write_cache") for drive in drives.values())
-    yield "Configured by", str(declared.get("tool") or "")
-
-
-def _text(module: Mapping[str, Any]) -> str:
-    return str(module.get("version") or "")
-
-
-def _link(link: Mapping[str, Any]) -> str:
-    speed, width = str(link.get("speed") or ""), str(link.get("width") or "")
-    return f"{speed} x{width}" if speed and width else ""
-
-
-def _several(values: Iterable[object]) -> str:
-    return " or ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
 _MB = 1_000_000

@@ -44,6 +44,8 @@ DEVICES = {
     "dc390": DeviceKind(7),
     "am53c974": DeviceKind(7),
     "virtio-scsi-pci": DeviceKind(64),
+    # its driver can be told how many commands it holds
+    "pvscsi": DeviceKind(16),
     # a namespace has no serial of its own: it is its controller's
     "nvme": DeviceKind(1, namespaces=True),
 }

@@ -154,6 +154,9 @@ def _adapter(adapter: Adapter, drives: Sequence[Drive], slots: Mapping[str, str]
         "serial": identity.serial,
         "board": adapter.board,
         "firmware": adapter.firmware,
+        "rom": adapter.rom,
+        "boot_code": adapter.boot_code,
+        "cdroms": adapter.cdroms,
         "driver": adapter.driver,
         "module": {"name": adapter.module, "version": adapter.module_version, "srcversion": adapter.srcversion},
         "link": {
@@ -233,8 +236,20 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
                     **{name: there["queue"][name] for name in _SETTINGS},
                 }
         if found is not None:
-            kept = ("board", "firmware", "subsystem", "driver", "module", "link", "numa_node")
-            named[alias] = {**{name: found[name] for name in kept}, "drives": drives}
+            kept = (
+                "board",
+                "firmware",
+                "subsystem",
+                "driver",
+                "module",
+                "link",
+                "numa_node",
+                "rom",
+                "boot_code",
+                "cdroms",
+            )
+            commands = [host["can_queue"] for host in found["hosts"]]
+            named[alias] = {**{name: found[name] for name in kept}, "can_queue": commands, "drives": drives}
     return {
         "kernel": facts["kernel"],
         "default_boot": facts["default_boot"],

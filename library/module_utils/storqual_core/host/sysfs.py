@@ -11,6 +11,7 @@ from .identity import AdapterIdentity, DriveIdentity, unit_serial, wwn_of_page, 
 
 _PCI = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/|$)")
 _STORAGE = ("0x01", "0x0c04")
+_CDROM = "5"
 _SAS_PORT = re.compile(r"/port-\d+:(\d+)(?=/)")
 # block devices that are no hardware: their writes land on another disk, or nowhere
 _NO_HARDWARE = re.compile(r"(?:loop|ram|zram|fd|sr|scd|dm-|md_?|bcache|drbd)\d")
@@ -45,7 +46,11 @@ class Drive:
 
 @dataclass(frozen=True)
 class Adapter:
-    """A storage adapter: identity, driver (with its build), PCI link, interrupts, SCSI hosts and firmware."""
+    """A storage adapter: identity, driver (with its build), PCI link, interrupts, SCSI hosts and firmware.
+
+    `rom`: whether the card shows a ROM for code to boot by; `boot_code` is the version of that code, empty where the
+    driver does not show it. `cdroms`: CD-ROM drives behind it.
+    """
 
     identity: AdapterIdentity
     pci_class: str
@@ -62,6 +67,9 @@ class Adapter:
     irqs: tuple[int, ...]
     firmware: str
     board: str
+    rom: bool
+    boot_code: str
+    cdroms: int
     hosts: tuple[dict[str, object], ...]
 
 
@@ -198,14 +206,20 @@ def _other(machine: Machine, name: str) -> tuple[str, DriveIdentity, str]:
 def read_adapters(machine: Machine) -> list[Adapter]:
     """Every PCI function of a storage class (SCSI, RAID, SATA, SAS, NVMe, Fibre Channel), in address order."""
     adapters = []
+    place = "/sys/bus/scsi/devices"
+    cdroms = [
+        pci_address(machine.link(f"{place}/{name}"))
+        for name in machine.names(place)
+        if machine.text(f"{place}/{name}/type") == _CDROM
+    ]
     for pci in machine.names("/sys/bus/pci/devices"):
         kind = machine.text(f"/sys/bus/pci/devices/{pci}/class")
         if kind.startswith(_STORAGE):
-            adapters.append(_adapter(machine, pci, kind))
+            adapters.append(_adapter(machine, pci, kind, cdroms.count(pci)))
     return adapters
 
 
-def _adapter(machine: Machine, pci: str, kind: str) -> Adapter:
+def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
     device = f"/sys/bus/pci/devices/{pci}"
     driver, module = machine.target(f"{device}/driver"), machine.target(f"{device}/driver/module")
     below = [name for name in machine.names(device) if name.startswith("virtio")]
@@ -241,6 +255,9 @@ def _adapter(machine: Machine, pci: str, kind: str) -> Adapter:
         irqs=tuple(sorted(irqs) or ([line] if line else [])),
         firmware=firmware,
         board=board,
+        rom=machine.exists(f"{device}/rom"),
+        boot_code=_shown_by_hosts(machine, hosts, _BOOT_CODE),
+        cdroms=cdroms,
         hosts=hosts,
     )
 
@@ -270,6 +287,7 @@ def _hosts(machine: Machine, pci: str) -> list[dict[str, object]]:
 
 _FIRMWARE = ("version_fw", "fw_version", "fwrev", "firmware_revision", "firmware_version", "fw_rev")
 _SERIAL = ("serial_num", "serialnum", "board_tracer", "board_tracer_number")
+_BOOT_CODE = ("version_bios", "optrom_bios_version", "option_rom_version", "bios_version")
 _BOARD = ("board_name", "model_name", "modelname", "model_desc")
 
 
@@ -278,8 +296,11 @@ def _firmware(machine: Machine, pci: str, hosts: tuple[dict[str, object], ...]) 
     for name in machine.names(f"/sys/bus/pci/devices/{pci}/nvme"):
         place = f"/sys/bus/pci/devices/{pci}/nvme/{name}"
         return machine.text(f"{place}/firmware_rev"), machine.text(f"{place}/serial"), machine.text(f"{place}/model")
-    found = []
-    for attributes in (_FIRMWARE, _SERIAL, _BOARD):
-        texts = (machine.text(f"/sys/class/scsi_host/{host['host']}/{name}") for host in hosts for name in attributes)
-        found.append(next((text for text in texts if text), ""))
+    found = [_shown_by_hosts(machine, hosts, attributes) for attributes in (_FIRMWARE, _SERIAL, _BOARD)]
     return found[0], found[1], found[2]
+
+
+def _shown_by_hosts(machine: Machine, hosts: tuple[dict[str, object], ...], attributes: tuple[str, ...]) -> str:
+    """The first of these attributes that a driver shows of its SCSI hosts; empty when it shows none."""
+    texts = (machine.text(f"/sys/class/scsi_host/{host['host']}/{name}") for host in hosts for name in attributes)
+    return next((text for text in texts if text), "")

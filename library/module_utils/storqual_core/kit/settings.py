@@ -319,10 +319,12 @@ driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : t
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
 firmware.firmware mapping reboot : the code an adapter or drive runs, {file, sha256, tool, ...} : version
 firmware.bios mapping reboot : an adapter's boot code, {file, sha256, tool, ...} : version
+driver.can_queue integer 1..65535 reload : commands that the driver holds for each adapter under test : can_queue
 driver.options module_options reload : module options, {module, {parameter, value}} : /sys/module/<module>/parameters
 """
 
 _PROOFS = {
+    "can_queue": "the kernel shows it of the adapter's SCSI hosts",
     "frequency": "the frequency of each CPU",
     "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
     "own attributes": "the queue has that scheduler's own attributes while it serves reads",

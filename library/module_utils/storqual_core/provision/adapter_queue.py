@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The execution throttle as the kernel has it: what a driver calls the queue depth of its drives, shown in effect.
+"""The queues of adapters as the kernel has them: what a driver calls the limits of its commands, shown in effect.
 
 A throttle of an adapter becomes the option of its driver's module that says how many commands each drive may hold;
-the proof is each drive's queue depth, and the commands in flight while more are offered.
+the proof is each drive's queue depth, and the commands in flight while more are offered. The proof of an option that
+limits the commands of an adapter is what the kernel shows of its SCSI hosts (`can_queue`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, Mapping, Sequence
 from ..guard.claims import claims_of_adapters
 from ..host.adapters import find_adapters
 from ..host.block_stack import DriveTarget
-from ..host.sysfs import read_drives
+from ..host.sysfs import read_adapters, read_drives
 from ..kit.errors import BadInputError
 from ..kit.module_options import declared_options
 from ..kit.results import Provisioned
-from .driver import adapters_of_module, lun_depth_parameter, parameter_of
+from .driver import QueueParameter, adapters_of_module, parameter_for, parameter_of
 from .drives import Access, claims_for, usable_drives
 from .options import OptionsBench, OptionsRequest, provision_options
 from .queue import Queues, judge_queue_depth, observe_in_flight
@@ -60,7 +61,7 @@ def throttle_options(
     places = find_adapters(bench.machine, adapters, throttle) if throttle else {}
     for alias, value in throttle.items():
         module = places[alias].module
-        parameter = lun_depth_parameter(module)
+        parameter = parameter_for(module, "lun")
         if parameter is None:
             problems.append(
                 f"adapter {alias}: driver {module or '(none)'} has no parameter for the queue depth of its drives; "
@@ -81,15 +82,18 @@ def throttle_options(
 def _prove(
     settings: Sequence[Provisioned], request: ThrottleRequest, bench: OptionsBench, access: Access
 ) -> list[Provisioned]:
-    """Each option that is a queue depth of drives, with what the drives show."""
+    """Each option that is a queue depth of drives or a limit of adapters, with what those show."""
     return [_shown(entry, request, bench, access) for entry in settings]
 
 
 def _shown(entry: Provisioned, request: ThrottleRequest, bench: OptionsBench, access: Access) -> Provisioned:
     module, _, name = entry.name[len(_PREFIX) :].partition(".")
     parameter = parameter_of(module, name)
-    if parameter is None or parameter.scope != "lun" or int(str(entry.declared), 0) == 0:
+    # 0 and -1 leave it to the driver
+    if parameter is None or parameter.scope not in ("lun", "host") or int(str(entry.declared), 0) <= 0:
         return entry
+    if parameter.scope == "host":
+        return entry.with_proof(*_limits(entry, parameter, bench))
     depth = int(str(entry.declared), 0)
     drives = _claimed_behind(request, bench, module)
     if not drives:
@@ -97,6 +101,23 @@ def _shown(entry: Provisioned, request: ThrottleRequest, bench: OptionsBench, ac
     with access(claims_for(request.adapters, drives), request.state_dir, request.run) as targets:
         proven, words = _watch(depth, targets, request.prove_s, bench)
     return replace(entry, proven=proven, proof=words)
+
+
+def _limits(entry: Provisioned, parameter: QueueParameter, bench: OptionsBench) -> tuple[bool | None, str]:
+    """What the kernel shows of the SCSI hosts of a driver, beside the commands that were declared for an adapter."""
+    places = adapters_of_module(bench.machine, parameter.module)
+    adapters = [each for each in read_adapters(bench.machine) if each.identity.pci in places]
+    shown = {str(host["host"]): host.get("can_queue") for each in adapters for host in each.hosts}
+    known = [number for number in shown.values() if isinstance(number, int)]
+    if not known or len(known) < len(shown):
+        return None, f"{entry.proof}; the kernel does not show can_queue of every SCSI host of it"
+    most = int(str(entry.declared), 0) * parameter.commands
+    words = f"can_queue, {most} declared: " + ", ".join(f"{host} {number}" for host, number in shown.items())
+    if max(known) > most or (parameter.exact and min(known) < most):
+        return False, words
+    if min(known) == most:
+        return True, words
+    return True, f"{words}; {parameter.module} keeps commands for itself, or its firmware takes no more"
 
 
 def _watch(

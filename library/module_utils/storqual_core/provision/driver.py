@@ -24,9 +24,11 @@ from ..tools import kmod
 
 @dataclass(frozen=True)
 class QueueParameter:
-    """One parameter: what it limits (`lun`, `target`, `host`, `controller`, `recovery`), its range where known.
+    """One parameter: what it limits (`lun`, `target`, `host`, `recovery`), its range where known.
 
-    A parameter of scope `lun` is the queue depth that the driver gives each drive, so its effect can be watched.
+    A parameter of scope `lun` is the queue depth that the driver gives each drive, so its effect can be watched. One
+    of scope `host` limits those of an adapter, which the kernel shows as `can_queue` of its SCSI hosts: so many
+    `commands` for each unit; `exact` where the driver keeps none of them for itself and its firmware has no say.
     """
 
     module: str
@@ -35,6 +37,8 @@ class QueueParameter:
     meaning: str
     minimum: int | None = None
     maximum: int | None = None
+    commands: int = 1
+    exact: bool = False
 
 
 PARAMETERS = (
@@ -46,7 +50,13 @@ PARAMETERS = (
     QueueParameter("lpfc", "lpfc_lun_queue_depth", "lun", "commands per LUN", 1, 512),
     QueueParameter("lpfc", "lpfc_tgt_queue_depth", "target", "commands per target", 10, 65535),
     QueueParameter("lpfc", "lpfc_hba_queue_depth", "host", "commands per adapter", 32, 8192),
-    QueueParameter("mpt3sas", "max_queue_depth", "controller", "credits asked of the firmware; -1 takes what it has"),
+    QueueParameter("mpt3sas", "max_queue_depth", "host", "credits asked of the firmware; -1 takes what it has"),
+    QueueParameter(
+        "aacraid", "numacb", "host", "control blocks of the adapter; -1 takes what the firmware says", -1, 512
+    ),
+    QueueParameter("arcmsr", "host_can_queue", "host", "commands per adapter", 32, 1024),
+    QueueParameter("esas2r", "can_queue", "host", "commands per adapter", 1),
+    QueueParameter("vmw_pvscsi", "ring_pages", "host", "pages of the request ring", 0, 32, commands=32, exact=True),
     QueueParameter("megaraid_sas", "throttlequeuedepth", "recovery", "commands while the controller recovers", 1),
     QueueParameter("sym53c8xx", "cmd_per_lun", "lun", "tagged commands per LUN", 0, 64),
 )
@@ -65,9 +75,24 @@ def parameter_of(module: str, name: str) -> QueueParameter | None:
     return next((each for each in PARAMETERS if (each.module, each.name) == (module, name)), None)
 
 
-def lun_depth_parameter(module: str) -> QueueParameter | None:
-    """What a driver calls the queue depth that it gives each drive; None when it has no such parameter."""
-    return next((each for each in PARAMETERS if each.module == module and each.scope == "lun"), None)
+def parameter_for(module: str, scope: str) -> QueueParameter | None:
+    """What a driver calls the commands of each drive (`lun`) or adapter (`host`); None when it has no parameter."""
+    return next((each for each in PARAMETERS if (each.module, each.scope) == (module, scope)), None)
+
+
+def command_limit(module: str, commands: int) -> dict[str, str]:
+    """The option by which a driver holds so many commands for an adapter. Raises ValueError with the reason."""
+    parameter = parameter_for(module, "host")
+    if parameter is None:
+        known = ", ".join(sorted(each.module for each in PARAMETERS if each.scope == "host"))
+        raise ValueError(f"{module} has no parameter for the commands of an adapter (drivers that have: {known})")
+    units, rest = divmod(commands, parameter.commands)
+    low, high = max(parameter.minimum or 1, 1), parameter.maximum
+    if rest or units < low or (high is not None and units > high):
+        most = f" to {high * parameter.commands}" if high is not None else " on"
+        steps = f" in steps of {parameter.commands}" if parameter.commands > 1 else ""
+        raise ValueError(f"{module} takes {low * parameter.commands}{most}{steps}")
+    return {parameter.name: str(units)}
 
 
 def driver_follows(driver: str, setting: str) -> str:

@@ -16,7 +16,7 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute
 from ..tools import TOOLS
 from ..tools.capabilities import Spelling, Value, offers
-from .driver import driver_follows, lun_depth_parameter
+from .driver import driver_follows, parameter_for
 
 _OF_DRIVER = {
     "am53c974": "dc390",
@@ -96,7 +96,7 @@ def _tool_name(place: Place) -> str:
 
 def beside(place: Place, name: str, *, stored: bool) -> str:
     """The driver's own parameter that does what `name` means, where NVRAM does not or is not there; else empty."""
-    parameter = lun_depth_parameter(place.module) if name == THROTTLE else None
+    parameter = parameter_for(place.module, "lun") if name == THROTTLE else None
     if parameter is None or (stored and not driver_follows(place.driver, name)):
         return ""
     return f"{parameter.module}.{parameter.name}"

@@ -55,7 +55,7 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
         margin=profile.margin if profile is not None else 0.03,
     )
     sections = [*_method(suite, material), *_compared(found), *_scaling(found), *_demand(found), *_ceiling(found)]
-    sections += [*_settings(found), *_published(found), *_features(found)]
+    sections += [*_settings(found, material), *_published(found), *_features(found)]
     planned = material.document["plan"].get("advice") or ()
     advice = [(str(text), "#coverage") for text in planned] + [(one.text, f"#{one.evidence}") for one in found.advice]
     return tuple(sections), tuple(advice)
@@ -204,8 +204,9 @@ def _ceiling(found: Findings) -> Iterator[Study]:
     )
 
 
-def _settings(found: Findings) -> Iterator[Study]:
-    if not found.settings:
+def _settings(found: Findings, material: Material) -> Iterator[Study]:
+    not_varied = material.document["plan"].get("not_varied") or {}
+    if not found.settings and not not_varied:
         return
     rows = []
     for study in found.settings:
@@ -232,8 +233,11 @@ def _settings(found: Findings) -> Iterator[Study]:
         "Effects are averages over everything else that was varied; positive is better. "
         "Neutral is shown, never assumed."
     )
-    table = ChartTable("Settings by effect", heads, tuple(rows))
-    yield _section("study-settings", "Settings ranked by effect", note, sentences=sentences, tables=(table,))
+    tables = [ChartTable("Settings by effect", heads, tuple(rows))] if rows else []
+    fixed = tuple((bench, name, why) for bench, told in not_varied.items() for name, why in told.items())
+    if fixed:
+        tables.append(ChartTable("Settings that were not varied", ("Bench", "Setting", "Why"), fixed))
+    yield _section("study-settings", "Settings ranked by effect", note, sentences=sentences, tables=tuple(tables))
 
 
 def _published(found: Findings) -> Iterator[Study]:
@@ -268,10 +272,10 @@ def _features(found: Findings) -> Iterator[Study]:
     heads: dict[str, tuple[str, ...]] = {}
     for bench, adapters, rows in found.features:
         heads[bench] = ("Feature", *adapters)
-        tables[bench] += [(row.name, *(value or DASH for value in row.values)) for row in rows]
+        tables[bench] += [(row.name, *row.values) for row in rows]
     if tables:
         listed = tuple(ChartTable(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
-        note = "As the inventory declares and the bench reads them; a dash where the bench does not say."
+        note = "As the bench reads them, else as the inventory declares them, else not known."
         yield _section("study-features", "Features of the adapters", note, tables=listed)
 
 

@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "driver.kernel": {"package": "linux-image-6.1.0-1-amd64"},
     "driver.dkms": {"package": "x.deb", "module": "sym53c8xx"},
     "driver.module": {"file": "x.ko", "sha256": SHA},
+    "driver.can_queue": 64,
     "driver.options": {"sym53c8xx": {"cmd_per_lun": 4}},
     "virtual.unplug": {"drive": "B1SYM0000", "after_s": 1},
 }
@@ -55,6 +56,7 @@ def value_of(setting: Setting) -> Any:
 def roles_for(folder: Path, drop: dict[str, Any]) -> dict[str, Any]:
     """What the roles of a bench get for a drop."""
     hosts = lab_hosts({"sym": 4})
+    hosts["b1"]["storqual_adapters"]["sym"]["driver"] = "vmw_pvscsi"
     (folder / "drops").mkdir(parents=True, exist_ok=True)
     listed = {"benches": {"hosts": list(hosts)}, "_meta": {"hostvars": dict(hosts)}}
     (folder / "hosts.json").write_text(json.dumps(listed))
@@ -106,6 +108,7 @@ SHOWN_ELSEWHERE = {
     "driver.kernel": boot.provision_boot,
     "driver.dkms": build_plan.records,
     "driver.module": build_plan.records,
+    "driver.can_queue": provision_throttle,
     "driver.options": provision_options,
     "firmware.firmware": apply.prove,
     "firmware.bios": apply.prove,

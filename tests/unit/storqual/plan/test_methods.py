@@ -17,6 +17,7 @@ from storqual.plan import Campaign, PlanRequest, make_plan
 METHODS = (
     "qla1040-adapters",
     "drive-settings",
+    "command-limit",
     "a7173a-service-demand",
     "a6826a-port-scaling",
     "perc3qc-raid",
@@ -26,14 +27,17 @@ DROPS = {
     "xeon-ultra320": ("stable", "backport"),
     "perc3qc-raid": ("", "raid"),
 }
-ADAPTERS = {"drive-settings": ["symb"]}
+ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"]}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
     """The suite's quick profile on the bench of the methods."""
     baseline, candidate = DROPS.get(suite, ("", "stable"))
     chosen = ADAPTERS.get(suite)
-    return make_plan(PlanRequest([inventory], baseline, candidate, suite, profile="quick", adapters=chosen, seed=1))
+    facts = inventory.with_name("facts.json") if suite == "drive-settings" else None
+    return make_plan(
+        PlanRequest([inventory], baseline, candidate, suite, profile="quick", adapters=chosen, seed=1, facts=facts)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,11 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Campaign]:
     hosts = YAML(typ="safe").load(own / "hosts.yml")["benches"]["hosts"]
     listed = {"benches": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
     (folder / "hosts.json").write_text(json.dumps(listed), encoding="utf-8")
+    # an emulated drive changes its write cache only
+    pages = {name: {"value": 0, "changeable": name == "WCE"} for name in ("WCE", "RCD", "DRA", "NCS")}
+    (drive,) = hosts["vmethods"]["storqual_adapters"]["symb"]["drives"]
+    facts = {"vmethods": {"drives": [{"id": drive["wwn"], "mode_pages": pages}]}}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
     shutil.copytree(own / "drops", folder / "drops")
     return {suite: planned(suite, folder / "hosts.json") for suite in METHODS}
 
@@ -60,6 +69,18 @@ def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str
     points = campaigns["qla1040-adapters"].document["plan"]["points"]
     assert {point["adapter"] for point in points} == {"sym", "fusion", "mraid"}
     assert {point["varied"]["os.cpus"] for point in points} == {2, 4}
+
+
+def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaigns: dict[str, Campaign]) -> None:
+    document = campaigns["command-limit"].document
+    specs = document["provision"]["vmethods"]
+    options = {name: spec["driver"]["options"] for name, spec in specs.items()}
+    assert options == {
+        f"candidate[driver.can_queue={commands}]": {"vmw_pvscsi": {"ring_pages": pages}}
+        for commands, pages in ((32, "1"), (64, "2"), (256, "8"))
+    }
+    changes = [session["change"] for session in document["plan"]["sessions"]]
+    assert changes[1:] == ["reload", "reload", "none", "reload", "reload"]
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:

@@ -118,6 +118,21 @@ def test_an_adapter_with_its_driver_link_and_hosts(tmp_path: Path) -> None:
     assert found.hosts[0]["can_queue"] == 128
 
 
+def test_the_boot_code_of_an_adapter_and_the_cd_roms_behind_it(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().adapter("0000:00:06.0", driver="mptsas").scsi("sda")
+    place = "/sys/devices/pci0000:00/0000:00:05.0"
+    tree.write(f"{place}/rom", "")
+    tree.write(f"{place}/host2/scsi_host/host2/version_bios", "06.04.00\n")
+    tree.link("/sys/class/scsi_host/host2", f"{place}/host2/scsi_host/host2")
+    for name, kind in (("2:0:4:0", "5"), ("2:0:5:0", "0")):
+        tree.write(f"{place}/host2/target{name[:-2]}/{name}/type", kind + "\n")
+        tree.link(f"/sys/bus/scsi/devices/{name}", f"{place}/host2/target{name[:-2]}/{name}")
+    found = adapter(tree, "0000:00:05.0")
+    assert (found.rom, found.boot_code, found.cdroms) == (True, "06.04.00", 1)
+    other = adapter(tree, "0000:00:06.0")
+    assert (other.rom, other.boot_code, other.cdroms) == (False, "", 0)
+
+
 def test_virtios_own_driver_is_the_adapters_driver(tmp_path: Path) -> None:
     tree = BenchTree(tmp_path).adapter("0000:00:08.0", driver="virtio-pci")
     tree.write("/sys/module/virtio_scsi/srcversion", "FEED\n")

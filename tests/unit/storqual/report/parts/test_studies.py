@@ -11,6 +11,7 @@ from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
+from storqual.report.parts.studies import studies_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import SUITE, point_name
 
@@ -62,6 +63,20 @@ def test_every_picture_has_its_numbers(page: Page) -> None:
 def test_drives_scale_as_they_were_planted(page: Page) -> None:
     scaling = next(study for study in page.studies if study.ident == "study-scaling")
     assert any("Linear over the whole range, from 1 to 4 drives" in sentence for sentence in scaling.sentences)
+
+
+def test_settings_that_were_not_varied_are_told_with_the_reason(tmp_path: Path) -> None:
+    material = read_material(run_of(tmp_path, SUITE + STUDIES))
+    why = "not changeable on drive 0x1 (it is 20, its changeable mask says so)"
+    material.run.document["plan"]["not_varied"] = {"b1": {"drive.NCS": why}}
+    (study,) = [study for study in studies_of(material)[0] if study.ident == "study-settings"]
+    assert [table.rows for table in study.tables] == [(("b1", "drive.NCS", why),)]
+
+
+def test_no_cell_of_the_chart_of_features_is_blank(page: Page) -> None:
+    (table,) = next(study for study in page.studies if study.ident == "study-features").tables
+    assert all(all(row) for row in table.rows)
+    assert ("Boot from CD-ROM", "not known", "not known") in table.rows
 
 
 def test_a_suite_without_studies_has_no_findings(tmp_path: Path) -> None:

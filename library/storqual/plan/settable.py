@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the varied settings the drives of a bench let be changed, by the mode pages that the bench was asked for.
+
+Without facts (`storqual facts --deep --json`) all are planned: a drive that does not let one be changed says so by
+its changeable mask when it is to be set, and that ends the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from storqual.inputs.inventory import Bench
+from storqual.inputs.suite import Suite
+from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.settings import SETTINGS
+
+Facts = Mapping[str, Mapping[str, Any]]
+"""By bench, what `storqual facts --deep --json` says of it."""
+
+
+def read_facts(path: Path) -> tuple[Facts, bytes]:
+    """The facts of a file, and its bytes. Raises BadInputError for one that is no answer of `storqual facts`."""
+    try:
+        data = path.read_bytes()
+        found = json.loads(data)
+        fits = all(isinstance(facts["drives"], list) for facts in found.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise BadInputError([f"{path}: found no facts, expected what `storqual facts --deep --json` says"])
+    return found, data
+
+
+def unasked(suite: Suite) -> Iterator[str]:
+    """What a plan without facts says of varied fields that many drives keep as they are."""
+    named = [name for name in suite.vary if SETTINGS[name].field is not None and name != "drive.WCE"]
+    if named:
+        yield (
+            f"whether the drives let {', '.join(named)} be changed is not known: give what they say with --facts "
+            "(`storqual facts --deep --json`), else a drive that does not ends its session"
+        )
+
+
+def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts) -> tuple[Suite, dict[str, str]]:
+    """The suite with what this bench can vary, and why each other setting is not varied, a sentence by its name."""
+    reasons: dict[str, list[str]] = {}
+    for entry in facts.get(bench.name, {}).get("drives") or ():
+        mine = [drive.id for alias in under_test for drive in bench.adapters[alias].claimed]
+        pages = entry.get("mode_pages") or {}
+        for name, why in _fixed(suite.vary, pages) if entry.get("id") in mine and pages else ():
+            reasons.setdefault(name, []).append(f"{entry['id']} ({why})")
+    vary = {name: levels for name, levels in suite.vary.items() if name not in reasons}
+    told = {
+        name: f"not changeable on drive{'s' * (len(drives) > 1)} {', '.join(drives[:4])}"
+        + (f" and {len(drives) - 4} more" if len(drives) > 4 else "")
+        for name, drives in reasons.items()
+    }
+    return (suite.model_copy(update={"vary": vary}) if told else suite), told
+
+
+def _fixed(vary: Mapping[str, Sequence[Any]], pages: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The varied fields of mode pages that a drive keeps as they are, each with what the drive says of it."""
+    for name, levels in vary.items():
+        setting = SETTINGS[name]
+        if setting.field is None:
+            continue
+        field = pages.get(setting.name)
+        if field is None:
+            yield name, "it has no such field"
+        elif field.get("changeable") is False and any(level != field.get("value") for level in levels):
+            yield name, f"it is {field.get('value')}, its changeable mask says so"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that only what drives let be changed is varied, and that the rest is told with its drives."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storqual.plan import Campaign, make_plan
+from storqual_core.kit.errors import BadInputError
+from tests.support.make_lab import lab_hosts, make_lab
+
+SUITE = """\
+name: small
+workloads:
+  reads: {rw: read, factors: {bs: [4k]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+vary: {drive.WCE: [1, 0], drive.NCS: [1, 16], drive.RCD: [0, 1], drive.read_ahead_kb: [128, 1024]}
+profiles:
+  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2}
+"""
+FREE = {"WCE": (1, True), "NCS": (20, True), "RCD": (0, True)}
+
+
+def planned(folder: Path, *drives: dict[str, tuple[int, bool | None]], **request: Any) -> Campaign:
+    """The plan for as many drives; of each field of a drive its value and whether it can be changed."""
+    hosts = lab_hosts({"sym": len(drives)})
+    ids = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
+    listed = [
+        {
+            "id": name,
+            "mode_pages": {field: {"value": value, "changeable": can} for field, (value, can) in one.items()},
+        }
+        for name, one in zip(ids, drives, strict=True)
+    ]
+    path = folder / "facts.json"
+    path.write_text(json.dumps({"b1": {"drives": listed}}), encoding="utf-8")
+    lab = make_lab(folder, hosts=hosts, suite=SUITE, **{"facts": path, **request})
+    return make_plan(replace(lab, baseline=""))
+
+
+def varied(campaign: Campaign) -> set[str]:
+    """The settings that the points differ in."""
+    return {name for point in campaign.document["plan"]["points"] for name in point["varied"]}
+
+
+def test_everything_is_varied_where_every_drive_lets_it_be_changed(tmp_path: Path) -> None:
+    campaign = planned(tmp_path, FREE, FREE)
+    assert varied(campaign) == {"drive.WCE", "drive.NCS", "drive.RCD", "drive.read_ahead_kb"}
+    assert "not_varied" not in campaign.document["plan"]
+    assert campaign.inputs["facts"].data == (tmp_path / "facts.json").read_bytes()
+
+
+def test_a_field_that_one_drive_keeps_is_not_varied_and_is_told_with_the_drive(tmp_path: Path) -> None:
+    campaign = planned(tmp_path, FREE, {**FREE, "NCS": (20, False)})
+    assert varied(campaign) == {"drive.WCE", "drive.RCD", "drive.read_ahead_kb"}
+    specs = campaign.document["provision"]["b1"]
+    assert not any("NCS" in settings for spec in specs.values() for settings in spec["drive"].values())
+    told = campaign.document["plan"]["not_varied"]["b1"]
+    assert set(told) == {"drive.NCS"}
+    assert told["drive.NCS"].startswith("not changeable on drive 0x5000c500")
+    assert told["drive.NCS"].endswith("0001 (it is 20, its changeable mask says so)")
+    assert any("b1: drive.NCS is not varied: not changeable on" in warning for warning in campaign.warnings)
+
+
+def test_a_field_that_a_drive_does_not_have_is_told_as_that(tmp_path: Path) -> None:
+    campaign = planned(tmp_path, {"WCE": (1, True), "RCD": (0, True)})
+    assert "it has no such field" in campaign.document["plan"]["not_varied"]["b1"]["drive.NCS"]
+
+
+def test_what_is_not_known_to_be_changeable_is_left_to_the_drive(tmp_path: Path) -> None:
+    """Without sdparm a bench knows values only; a drive without any page said nothing (it did not answer)."""
+    assert "drive.NCS" in varied(planned(tmp_path, {**FREE, "NCS": (20, None)}, {}))
+
+
+def test_without_facts_the_plan_says_how_they_are_given(tmp_path: Path) -> None:
+    campaign = planned(tmp_path, {**FREE, "NCS": (20, False)}, facts=None)
+    assert "drive.NCS" in varied(campaign)
+    assert any("--facts" in warning for warning in campaign.warnings)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"b1": {}}', '{"b1": {"drives": 1}}'])
+def test_a_file_that_is_no_answer_of_facts_is_refused(tmp_path: Path, text: str) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInputError, match="expected what `storqual facts --deep --json` says"):
+        planned(tmp_path, FREE, facts=wrong)
