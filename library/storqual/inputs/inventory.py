@@ -279,18 +279,18 @@ def _with_paths(bench: Bench, folder: Path) -> Bench:
     """The bench with absolute paths for its files; only a local bench has any on this machine."""
     if bench.kind != "local":
         return bench
+
+    def here(path: str) -> str:
+        return bench_path(path, bench.name, folder)
+
+    def placed(drive: Drive) -> Drive:
+        return drive.model_copy(update={"file": here(drive.file)}) if drive.file else drive
+
     adapters = {
-        alias: adapter.model_copy(
-            update={
-                "drives": tuple(
-                    drive.model_copy(update={"file": bench_path(drive.file, bench.name, folder)}) if drive.file else drive
-                    for drive in adapter.drives
-                )
-            }
-        )
+        alias: adapter.model_copy(update={"drives": tuple(map(placed, adapter.drives))})
         for alias, adapter in bench.adapters.items()
     }
-    return bench.model_copy(update={"adapters": adapters, "state_dir": bench_path(bench.state_dir, bench.name, folder)})
+    return bench.model_copy(update={"adapters": adapters, "state_dir": here(bench.state_dir)})
 
 
 def _bench_problems(bench: Bench, document: Document) -> list[str]:
@@ -328,10 +328,9 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
         return
     what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
     if bench.kind == "local":
-        if drive.file is None:
-            yield what, "`file` (drives of a local bench are files)"
-        elif "{{" in drive.file:
-            yield f"{drive.file!r} for {alias}", TEMPLATES
+        if drive.file is None or "{{" in drive.file:
+            wanted = "`file` (drives of a local bench are files)"
+            yield (what, wanted) if drive.file is None else (f"{drive.file!r} for {alias}", TEMPLATES)
         if drive.size is None:
             yield f"{what} without size", "`size`"
         if drive.paths is not None:
