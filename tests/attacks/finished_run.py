@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from storqual.cli.playbook.publish import publish
@@ -31,12 +32,16 @@ informative:
 """A simulated bench has no adapters to look at, and says nothing of its drivers."""
 
 
-def finished_run(folder: Path, loss: float) -> Path:
-    """A published run of 16 launches in 8 sessions whose candidate loses that share."""
+def finished_run(folder: Path, loss: float, *, adapters: Mapping[str, int] | None = None, more: str = "") -> Path:
+    """A published run of 16 launches in 8 sessions for each adapter, whose candidate loses that share.
+
+    `adapters` are drives by adapter, `sym` with two without it; `more` is what the suite has beside the usual.
+    """
     folder.mkdir(parents=True)
     gate = folder / "gate.yml"
     gate.write_text(GATE, encoding="utf-8")
-    path = plan(folder, hosts=lab_hosts({"sym": 2}), suite=SUITE, baseline=KERNEL, candidate=OTHER, gate=gate)
+    hosts = lab_hosts(adapters or {"sym": 2})
+    path = plan(folder, hosts=hosts, suite=f"{SUITE}{more}", baseline=KERNEL, candidate=OTHER, gate=gate)
     drive(path, Bench(Rates(noise=0.003, losses={"bs": loss})), close=False)
     record(path, "restored", {"bench": "b1"})
     publish(path)

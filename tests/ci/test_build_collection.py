@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -96,6 +97,29 @@ def test_every_playbook_is_found_by_its_full_name(installed: Path) -> None:
     checked = run(TOOLS / "ansible-playbook", "--syntax-check", "-i", "localhost,", *names, cwd=installed)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert checked.stdout.count("playbook: ") == len(names)
+
+
+def test_a_qualification_on_files_is_measured_judged_and_published_by_full_names(
+    installed: Path, tmp_path: Path
+) -> None:
+    """In an empty folder, with the configuration that the collection's README names and no file of the checkout."""
+    shutil.copytree(REPOSITORY / "inventories/local", tmp_path / "inventories/local")
+    suite = shutil.copy(REPOSITORY / "tests/plays/tiny.suite.yml", tmp_path)
+    named = {"baseline": "baseline", "candidate": "candidate", "suite": str(suite), "runs": str(tmp_path / "runs")}
+    words = [TOOLS / "ansible-playbook", "-i", "inventories/local", "storqual.bench.qualify", "-e", json.dumps(named)]
+    played = run(
+        *words,
+        cwd=tmp_path,
+        ANSIBLE_COLLECTIONS_PATH=str(installed),
+        ANSIBLE_CALLBACKS_ENABLED="storqual.bench.storqual_events",
+    )
+    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
+    told = json.loads(verdict.read_text(encoding="utf-8"))
+    # how quiet this machine is decides between a pass and an undecided campaign
+    assert told["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), played.stdout
+    assert played.returncode == told["exit_code"], played.stdout + played.stderr
+    assert (verdict.parent / "report.html").is_file()
+    assert "TASK [storqual.bench.publish : " in played.stdout
 
 
 def test_what_is_in_the_folder_already_is_not_overwritten(

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
-import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -15,36 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wheel import REPOSITORY, build_wheel, campaign_on_files, ended_with, run
+
 pytestmark = pytest.mark.plays
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def run(*words: str | Path, cwd: Path, path: Path | None = None) -> str:
-    """What a command prints; `path` is asked for programs first, and nothing of the checkout is."""
-    before = f"{path}{os.pathsep}" if path is not None else ""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANSIBLE"))}
-    ended = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env={**kept, "PATH": f"{before}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--wheel-dir", folder]
-    run(sys.executable, "-m", "pip", *words, REPOSITORY, cwd=folder)
-    (found,) = folder.glob("*.whl")
-    return found
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +82,6 @@ main()
 """
 """What pip writes for a dependency that it installs into the same environment."""
 
-OWN_CHECK = """
-def test_mine(run, record_property):
-    record_property("looked_at", f"{len(run.measured)} launches")
-    assert run.measured
-"""
-
 
 def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_folder(
     storqual: str, programs: Path, tmp_path: Path
@@ -123,31 +92,22 @@ def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_fold
         program.write_text(ANSIBLE_PROGRAM.format(python=programs / "python", name=name), encoding="utf-8")
         program.chmod(0o755)
     (data,) = (programs.parent / "lib").glob("python*/site-packages/storqual/_data")
-    shutil.copytree(data / "inventories" / "local", tmp_path / "inventories" / "local")
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "test_mine.py").write_text(OWN_CHECK, encoding="utf-8")
-    shutil.copy(REPOSITORY / "tests" / "plays" / "tiny.suite.yml", tmp_path / "suites")
-    words = [storqual, "qualify", "-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate"]
-    words += ["--suite", "tiny", "--json"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANSIBLE"))}
-    ended = subprocess.run(
-        words,
-        cwd=tmp_path,
-        env=kept,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    # how quiet this machine is decides between a pass and an undecided campaign
-    assert ended.returncode in (0, 2), ended.stderr
-    answer = json.loads(ended.stdout)
-    assert answer["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), ended.stderr
-    made = Path(answer["run"])
-    assert made.is_relative_to(tmp_path)
-    for name in ("report.html", "verdict.json", "junit.xml", "ocp.jsonl"):
-        assert (made / name).is_file(), name
-    checks = [json.loads(line) for line in (made / "checks.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {one["outcome"] for one in checks if one["id"] == "test_mine.py::test_mine"} == {"PASS"}
-    assert run(storqual, "report", made, "--json", cwd=tmp_path)
+    campaign_on_files(Path(storqual), data / "inventories" / "local", tmp_path)
+
+
+NO_INDEX = ("NewConnectionError", "Could not find a version", "No matching distribution", "Failed to establish")
+
+
+def test_pipx_makes_a_command_that_qualifies_on_files(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Into an empty home of pipx, with what the wheel depends on from the package index; skipped without one."""
+    home, folder = tmp_path_factory.mktemp("pipx"), tmp_path_factory.mktemp("work")
+    places = [f"PIPX_HOME={home}", f"PIPX_BIN_DIR={home / 'bin'}", f"PIPX_MAN_DIR={home / 'man'}"]
+    pipx = [sys.executable, "-m", "pipx", "install", "--python", sys.executable, wheel]
+    installed = ended_with("env", *places, *pipx, cwd=folder)
+    said = installed.stdout + installed.stderr
+    if installed.returncode and any(sign in said for sign in NO_INDEX):
+        pytest.skip("no package index answers here")
+    assert installed.returncode == 0, said
+    assert [path.name for path in (home / "bin").iterdir()] == ["storqual"]
+    (data,) = (home / "venvs" / "storqual" / "lib").glob("python*/site-packages/storqual/_data")
+    campaign_on_files(home / "bin" / "storqual", data / "inventories" / "local", folder)

@@ -5,8 +5,10 @@ A console block holds commands after `$ ` and below each the lines that it print
 line, and alone on a line for any lines. A comment right above a block says where it is run:
 
 - `<!-- run -->`: in the page's own empty folder, in the order of the page; `<!-- run: exit 1 -->` with another code;
-- `<!-- bench -->`: in the checkout, on the virtual bench, in the order of the page;
-- nothing: not run, because it takes hardware, a network or hours; its programs, options and files are checked.
+- `<!-- example -->`: in a folder with the lab, the drops and the finished run that how-to pages speak of;
+- `<!-- bench -->`: in the checkout, on the virtual bench, which stands in for the lab; in the order of the page;
+- `<!-- long -->`: the same, for what takes a quarter of an hour;
+- `<!-- not run: REASON -->`: its programs, options and files are checked. `NOT_RUN` has the reasons.
 """
 
 from __future__ import annotations
@@ -24,11 +26,22 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 
 _BLOCK = re.compile(
-    r"^(?P<indent> *)(?:<!-- (?P<where>run|bench)(?:: exit (?P<code>\d+))? -->\n(?P=indent))?"
+    r"^(?P<indent> *)(?:<!-- (?P<where>run|example|bench|long|not run)"
+    r"(?:: exit (?P<code>\d+))?(?:: (?P<reason>[a-z]+))? -->\n(?P=indent))?"
     r"```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?(?P<other>[^\n]*)\n"
     r"(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
+
+NOT_RUN: Mapping[str, str] = {
+    "server": "needs a server with an adapter; tests/virtual runs such commands on the virtual bench",
+    "campaign": "a whole campaign on the virtual bench; tests/virtual measures the same suites and limits",
+    "interrupted": "needs a campaign that was interrupted; tests/plays and tests/virtual interrupt some",
+    "installation": "changes the packages of this machine; tests/ci installs the wheel elsewhere",
+    "passphrase": "asks a person for a passphrase; the tutorial makes a key without one",
+    "pdf": "needs the PDF extra; tests/pages makes a PDF",
+}
+"""Why a block is not run, and what runs in its place."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,7 @@ class Block:
     title: str
     where: str
     code: int
+    reason: str
     text: str
 
     @property
@@ -81,6 +95,7 @@ def blocks(page: Path) -> list[Block]:
                 match["title"] or "",
                 match["where"] or "",
                 int(match["code"] or 0),
+                match["reason"] or "",
                 body,
             )
         )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from pathlib import Path
@@ -13,7 +12,8 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.bench.follow import BatchPaths, Collector, LiveLine, Progress, UnreachableError, describe, follow
+from storqual.bench.follow import BatchPaths, Collector, Progress, UnreachableError, describe, follow
+from storqual.bench.live_line import progress_line
 from storqual.bench.program import build_program
 from storqual.campaign import RunBatch
 from storqual.campaign.next_step import next_command
@@ -66,11 +66,7 @@ class ActionModule(ActionBase):
         """One batch, from its upload to its end."""
         arguments = self._task.args
         collector = Collector(run, bench, batch)
-        line = LiveLine(
-            lambda text, end: display.display(text, newline=end == "\n"),
-            live=os.environ.get("STORQUAL_LIVE") == "1",
-            benches=self._benches,
-        )
+        line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
 
         def show(progress: Progress | None, trouble: str) -> None:
             if trouble:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
@@ -11,7 +10,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base.text import terminal_text
-from storqual.bench.follow import LiveLine
+from storqual.bench.live_line import progress_line
 
 display = Display()
 
@@ -33,9 +32,8 @@ class ActionModule(ActionBase):
         bench = str((task_vars or {}).get("inventory_hostname", ""))
         allowed = float(self._task.args.get("wait_s", 0.0))
         deadline = time.monotonic() + allowed
-        line = LiveLine(
-            lambda text, end: display.display(text, newline=end == "\n"), live=os.environ.get("STORQUAL_LIVE") == "1"
-        )
+        benches = len((task_vars or {}).get("ansible_play_hosts_all") or ()) or 1
+        line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, benches)
         first: dict[str, Any] | None = None
         try:
             while True:

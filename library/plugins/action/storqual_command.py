@@ -9,7 +9,9 @@ import sys
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
+display = Display()
 _LIMIT_S = 1800
 
 
@@ -18,7 +20,7 @@ class ActionModule(ActionBase):
 
     Arguments: `argv` (list of words), `send` (any value, given as JSON on standard input), `changes` (bool: whether
     the command writes; it is then skipped in check mode), `answers` (exit codes that are answers, 0 by default). The
-    answer is in `data`, its exit code in `code`.
+    answer is in `data`, its exit code in `code`; its entry `told` is shown.
     """
 
     TRANSFERS_FILES = False
@@ -50,6 +52,10 @@ class ActionModule(ActionBase):
             nothing = f"storqual {words[0]} ended with {ended.returncode}"
             said = ended.stderr.strip() or ended.stdout.strip() or nothing
             return {**result, "failed": True, "msg": said, "storqual_exit_code": ended.returncode}
+        told = data.get("told") if isinstance(data, dict) else None
+        if told:
+            # what a person who waits is told; the rest of an answer is for tasks
+            display.display(str(told))
         result["code"] = ended.returncode
         result["data"] = data
         return result

@@ -57,15 +57,18 @@ class CallbackModule(CallbackBase):
         self._published = False
         self._judging = False
         self._compares = False
-        # workers have no terminal of their own, so what the live line needs to know is learned here
-        os.environ.setdefault("STORQUAL_LIVE", "1" if sys.stdout.isatty() else "0")
+        # workers have no terminal of their own, so what the live lines need to know is learned here; not imported at
+        # the top: without the package this callback would not load, and the exit code would be Ansible's
+        from storqual.bench.live_line import describe_terminal  # noqa: PLC0415
+
+        describe_terminal(os.get_terminal_size() if sys.stdout.isatty() else None)
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Remember whether this playbook ends with a verdict; refuse variables that nobody knows."""
         path = Path(str(playbook._file_name)).resolve()  # noqa: SLF001 - no public name for it
         self._judging = path.name in _JUDGING
         self._compares = path.name in _COMPARING
-        # not at the top: without the package this callback would not load, and the exit code would be Ansible's
+        # not at the top: as above
         from storqual.base.resources import project_root  # noqa: PLC0415
         from storqual.bench.ansible_run import unknown_variables  # noqa: PLC0415
 
@@ -81,10 +84,12 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """Tell the event stream what begins."""
         del is_conditional
+        _displaced()
         self._emit(kind="task", name=str(task.get_name()))
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Note a code, a verdict or a drift that a task reported."""
+        _displaced(result.host.get_name())
         self._note(result.result)
         report = result.result.get("ansible_facts", {}).get(_REPORT)
         if isinstance(report, dict):
@@ -92,6 +97,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Note the code of a failure."""
+        _displaced(result.host.get_name())
         body = result.result
         where = {"host": result.host.get_name(), "task": str(result.task.get_name())}
         self._emit(kind="failed", message=body.get("msg"), **where)
@@ -107,6 +113,9 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Leave with the code: the worst refusal first, then the verdict's, then 2 for a judging run without one."""
+        from storqual.bench.live_line import remove_board  # noqa: PLC0415 - as above
+
+        remove_board()
         self._show_drift()
         self._emit(kind="end")
         refused = [code for code in self._codes if code in (3, 4)]
@@ -172,3 +181,10 @@ class CallbackModule(CallbackBase):
         if path:
             with Path(path).open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"time": round(time.time(), 3), **event}) + "\n")
+
+
+def _displaced(host: str | None = None) -> None:
+    """Ansible prints below the lines of the benches."""
+    from storqual.bench.live_line import displaced  # noqa: PLC0415 - as above
+
+    displaced(host)

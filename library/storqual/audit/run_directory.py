@@ -74,7 +74,7 @@ def _outcome(book: Notebook, verdict: Mapping[str, Any], criteria: Sequence[Mapp
 
 def _other_reason(outcome: str, expected: int, criteria: Sequence[Mapping[str, Any]]) -> str:
     """Why an outcome worse than the criteria's can be right; empty when it cannot."""
-    if expected == _EXIT_CODES["PASS"] and outcome == "ERROR":
+    if expected in (_EXIT_CODES["PASS"], _EXIT_CODES["FAIL"]) and outcome == "ERROR":
         return "The rig or the guard made the run invalid; its criteria do not show that."
     marginal = any(one.get("outcome") == "MARGINAL" and one.get("required", True) for one in criteria)
     if expected == _EXIT_CODES["PASS"] and outcome == "FAIL" and marginal:

@@ -16,6 +16,8 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff"
     "\ufff0-\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+MINUS = "\u2212"
+"""The sign of a negative number in what people read: reports, documents, terminals. Files for programs have `-`."""
 _REPLACEMENT = "\ufffd"
 _LINE_BREAKS = re.compile("[\t\n]")
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -39,6 +41,25 @@ def visible_text(text: str) -> str:
     """`text` with every control, invisible or direction-changing character written as its escape; for pages."""
     # nearly every text: what Unicode calls printable holds none of the characters above
     return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
+
+
+# a whole number with its sign: what only begins like one is somebody's text
+_NUMBER_AHEAD = r"(?=\d[\d,.]*(?:e[+-]?\d+)?(?![\w+*/=@|-]))"
+_NEGATIVE = re.compile(rf"(?<![^\s(\[\u00a0])-{_NUMBER_AHEAD}")
+# what is quoted letter by letter stays, and so does what stands inside of a tag
+_NEGATIVE_OF_PAGE = re.compile(
+    rf"<(pre|code|style|script)\b.*?</\1>|<[^>]*>|(?<![^\s(\[\u00a0>])-{_NUMBER_AHEAD}", re.DOTALL
+)
+
+
+def with_minus(text: str) -> str:
+    """`text` with a true minus sign before each negative number; a hyphen inside a word, a name or a date stays."""
+    return _NEGATIVE.sub(MINUS, text)
+
+
+def page_with_minus(page: str) -> str:
+    """An HTML page whose text has true minus signs; quoted programs, logs, styles and attributes stay."""
+    return _NEGATIVE_OF_PAGE.sub(lambda found: found[0] if found[0].startswith("<") else MINUS, page)
 
 
 def terminal_text(text: str, *, multiline: bool = False) -> str:

@@ -12,13 +12,12 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from storqual.base.text import terminal_text
-from storqual.run import append_event, collect, iter_events, read_block, read_run_json
-from storqual.run.effort import Effort, seconds_after
+from storqual.bench.time_left import TimeLeft
+from storqual.run import append_event, collect, iter_events, read_block
 from storqual_core.kit.errors import StorqualError
 
 _MARK = "--storqual--"
@@ -159,12 +158,6 @@ def _end_of(lines: str) -> tuple[str, str] | None:
     return str(last.get("outcome", "done")), str(last.get("message") or "")
 
 
-_PLAIN_EVERY_S = 20.0
-_APART_S = 5.0
-"""So far apart, on the whole, are the lines of several benches."""
-_CLEAR = "\r\x1b[2K"
-
-
 def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) -> str:
     """Which bench, arm, batch, point k of n, IOPS now, time left."""
     left = run_eta_s if run_eta_s is not None else progress.eta_s
@@ -180,43 +173,6 @@ def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) 
     return terminal_text(" | ".join(parts))
 
 
-class LiveLine:
-    """Write progress through `write(text, end)`; on a terminal one line is written over, elsewhere lines are rare.
-
-    Several benches have no line to write over, because each is followed by a process of its own: each writes a line
-    that stays, the less often the more `benches` there are.
-    """
-
-    def __init__(
-        self,
-        write: Callable[[str, str], None],
-        *,
-        live: bool,
-        benches: int = 1,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._write = write
-        self._live = live and benches == 1
-        self._every_s = max(_PLAIN_EVERY_S, _APART_S * benches)
-        self._clock = clock
-        self._last: float | None = None
-
-    def show(self, text: str) -> None:
-        """Show `text` now on a terminal; elsewhere when the last line is old enough."""
-        if self._live:
-            self._write(_CLEAR + text, "")
-            return
-        now = self._clock()
-        if self._last is None or now - self._last >= self._every_s:
-            self._last = now
-            self._write(text, "\n")
-
-    def close(self) -> None:
-        """Leave the terminal's line empty for what comes next."""
-        if self._live:
-            self._write(_CLEAR, "")
-
-
 class Collector:
     """One batch of one run; it is started in the run's record once, however often it is followed."""
 
@@ -226,10 +182,7 @@ class Collector:
         self._planned = read_block(run, batch)
         self._bench = bench
         self._kept: list[str] = []
-        document = read_run_json(run)
-        self._created = datetime.fromisoformat(str(document["created"]))
-        self._expected_s = document["plan"].get("expected_seconds")
-        self._after_s = self._seconds_after(document["plan"])
+        self._left = TimeLeft(run, bench, batch)
         fields = {"bench": bench, "session": self._planned["session"], "block": batch}
         if not any(e.kind == "block_started" and e.fields.get("block") == batch for e in iter_events(run)):
             append_event(run, "block_started", fields)
@@ -262,25 +215,9 @@ class Collector:
         return str(launches[min(progress.index, len(launches) - 1)]["arm"]) if launches else ""
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """Until the bench is put back: what the plan expects less what has passed, at least what is still to come."""
-        if self._expected_s is None:
-            return progress.eta_s
-        passed = (datetime.now(UTC) - self._created).total_seconds()
-        return max((progress.eta_s or 0.0) + self._after_s, float(self._expected_s) - passed)
-
-    def _seconds_after(self, plan: Mapping[str, Any]) -> float:
-        """What comes after this batch: blocks, sessions with their boots and packages, restore."""
-        entry = (plan.get("effort") or {}).get(self._bench)
-        if entry is None:
-            return 0.0
-        begun = {
-            self._batch,
-            *(event.text("block") for event in iter_events(self._run) if event.kind == "block_started"),
-        }
-        sessions = [session for session in plan["sessions"] if session["bench"] == self._bench]
-        waiting = [block for session in sessions for block in session["blocks"] if block not in begun]
-        launches = {block: len(read_block(self._run, block)["launches"]) for block in waiting}
-        return seconds_after(Effort(**entry), sessions, begun, launches)
+        """Until the bench is put back, with what is to come after this batch."""
+        left = self._left.seconds(progress.eta_s or 0.0)
+        return progress.eta_s if left is None else left
 
     def paths(self, state_dir: str, program: str, python: str) -> BatchPaths:
         """Where this batch lives under the bench's state folder."""

@@ -37,7 +37,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
       storqual compare runs/20261121T101500Z-qla1040-adapters-4f2a
       storqual compare --json runs/20261120T*-adapter-* runs/20261121T*-adapter-*
     """
-    from storqual.base.text import terminal_text
+    from storqual.base.text import terminal_text, with_minus
     from storqual.metrics import METRICS
     from storqual.study.adapters import compare_runs
 
@@ -53,9 +53,9 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
         if on_terminal():
             _show_levels(contest, title)
         for sentence in contest.sentences:
-            click.echo(f"  {terminal_text(sentence)}")
+            click.echo(f"  {with_minus(terminal_text(sentence))}")
     for load in found.equal_loads:
-        click.echo(f"\n{terminal_text(load.title)}\n  {terminal_text(load.sentence)}")
+        click.echo(f"\n{terminal_text(load.title)}\n  {with_minus(terminal_text(load.sentence))}")
 
 
 def _show_levels(contest: Contest, title: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from storqual.base.text import OUTCOME_COLOURS, terminal_text
+from storqual.base.text import OUTCOME_COLOURS, terminal_text, with_minus
 
 
 def on_terminal() -> bool:
@@ -19,7 +19,7 @@ def on_terminal() -> bool:
 def print_rows(
     heads: Sequence[str], rows: Sequence[Sequence[object]], *, title: str = "", numbers: Collection[str] = ()
 ) -> None:
-    """Print `rows`; `title` and `heads` are shown on a terminal only, columns named in `numbers` end at the right.
+    """Print `rows`; `title`, `heads` and true minus signs are for a terminal, columns in `numbers` end at the right.
 
     Texts of devices are made safe and never read as markup; a cell that is an outcome has the outcome's colour.
     """
@@ -27,7 +27,7 @@ def print_rows(
     if not cells:
         return
     if on_terminal():
-        _print_table(terminal_text(title), heads, cells, numbers)
+        _print_table(terminal_text(title), heads, [[with_minus(cell) for cell in row] for row in cells], numbers)
         return
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
     for row in cells:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os.path
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
+from storqual.inputs.bench_path import TEMPLATES, bench_path
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.inputs.witness import witness_problem
@@ -227,7 +226,8 @@ def read_benches(
     """Benches of host variables, and every problem with them.
 
     `documents` has, by host, a document whose `line` knows where `storqual_...` stands; `folder` is the inventory's,
-    to which `{{ inventory_dir }}` and relative paths of a local bench belong. No other text is ever expanded.
+    to which `{{ inventory_dir }}` and relative paths of a local bench belong; `{{ inventory_hostname }}` there is the
+    bench's name. No other text is ever expanded, and a path that still holds `{{` is a problem.
     """
     problems: list[str] = []
     benches: dict[str, Bench] = {}
@@ -279,32 +279,18 @@ def _with_paths(bench: Bench, folder: Path) -> Bench:
     """The bench with absolute paths for its files; only a local bench has any on this machine."""
     if bench.kind != "local":
         return bench
+
+    def here(path: str) -> str:
+        return bench_path(path, bench.name, folder)
+
+    def placed(drive: Drive) -> Drive:
+        return drive.model_copy(update={"file": here(drive.file)}) if drive.file else drive
+
     adapters = {
-        alias: adapter.model_copy(
-            update={
-                "drives": tuple(
-                    drive.model_copy(update={"file": _absolute(drive.file, folder)}) if drive.file else drive
-                    for drive in adapter.drives
-                )
-            }
-        )
+        alias: adapter.model_copy(update={"drives": tuple(map(placed, adapter.drives))})
         for alias, adapter in bench.adapters.items()
     }
-    return bench.model_copy(update={"adapters": adapters, "state_dir": _absolute(bench.state_dir, folder)})
-
-
-_INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
-
-
-def _absolute(path: str, folder: Path) -> str:
-    """A path of this machine; `{{ inventory_dir | dirname }}/` in front means for us what it means for Ansible."""
-    prefix = _INVENTORY_DIR.match(path)
-    if prefix is not None:
-        for _ in range(prefix.group(1).count("|")):
-            folder = folder.parent
-        path = path[prefix.end() :]
-    # not `resolve`: the guard itself decides what a symbolic link means
-    return os.path.normpath(folder / Path(path).expanduser())
+    return bench.model_copy(update={"adapters": adapters, "state_dir": here(bench.state_dir)})
 
 
 def _bench_problems(bench: Bench, document: Document) -> list[str]:
@@ -328,6 +314,8 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
         if alias not in bench.adapters:
             known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
             problems.append(document.problem(where, f"no adapter {alias!r} on {bench.name}", known))
+    if bench.kind == "local" and "{{" in bench.state_dir:
+        problems.append(document.problem(("storqual_state_dir",), f"{bench.state_dir!r}", TEMPLATES))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
     return problems
@@ -340,8 +328,9 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
         return
     what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
     if bench.kind == "local":
-        if drive.file is None:
-            yield what, "`file` (drives of a local bench are files)"
+        if drive.file is None or "{{" in drive.file:
+            wanted = "`file` (drives of a local bench are files)"
+            yield (what, wanted) if drive.file is None else (f"{drive.file!r} for {alias}", TEMPLATES)
         if drive.size is None:
             yield f"{what} without size", "`size`"
         if drive.paths is not None:

@@ -82,9 +82,9 @@ def one_of(names: Iterable[str], most: int = 12) -> str:
 def shown(value: object, limit: int = 60) -> str:
     """A value as it appears in a message: short, on one line, and never as anything but text."""
     if isinstance(value, dict):
-        return "a mapping"
+        return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
-        return "a list"
+        return "a list" if value else "an empty list"
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -107,7 +107,7 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
     if kind == "missing":
         field = owner.model_fields.get(str(keys[-1])) if owner else None
         text = f" ({field.description})" if field is not None and field.description else ""
-        return document.problem(keys[:-1], f"no {str(keys[-1])!r}{_inside(keys[:-1])}", f"it{text}")
+        return document.problem(keys[:-1], f"no {str(keys[-1])!r}{_inside(keys[:-1])}", f"that key{text}")
     found = shown(keys[-1]) if error["loc"][-1:] == ("[key]",) else shown(_at(data, keys))
     return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
 
@@ -116,6 +116,10 @@ def _inside(keys: Sequence[str | int]) -> str:
     """` in drive.on`: where, in words, for a value whose line holds more than it."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in keys).lstrip(".")
     return f" in {path}" if path else ""
+
+
+def _entries(number: int) -> str:
+    return "one entry" if number == 1 else f"{number} entries"
 
 
 _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -132,8 +136,8 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tuple_type": lambda _: "a list",
     "list_type": lambda _: "a list",
     "literal_error": lambda context: f"one of {str(context['expected']).replace(chr(39), '')}",
-    "too_short": lambda context: f"at least {context['min_length']}",
-    "too_long": lambda context: f"at most {context['max_length']}",
+    "too_short": lambda context: f"{_entries(context['min_length'])} at least",
+    "too_long": lambda context: f"{_entries(context['max_length'])} at most",
     "greater_than": lambda context: f"more than {context['gt']}",
     "greater_than_equal": lambda context: f"at least {context['ge']}",
     "less_than": lambda context: f"less than {context['lt']}",

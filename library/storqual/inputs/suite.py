@@ -100,9 +100,9 @@ def _factors(value: object) -> object:
             problems.append(str(problem))
             continue
         if not levels[name]:
-            problems.append(f"{name}: at least one level")
+            problems.append(f"a level of {name} at least")
         elif len(set(levels[name])) < len(levels[name]):
-            problems.append(f"{name}: each level once")
+            problems.append(f"each level of {name} once")
     if problems:
         raise ValueError("; ".join(problems))
     return levels

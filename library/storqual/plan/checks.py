@@ -234,7 +234,7 @@ def _member_problems(
     members = settings.get("members", ())
     level = str(settings.get("level"))
     least = _LEAST_MEMBERS.get(level, 1)
-    if members and len(members) < least:
+    if "members" in settings and len(members) < least:
         found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
         yield document.problem((*keys, "members"), found, f"{least} at least")
     homes = {

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from storqual.base.text import MINUS
 from storqual.report.charts.svg import Axis, decade_ticks, nice_ceiling, nice_ticks, power_ticks
-from storqual.report.figures import MINUS, scale_for
+from storqual.report.figures import scale_for
 from storqual.run import PlannedPoint
 
 _MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from storqual.base.text import MINUS
 from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH, MINUS, NONE, Figure
+from storqual.report.figures import DASH, NONE, Figure
 from storqual.report.material import measure
 
 _FEWER = ("IOPS", "1/TB", "1/min", "1/s")

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MINUS = "\u2212"
+from storqual.base.text import MINUS
+
 DASH = "\u2013"
 TIED = "\u00a0"
 """Between a number and its unit: no line breaks there."""

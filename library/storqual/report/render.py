@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from storqual.base.resources import templates_folder
-from storqual.base.text import visible_text
+from storqual.base.text import page_with_minus, visible_text
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -55,8 +55,8 @@ def style_sheet(name: str = "report.css") -> Markup:
 
 
 def render_template(template: str, style: str, **values: object) -> str:
-    """Another page of the project, with its own style sheet as `style`; escaped like the report."""
-    return _environment().get_template(template).render(style=style_sheet(style), **values)
+    """A page of the project, with its own style sheet as `style`; escaped, and with true minus signs."""
+    return page_with_minus(_environment().get_template(template).render(style=style_sheet(style), **values))
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from storqual.base.text import terminal_text
-from storqual.campaign import Provision, RunBatch
+from storqual.bench.time_left import TimeLeft
+from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.next_step import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
@@ -31,8 +32,13 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     answer = step.to_json()
     if isinstance(step, Provision):
         answer["roles"] = role_inputs(step.spec)
+        answer["told"] = TimeLeft(run, bench).told(
+            f"session {step.session.id} is prepared: packages, settings, boots"
+        )
     elif isinstance(step, RunBatch):
         answer["disturb"] = _disturbance(run, bench, step.session)
+    elif isinstance(step, Stop):
+        answer["told"] = TimeLeft(run, bench).told("nothing more is measured; the bench is put back", over=True)
     if as_json:
         print_json(answer)
         return

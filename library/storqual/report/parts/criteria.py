@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from storqual.base.text import MINUS
 from storqual.report.change import amount, detectable, ends_in_words, says_nothing
 from storqual.report.charts.interval import Shift, interval_axis, interval_bar, reach
 from storqual.report.criterion import NO_PICTURE, Criterion, Outcome, place_name
-from storqual.report.figures import MINUS, NONE, Figure, count, percent, scale_for
+from storqual.report.figures import NONE, Figure, count, percent, scale_for
 from storqual.report.links import Links
 from storqual.report.material import measure
 from storqual.report.view import Phrase

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from rich.table import Table
 
-from storqual.base.text import OUTCOME_COLOURS, terminal_text
+from storqual.base.text import OUTCOME_COLOURS, terminal_text, with_minus
 from storqual.report.change import amount, ends_in_words, says_nothing
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.figures import NONE, TIED, percent
@@ -99,7 +99,7 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
         # of a pass against a limit (a suite's, a spec sheet's) the reason has figure and limit, which no column has
         "" if row.outcome == "PASS" and (check or shift is not NONE) else row.text("reason"),
     )
-    return tuple(terminal_text(part) for part in parts)
+    return tuple(with_minus(terminal_text(part)) for part in parts)
 
 
 def _where(row: Criterion, *, several: bool) -> str:
@@ -144,7 +144,7 @@ def _ending(
     lines.append(f"exit code {code} ({meaning})")
     if report is not None:
         lines.append(f"report: {report}")
-    return [terminal_text(line).replace(TIED, " ") for line in lines]
+    return [with_minus(terminal_text(line)).replace(TIED, " ") for line in lines]
 
 
 def _print_rich(

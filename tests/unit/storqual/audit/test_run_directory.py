@@ -119,9 +119,12 @@ def test_a_waived_failure_is_no_contradiction(folder: Path) -> None:
     assert exit_code(audit([folder])) == 0
 
 
-def test_an_error_of_the_rig_is_not_held_against_the_criteria(folder: Path) -> None:
-    """Exit code 2 although every criterion passed: the reason is elsewhere, and that is said."""
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL"])
+def test_an_error_of_the_rig_is_not_held_against_the_criteria(folder: Path, outcome: str) -> None:
+    """Exit code 2 although every criterion passed, or one failed: the reason is elsewhere, and that is said."""
     verdict = {**deepcopy(VERDICT), "outcome": "ERROR", "exit_code": 2}
+    if outcome == "FAIL":
+        first(verdict).update(outcome=outcome, shift_percent=-4.0, ci95_percent=[-4.5, -3.5])
     write(folder, verdict)
     claims = {claim.id: claim for claim in audit([folder])}
     assert claims["run.exit_code_of_criteria"].status is Status.NOT_CHECKABLE

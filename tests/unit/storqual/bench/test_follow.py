@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.bench.follow import BatchPaths, LiveLine, Progress, UnreachableError, follow
+from storqual.bench.follow import BatchPaths, Progress, UnreachableError, follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,24 +146,3 @@ def test_a_block_that_cannot_go_on_is_collected_first() -> None:
     end, got, _ = run(bench)
     assert "".join(got) == START + SAMPLE
     assert (end.outcome, end.message) == ("died", "the bench was reset under this block")
-
-
-def test_one_bench_has_a_line_that_is_written_over_on_a_terminal() -> None:
-    written: list[tuple[str, str]] = []
-    line = LiveLine(lambda text, end: written.append((text, end)), live=True)
-    line.show("one")
-    line.show("two")
-    line.close()
-    assert [end for _, end in written] == ["", "", ""]
-    assert all(text.startswith("\r") for text, _ in written)
-
-
-def test_several_benches_on_a_terminal_write_lines_of_their_own_and_no_flood() -> None:
-    written: list[tuple[str, str]] = []
-    now = [0.0]
-    line = LiveLine(lambda text, end: written.append((text, end)), live=True, benches=32, clock=lambda: now[0])
-    for second in range(0, 320, 2):
-        now[0] = float(second)
-        line.show(f"bench00 at {second} s")
-    line.close()
-    assert written == [("bench00 at 0 s", "\n"), ("bench00 at 160 s", "\n")]

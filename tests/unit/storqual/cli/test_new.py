@@ -124,7 +124,7 @@ def test_a_new_lab_trusts_nobody_until_somebody_stands_in_its_keys(storqual: Sto
     made(storqual, "lab", "room7")
     keys = tmp_path / "room7" / "keys.yml"
     code, _, err = storqual("verify", ".", "--keys", str(keys))
-    assert (code, "found a list in keys, expected at least 1" in err) == (3, True), err
+    assert (code, "found an empty list in keys, expected one entry at least" in err) == (3, True), err
     public = make_person(tmp_path, "Pat", "technician").key.with_suffix(".pub").read_text(encoding="utf-8")
     text = (
         keys.read_text(encoding="utf-8").replace("keys: []\n# keys:", "keys:").replace("ssh-ed25519 AAAA...", public)

@@ -150,6 +150,10 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
     "percent without its sign": suite("margin: 8%", "margin: 8"),
     "unknown mode of fio": suite("rw: read", "rw: reed"),
+    "no profile": suite(SUITE[SUITE.index("profiles:") :], "profiles: {}\n"),
+    "factor without a level": suite("bs: [4k]", "bs: []"),
+    "criterion of no workload": suite("metric: iops", "metric: iops\n    workloads: []"),
+    "RAID without a member": drop("raid: {level: 5, members: []}"),
     "more drives than are claimed": suite("drives: [1]", "drives: [9]"),
 }
 

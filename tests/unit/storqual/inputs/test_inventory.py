@@ -128,12 +128,26 @@ def test_local_benches_have_files_and_others_have_none() -> None:
     "template", ["{{ inventory_dir | dirname }}/t/d0", "{{inventory_dir|dirname}}/t/d0", "../t/d0"]
 )
 def test_files_lie_beside_the_inventory(template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """`{{ inventory_dir }}` is the one template that we and Ansible both know, and only in paths."""
+    """`{{ inventory_dir }}` means for us what it means for Ansible, and only in paths."""
     monkeypatch.chdir(tmp_path)
     host = drives({"file": template, "size": "1m", "claim": True}, kind="local", state_dir="state")
     read = inventory_from_hostvars({"b1": host}).benches["b1"]
     assert str(tmp_path.parent / "t" / "d0") == read.adapters["sym"].drives[0].id
     assert str(tmp_path / "state") == read.state_dir
+
+
+def test_a_path_of_many_benches_has_the_name_of_each() -> None:
+    entry = {"file": "/t/{{ inventory_hostname }}/d0", "size": "1m", "claim": True}
+    host = drives(entry, kind="local", state_dir="/s/{{inventory_hostname}}")
+    for name, read in inventory_from_hostvars({"b1": host, "b2": host}).benches.items():
+        assert (read.state_dir, read.adapters["sym"].drives[0].file) == (f"/s/{name}", f"/t/{name}/d0")
+
+
+def test_a_path_with_another_template_is_refused() -> None:
+    entry = {"file": "{{ storqual_state_dir }}/d0", "size": "1m", "claim": True}
+    said = problems(b1=drives(entry, kind="local", state_dir="/s/{{ lab }}"))
+    assert "expected no template but `{{ inventory_dir }}` in front and `{{ inventory_hostname }}`" in said
+    assert said.count("found '/") == 2
 
 
 def test_a_rate_may_be_decimal_or_binary() -> None:

@@ -32,7 +32,7 @@ def test_a_waiver_without_owner_is_none(tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as caught:
         load_waivers(path)
     said = "\n".join(caught.value.problems)
-    assert "waivers.yml:1: found no 'owner' in waivers[0], expected it (who answers for it)" in said
+    assert "waivers.yml:1: found no 'owner' in waivers[0], expected that key (who answers for it)" in said
     assert "found no 'reference'" in said
     assert "found 'soon' in waivers[0].expiry, expected a date such as 2027-03-31" in said
 

@@ -129,7 +129,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         ("{rw: read, factors", "{factors", "x.suite.yml:2: found no 'rw' in workload seq_read"),
         ("bs: [4k, 64k]", "bs: [4q]", "expected bs: sizes such as 4k from 512 to 1073741824"),
         ("bs: [4k, 64k]", "block: [4k]", "expected factors named adapters, bs, direct, drives"),
-        ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected bs: each level once"),
+        ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected each level of bs once"),
         ("cells: 4", "cells: 1", "found 1 cells for 2 workloads, expected at least one each"),
         (
             "indifference: 2%",

@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
+from storqual.base.text import MINUS
 from storqual.report.build import Page as View
 from storqual.report.build import pages_of, render
 from storqual.report.charts.svg import element
 from storqual.report.criterion import Criterion
-from storqual.report.figures import DASH, MINUS, Figure
+from storqual.report.figures import DASH, Figure
 from storqual.report.material import read_material
 from tests.support.judged_reports import value_of
 from tests.support.report_pages import Page

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from storqual.base.text import with_minus
 from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from tests.support.judged_reports import QUICK
@@ -34,7 +35,7 @@ def test_a_judged_run_makes_a_report_of_the_same_outcome(campaign: dict[str, Any
     for index, row in enumerate(verdict["criteria"]):
         shown = page.find(f"c{index}").text()
         assert row["outcome"] in shown
-        assert " ".join(row["reason"].split()) in shown
+        assert with_minus(" ".join(row["reason"].split())) in shown
 
 
 def test_a_criterion_that_a_document_states_names_it_in_its_table(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What how-to pages speak of: the lab `room7` with two drops, a finished run, keys of a release manager."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from tests.attacks.finished_run import finished_run
+from tests.support.signing import Person, make_person, sign
+from tests.support.site_blocks import DOCS, Command, blocks
+
+RUN = "20261121T101500Z-adapter-4f2a"
+"""The run that the pages name."""
+ON_THE_BENCH = {
+    "inventories/room7": "inventories/virtual",
+    "bench01": "vbench",
+    "in_field": "stable",
+    "candidate": "backport",
+}
+"""The virtual bench stands in for the lab of the pages."""
+_HOSTS = "how-to/technician/describe-a-bench.md"
+_DROPS = {
+    "in_field": "driver: {kernel: {package: linux-image-6.1.0-47-amd64}}\ndrive: {queue_depth: 16}\n",
+    "candidate": "driver: {kernel: {package: linux-image-6.12.0-1-amd64}}\ndrive: {queue_depth: 32}\n",
+}
+_REQUIREMENTS = """\
+requirements:
+  REQ-1: {text: No written sector is lost., checks: ["sign_off.robot::The Evidence Is Whole"]}
+"""
+_LOSS_OF_A_FAILURE = 0.2
+
+
+class Example:
+    """Folders for pages, each with a copy of the same runs: one that passes and one that fails."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        adapters = {"sym": 2, "mpt": 2}
+        self._passed = finished_run(folder / "passed", 0.0, adapters=adapters, more=_REQUIREMENTS)
+        self._failed = finished_run(folder / "failed", _LOSS_OF_A_FAILURE)
+        self.run = ""
+
+    def prepare(self, folder: Path, text: str) -> dict[str, str]:
+        """Fill a page's folder with what its `text` does not make itself; the environment for its commands."""
+        run = self._failed if "storqual waive" in text else self._passed
+        self.run = run.name
+        shutil.copytree(run, folder / "runs" / run.name)
+        lab = folder / "inventories" / "room7"
+        (lab / "drops").mkdir(parents=True)
+        (hosts,) = (block for block in blocks(DOCS / _HOSTS) if block.title == "inventories/room7/hosts.yml")
+        (lab / "hosts.yml").write_text(hosts.text, encoding="utf-8")
+        for name, drop in _DROPS.items():
+            if f"storqual new drop {name}" not in text:
+                (lab / "drops" / f"{name}.yml").write_text(f"name: {name}\n{drop}", encoding="utf-8")
+        suite = (self._folder / "passed" / "small.suite.yml").read_text(encoding="utf-8")
+        (folder / "stricter.suite.yml").write_text(suite.replace("margin: 8%", "margin: 4%"), encoding="utf-8")
+        (folder / "scope.png").write_bytes(b"a picture")
+        person = _make_key(folder)
+        if "storqual signoff" not in text and "storqual verify" in text:
+            sign(folder / "runs" / run.name, person, folder / "keys.yml")
+        return {"HOME": str(folder / "home")}
+
+    def here(self, command: Command) -> Command:
+        """The command with the run that there is in the place of the one that pages name."""
+        return Command(command.line.replace(RUN, self.run), command.shown)
+
+
+def _make_key(folder: Path) -> Person:
+    """A key in the places that pages name, and a trusted keys file that requires its role."""
+    home = folder / "home" / ".ssh"
+    home.mkdir(parents=True)
+    person = make_person(home, "id_release", "release-manager", expires="2099-12-31")
+    for end in ("", ".pub"):
+        shutil.copy(home / f"id_release{end}", home / f"id_ed25519{end}")
+    keys = f"require: [{{roles: [release-manager]}}]\nkeys:\n{person.entry()}"
+    (folder / "keys.yml").write_text(keys, encoding="utf-8")
+    return person
+
+
+def on_the_bench(command: Command) -> Command:
+    """The command for the virtual bench."""
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in ON_THE_BENCH))
+    return Command(pattern.sub(lambda found: ON_THE_BENCH[found.group()], command.line), command.shown)
