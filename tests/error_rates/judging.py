@@ -25,6 +25,7 @@ LARGE = (4, 250, 50)
 """Benches, points, sessions of each arm: 100,000 samples."""
 _MAKERS = ("error_rates", "benchmark")
 """Where `large_run` is, or was, below tests/."""
+_JUDGE = "from pathlib import Path\nfrom storqual.judge.verdict import judge_run\njudge_run"
 _LOOK_S = 0.1
 
 
@@ -43,17 +44,17 @@ class Checkout:
     def __init__(self, path: Path, folder: Path, shape: tuple[int, int, int]) -> None:
         self._path = path
         maker = next(name for name in _MAKERS if (path / "tests" / name / "large_run.py").is_file())
-        self._module = f"tests.{maker}.large_run"
         folder.mkdir()
         script = (
-            f"from pathlib import Path\nfrom {self._module} import make_large_run\n"
+            f"from pathlib import Path\nfrom tests.{maker}.large_run import make_large_run\n"
             f"print(make_large_run(Path({str(folder)!r}), {', '.join(map(str, shape))}))"
         )
         self._run = self._python("-c", script)[1].strip()
 
     def judge(self) -> Cost:
         """Judge the run once more. Raises CalledProcessError when that fails."""
-        return self._python("-m", self._module, self._run)[0]
+        # as text: processes beside it would import the module that was started again, as the command's are not
+        return self._python("-c", f"{_JUDGE}(Path({self._run!r}))")[0]
 
     def _python(self, *arguments: str) -> tuple[Cost, str]:
         library = self._path / "library"

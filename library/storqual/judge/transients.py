@@ -134,7 +134,7 @@ def transient(series: Seconds) -> tuple[int, float] | None:
     if len(series) < _FEWEST_LAUNCHES:
         return None
     length = min(map(len, series))
-    shares = np.array([np.asarray(one[:length]) / np.mean(one) for one in series])
+    shares = np.array([one[:length] for one in series]) / np.array([[sum(one) / len(one)] for one in series])
     # launches that want more than half of their seconds cut have not settled at all: then half is what is known
     cut = settled_from(shares.mean(axis=0).tolist(), group=1) or length // 2
     off = shares[:, :cut].mean(axis=1) / shares[:, cut:].mean(axis=1) - 1

@@ -32,6 +32,8 @@ from storqual_core.measure.batch_file import plain_block
 from storqual_core.measure.derive import SAMPLE_SCHEMA
 
 _RAW_NAME = re.compile(r"raw/[0-9a-f]{64}(\.[a-z0-9]{1,10}){1,3}\Z")
+_OF_BLOCK = ("bench", "session", "block")
+_OF_LAUNCH = ("adapter", "arm", "configuration", "point", "n")
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
 
 
@@ -171,15 +173,10 @@ def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, 
     """Why a sample is not of `launch` in the block file `planned`; empty when it is (None: there is none)."""
     if launch is None:
         return "is no launch of its block"
-    expected = {
-        "bench": planned["bench"],
-        "session": planned["session"],
-        "block": planned["block"],
-        **{name: launch[name] for name in ("adapter", "arm", "configuration", "point", "n")},
-    }
-    for name, value in expected.items():
-        if sample.get(name) != value:
-            return f"has {name} {sample.get(name)!r}, expected {value!r}"
+    for whole, names in ((planned, _OF_BLOCK), (launch, _OF_LAUNCH)):
+        for name in names:
+            if sample.get(name) != whole[name]:
+                return f"has {name} {sample.get(name)!r}, expected {whole[name]!r}"
     return ""
 
 

@@ -20,9 +20,9 @@ from pydantic_core import from_json
 
 from storqual.run.collect import read_block, sample_problem
 from storqual.run.layout import RAW, SAMPLES, sha256_of
+from storqual.run.made_again import RECORD_END, is_made_again, read_file
 from storqual_core.kit.errors import StorqualError
-from storqual_core.measure.derive import RECORD, SAMPLE_SCHEMA, derive
-from storqual_core.measure.fio_result import FioDocument, document_of, find_document
+from storqual_core.measure.derive import SAMPLE_SCHEMA, derive
 
 MOST_TOLD = 20
 """Sentences of one kind of finding; the rest is counted."""
@@ -31,7 +31,6 @@ _FEW = 2000
 """Samples that are held to their evidence in this process; starting others takes as long."""
 _CHUNK = 200
 _MOST_ASKED = 8
-_RECORD_END = f".{RECORD}.gz"
 
 
 class SampleCheck:
@@ -106,7 +105,8 @@ class SampleCheck:
         """Hold a sample to its raw files: now, or in a process beside this one where there are many."""
         self._seen += 1
         if self._seen <= _FEW:
-            self._told([evidence_problem(self._run, self._name, sample, derived=self._derived)])
+            if not is_made_again(str(self._run), self._name, line):
+                self._told([evidence_problem(self._run, self._name, sample, derived=self._derived)])
             return
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
@@ -141,8 +141,10 @@ class SampleCheck:
 
 def _problems(run: Path, name: str, lines: Sequence[bytes], derived: bool) -> list[str]:
     """What is wrong with some samples, in a process of its own."""
-    samples = (from_json(line, allow_inf_nan=False) for line in lines)
-    return [told for one in samples if (told := evidence_problem(run, name, one, derived=derived))]
+    folder = str(run)
+    # only what does not come out of its evidence as it stands there has to be parsed
+    left = (from_json(line, allow_inf_nan=False) for line in lines if not is_made_again(folder, name, line))
+    return [told for one in left if (told := evidence_problem(run, name, one, derived=derived))]
 
 
 def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, derived: bool) -> str:
@@ -170,37 +172,24 @@ def evidence_problem(run: Path, run_name: str, sample: Mapping[str, Any], *, der
 
 def _not_made_again(run_name: str, sample: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     name = str(sample["id"])
-    records = [text for path, text in texts.items() if path.endswith(_RECORD_END)]
+    records = [text for path, text in texts.items() if path.endswith(RECORD_END)]
     if len(records) != 1:
         return f"{SAMPLES}: sample {name} has {len(records)} records of its launch, expected one"
     try:
         record = from_json(records[0], allow_inf_nan=False)
         if record["run"] != run_name:
             return f"{SAMPLES}: the record of sample {name} is of run {record['run']!r}"
-        wrong, made = [], derive(record, texts, _alone)
-        if any(made.get(key) != sample.get(key) for key in made.keys() | sample.keys() if key != "raw"):
-            # as its bench read it, word for word
-            made = derive(record, texts)
-            wrong = sorted(k for k in made.keys() | sample.keys() if k != "raw" and made.get(k) != sample.get(k))
+        made = derive(record, texts)
+        wrong = sorted(k for k in made.keys() | sample.keys() if k != "raw" and made.get(k) != sample.get(k))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
         return f"{SAMPLES}: sample {name} cannot be derived from its raw files ({problem!r})"
     return f"{SAMPLES}: sample {name}: {_differences(made, sample, wrong)}" if wrong else ""
 
 
-def _alone(output: str) -> tuple[FioDocument | None, str]:
-    """The result of fio where there is nothing beside it, as there mostly is: the same, and faster."""
-    try:
-        found = document_of(from_json(output, allow_inf_nan=False))
-    except ValueError:
-        found = None
-    return (found, "") if found is not None else find_document(output)
-
-
 def read_raw(file: Path | str, path: str, sha256: str, *, unpack: bool) -> bytes | str:
     """The bytes of a piece of evidence, unpacked where that is asked; a sentence where its digest is another one."""
     try:
-        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 - a Path costs half of the read
-            data = opened.readall()
+        data = read_file(os.fspath(file))
     except OSError as problem:
         return f"{path}: cannot be read ({problem.strerror})"
     found = hashlib.sha256(data).hexdigest()
@@ -209,10 +198,7 @@ def read_raw(file: Path | str, path: str, sha256: str, *, unpack: bool) -> bytes
     if not unpack:
         return b""
     try:
-        # what the product packs is one member; whatever else a gzip file may be is left to the slower reader
-        whole = zlib.decompressobj(wbits=31)
-        unpacked = whole.decompress(data)
-        return unpacked if whole.eof and not whole.unused_data else gzip.decompress(data)
+        return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as problem:
         return f"{path}: cannot be unpacked ({problem})"
 

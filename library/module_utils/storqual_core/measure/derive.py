@@ -8,8 +8,7 @@ them can make it again and compare.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Dict, Mapping, Sequence
 
 from ..host.counters import DiskCounters, Snapshot, differences, idle_window
 from .fio_result import Find, FioResult, find_document, per_second, read_result
@@ -19,6 +18,17 @@ RECORD_SCHEMA = "storqual.launch/1"
 RECORD = "launch"
 """The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
 _WAYS = ("read", "write", "trim")
+_DISKS = ("disks", "members")
+_UNCOUNTED: Mapping[str, Any] = {
+    "context_switches": None,
+    "interrupts": None,
+    "cpuidle_ns": None,
+    "adapter_interrupts": None,
+    "ticks": {},
+}
+
+Idle = Callable[[Sequence[Mapping[str, Any]], int], Dict[str, int]]
+"""From the two readings of an idle window and the tick of their machine to its primitives."""
 
 
 def result_of(
@@ -74,18 +84,27 @@ def counts_of(result: FioResult) -> dict[str, Any]:
     }
 
 
-def derive(record: Mapping[str, Any], texts: Mapping[str, str], find: Find = find_document) -> dict[str, Any]:
+def idle_of(idle: Sequence[Mapping[str, Any]], tick_ns: int) -> dict[str, int]:
+    """The primitives of an idle window by the two readings in a record. Raises ValueError where one is missing."""
+    before, after = (_snapshot(one) for one in idle)
+    if before is None or after is None:
+        raise ValueError("found an idle window without its two readings")
+    return idle_window(before, after, tick_ns=tick_ns)
+
+
+def derive(
+    record: Mapping[str, Any], texts: Mapping[str, str], find: Find = find_document, idle: Idle = idle_of
+) -> dict[str, Any]:
     """The sample of a launch (but for `raw`, which names its evidence) from its record and the texts beside it.
 
-    `texts` are by the name that the record has for them, `find` finds fio's result in one. Raises KeyError, TypeError
-    or ValueError for a record that is none, or whose texts are not all there.
+    `texts` are by the name that the record has for them, `find` finds fio's result in one, `idle` has what the idle
+    bench did. Raises KeyError, TypeError or ValueError for a record that is none, or whose texts are not all there.
     """
     if record["schema"] != RECORD_SCHEMA:
         raise ValueError(f"found schema {record['schema']!r}, expected {RECORD_SCHEMA!r}")
     results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
     tick_ns = int(record["tick_ns"])
-    idle = record["idle"]
     return {
         **record["launch"],
         "runtime_s": int(result.primitives.get("runtime_ns", 0)) / 1e9,
@@ -98,7 +117,7 @@ def derive(record: Mapping[str, Any], texts: Mapping[str, str], find: Find = fin
             "fio_wall_ns": run["wall_ns"],
             **counted_of(_snapshot(record["before"]), _snapshot(record["after"]), tick_ns),
             "overhead_ns": record["overhead_ns"],
-            **(_idle(idle, tick_ns) if idle else {}),
+            **(idle(record["idle"], tick_ns) if record["idle"] else {}),
             **arrived_of(record["arrivals_per_s"], result),
             **(_curve(record, results) if record["search"] else {}),
         },
@@ -121,13 +140,6 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> Fio
     )
 
 
-def _idle(idle: Sequence[Mapping[str, Any]], tick_ns: int) -> dict[str, int]:
-    before, after = (_snapshot(one) for one in idle)
-    if before is None or after is None:
-        raise ValueError("found an idle window without its two readings")
-    return idle_window(before, after, tick_ns=tick_ns)
-
-
 def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str, Any]:
     """What a search for a latency cap measured: counts and bins of each launch, and what was asked."""
     steps = [{"load": run["load"], **counts_of(one)} for run, one in zip(record["runs"], results)]
@@ -138,15 +150,16 @@ def dump_snapshot(snapshot: Snapshot | None) -> dict[str, Any] | None:
     """Counters as a record has them; what the kernel does not count is left out."""
     if snapshot is None:
         return None
-    return {name: value for name, value in asdict(snapshot).items() if value not in (None, {})}
+    disks = {name: {disk: one._asdict() for disk, one in getattr(snapshot, name).items()} for name in _DISKS}
+    return {name: value for name, value in {**snapshot._asdict(), **disks}.items() if value not in (None, {})}
 
 
 def _snapshot(entry: Mapping[str, Any] | None) -> Snapshot | None:
     """Counters out of a record. Raises KeyError or TypeError for anything else."""
     if entry is None:
         return None
-    known: dict[str, Any] = {"context_switches": None, "interrupts": None, "cpuidle_ns": None}
-    known.update({"adapter_interrupts": None, "ticks": {}, **entry})
-    for name in ("disks", "members"):
-        known[name] = {disk: DiskCounters(**counters) for disk, counters in (entry.get(name) or {}).items()}
+    known = {**_UNCOUNTED, **entry}
+    for name in _DISKS:
+        if known.get(name):
+            known[name] = {disk: DiskCounters(**counters) for disk, counters in known[name].items()}
     return Snapshot(**known)

@@ -15,9 +15,9 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 
 from ..kit.json_text import Repeated, find_spans
 
-_EDGE = re.compile(r"[0-9]{1,18}").fullmatch
 _NUMBERS = frozenset((int, float))
-_WHOLE = frozenset((int, bool))
+_WHOLE = {int}
+_LONGEST_EDGE = 18
 _TOO_MANY = 1 << 63
 _VERSION = re.compile(r"fio-(\d+)\.")
 
@@ -201,7 +201,7 @@ class _Way:
     runtime_ns: int = 0
     lat_sum_ns: int = 0
     lat_max_ns: int = 0
-    bins: dict[int, int] = field(default_factory=dict)
+    bins: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -217,11 +217,8 @@ class _Job:
     system_ns: int
     context_switches: int
     ways: dict[str, _Way]
-
-    @property
-    def ios(self) -> int:
-        """I/Os in all directions."""
-        return sum(way.ios for way in self.ways.values())
+    ios: int
+    """In all directions."""
 
 
 def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
@@ -235,20 +232,27 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
     }
     for name in _WAYS:
         ways = [job.ways[name] for job in jobs if name in job.ways]
-        ios = sum(way.ios for way in ways)
+        ios = sum([way.ios for way in ways])
         if name in ("read", "write") or ios:
             found[f"{name}_ios"] = ios
-            found[f"{name}_bytes"] = sum(way.bytes for way in ways)
+            found[f"{name}_bytes"] = sum([way.bytes for way in ways])
         if ios:
-            found[f"{name}_lat_sum_ns"] = sum(way.lat_sum_ns for way in ways)
-            found[f"{name}_lat_max_ns"] = max(way.lat_max_ns for way in ways)
-        bins = ways[0].bins if len(ways) == 1 else {}
-        for way in ways if len(ways) > 1 else ():
-            for edge, count in way.bins.items():
-                bins[edge] = bins.get(edge, 0) + count
+            found[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
+            found[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
+        bins = _added([way.bins for way in ways if way.bins])
         if bins:
-            found[f"{name}_bins"] = {str(edge): bins[edge] for edge in sorted(bins)}
+            found[f"{name}_bins"] = bins
     return found
+
+
+def _added(every: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+    """Histograms bin by bin, the lowest edge first; one alone, as fio prints it, is that already."""
+    found = dict(every[0]) if every else {}
+    for bins in every[1:]:
+        for edge, count in bins.items():
+            found[edge] = found.get(edge, 0) + count
+    edges = sorted(found, key=int)
+    return found if edges == list(found) else {edge: found[edge] for edge in edges}
 
 
 class _Reader:
@@ -290,6 +294,7 @@ class _Reader:
             system_ns=int(self.number(entry, "sys_cpu") / 100 * counted_ns),
             context_switches=int(self.number(entry, "ctx")),
             ways=ways,
+            ios=sum([way.ios for way in ways.values()]),
         )
 
     def way(self, entry: Mapping[str, Any], name: str, old_units: bool) -> _Way:
@@ -319,7 +324,7 @@ class _Reader:
             bins=bins,
         )
 
-    def agree(self, source: Mapping[str, Any], bins: Mapping[int, int], where: str) -> None:
+    def agree(self, source: Mapping[str, Any], bins: Mapping[str, int], where: str) -> None:
         """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts."""
         counted = int(self.number(source, "N", where))
         if counted and self.number(source, "mean", where) and not bins:
@@ -327,20 +332,27 @@ class _Reader:
         elif bins and sum(bins.values()) != counted:
             self.unreadable.add(f"{where}bins ({sum(bins.values())} latencies, N says {counted})")
 
-    def bins(self, entry: object, where: str, scale: int) -> dict[int, int]:
-        """A histogram: lower edge in nanoseconds to count; empty bins are left out."""
-        found: dict[int, int] = {}
+    def bins(self, entry: object, where: str, scale: int) -> Mapping[str, int]:
+        """A histogram: lower edge in nanoseconds, as text, to count; empty bins are left out."""
         if not isinstance(entry, dict):
             self.unreadable.add(f"{where}bins")
         if not isinstance(entry, dict) or not entry:
-            return found
+            return {}
         # whole histograms at once: a run has a hundred thousand of them, and each is read again when it is judged
-        if not (_WHOLE.issuperset(map(type, entry.values())) and min(entry.values()) >= 0 and all(map(_EDGE, entry))):
+        counts, digits = entry.values(), "".join(entry)
+        if not (set(map(type, counts)) == _WHOLE and min(counts) >= 0 and digits.isascii() and digits.isdigit()):
             self.unreadable.add(f"{where}bins")
             return {}
+        lengths = set(map(len, entry))
+        if 0 in lengths or max(lengths) > _LONGEST_EDGE:
+            self.unreadable.add(f"{where}bins")
+            return {}
+        if scale == 1 and 0 not in counts and ",0" not in f",{','.join(entry)}":
+            return entry
+        found: dict[str, int] = {}
         for edge, count in entry.items():
             if count:
-                lower = int(edge) * scale
+                lower = str(int(edge) * scale)
                 found[lower] = found.get(lower, 0) + count
         return found
 

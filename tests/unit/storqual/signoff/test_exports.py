@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from storqual.report.export.ocp import write_ocp
 from storqual.run import read_run
 from storqual.run.published import record_published, run_findings
 from storqual.signoff.exports import export_findings
+from storqual_core.kit.errors import BadInputError
 from tests.attacks.finished_run import copy_of, put
 from tests.golden.earlier_runs import unpack
+from tests.support.signing import Person, sign
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +75,29 @@ def test_a_run_without_exports_has_none_that_differ(failed: Path, tmp_path: Path
     (run / "junit.xml").unlink()
     (run / "ocp.jsonl").unlink()
     assert list(export_findings(read_run(run))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("ocp.jsonl", b'"result":"PASS"', b'"result":"FAIL"'),
+        ("ocp.jsonl", b'"type":"PASS"', b'"type":"FAIL"'),
+        ("junit.xml", b"", b"<testsuites/>"),
+    ],
+)
+def test_a_run_whose_exports_say_otherwise_is_not_signed(
+    run: Path, people: tuple[Person, Person], keys: Path, name: str, old: bytes, new: bytes
+) -> None:
+    write_ocp(run)
+    data = (run / name).read_bytes() if old else b""
+    assert old in data
+    (run / name).write_bytes(data.replace(old, new, 1))
+    with pytest.raises(BadInputError, match=f"{name}: .*the verdict.*make it again"):
+        sign(run, people[0], keys)
+    assert not list(run.glob("signoff*"))
+
+
+def test_a_run_with_its_own_exports_is_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
+    write_ocp(run)
+    sign(run, people[0], keys)
+    assert list(run.glob("signoff*"))

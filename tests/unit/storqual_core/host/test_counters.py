@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -95,7 +94,7 @@ def test_a_disk_that_vanishes_is_left_out(tmp_path: Path) -> None:
     meter.aim({"a": tmp_path / "sys/block/sda", "b": tmp_path / "sys/block/sdb"}, [])
     assert set(meter.disks()) == {"a"}
     before = meter.snapshot()
-    gone = replace(before, disks={})
+    gone = before._replace(disks={})
     assert "disk_read_ios" not in differences(before, gone)
     assert differences(before, before)["disk_read_ios"] == 0
     meter.close()
@@ -143,7 +142,7 @@ def test_error_counters_of_a_launch_are_those_of_its_drives_and_their_phys(tmp_p
 def snapshot(**fields: object) -> Snapshot:
     """A snapshot with nothing but what is given."""
     empty = Snapshot(0, 2, {}, None, None, None, None)
-    return replace(empty, **fields)  # type: ignore[arg-type]
+    return empty._replace(**fields)  # type: ignore[arg-type]
 
 
 def test_what_one_end_lacks_is_missing_in_the_difference() -> None:
