@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.bench_path import TEMPLATES, bench_path
+from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.inputs.witness import witness_problem
