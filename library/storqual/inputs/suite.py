@@ -18,7 +18,9 @@ from storqual_core.kit.quantities import format_size, parse_size
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Target = Literal["raw", "volume", "xfs", "ext4"]
-Study = Literal["adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published"]
+Study = Literal[
+    "adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published", "generators"
+]
 Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
 
 

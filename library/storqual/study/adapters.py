@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,20 @@ def contests(points: Sequence[Point]) -> list[Contest]:
         for metric in COMPARED:
             found += _contest(title, along, lines, metric)
     return found
+
+
+def generator_contests(points: Sequence[Point]) -> list[Contest]:
+    """The same where the subjects are the ways of the load program to a drive (factor `engine`), on each adapter."""
+    adapters: defaultdict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        if "engine" in point.levels:
+            levels = {name: level for name, level in point.levels.items() if name != "engine"}
+            adapters[point.subject].append(replace(point, subject=str(point.levels["engine"]), levels=levels))
+    return [
+        replace(one, title=f"{adapter}, {one.title}")
+        for adapter, found in adapters.items()
+        for one in contests(found)
+    ]
 
 
 def _rivals(points: Sequence[Point]) -> Iterator[tuple[str, str, list[Line]]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
+from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads, generator_contests
 from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.features import Feature, features
 from storqual.study.points import Point
@@ -32,6 +32,7 @@ class Findings:
 
     contests: tuple[Contest, ...]
     equal_loads: tuple[EqualLoad, ...]
+    generators: tuple[Contest, ...]
     growths: tuple[Growth, ...]
     demands: tuple[Demand, ...]
     reached: tuple[Reached, ...]
@@ -67,6 +68,7 @@ def findings(
     return Findings(
         contests=tuple(contests(points) if compared else ()),
         equal_loads=tuple(equal_loads(points) if compared else ()),
+        generators=tuple(generator_contests(points) if "generators" in studies else ()),
         growths=tuple(scaled),
         demands=tuple(demands(points) if "service_demand" in studies else ()),
         reached=tuple(shares),

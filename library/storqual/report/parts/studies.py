@@ -54,7 +54,14 @@ def studies_of(material: Material) -> tuple[tuple[Study, ...], tuple[tuple[str, 
         reports=suite.published,
         margin=profile.margin if profile is not None else 0.03,
     )
-    sections = [*_method(suite, material), *_compared(found), *_scaling(found), *_demand(found), *_ceiling(found)]
+    sections = [
+        *_method(suite, material),
+        *_compared(found),
+        *_generators(found),
+        *_scaling(found),
+        *_demand(found),
+        *_ceiling(found),
+    ]
     sections += [*_settings(found, material), *_published(found), *_features(found)]
     planned = material.document["plan"].get("advice") or ()
     advice = [(str(text), "#coverage") for text in planned] + [(one.text, f"#{one.evidence}") for one in found.advice]
@@ -103,6 +110,17 @@ def _compared(found: Findings) -> Iterator[Study]:
     sentences += [f"{one.title}: {one.sentence}" for one in found.equal_loads]
     note = "Intervals hold for all pairs and levels of a picture together; equal is shown within 3 %, never assumed."
     yield _section("study-adapters", "Comparison", note, sentences=tuple(sentences), charts=tuple(charts))
+
+
+def _generators(found: Findings) -> Iterator[Study]:
+    if found.generators:
+        charts = tuple(contest_chart(contest, f"sl-{number}") for number, contest in enumerate(found.generators))
+        sentences = tuple(f"{one.title}: {told}" for one in found.generators for told in one.sentences)
+        note = (
+            "The same points by each way of the load program to a drive: libaio asynchronous, psync by system calls, "
+            "sg by SCSI commands past the block layer. Where they are equal, the program does not decide the figure."
+        )
+        yield _section("study-generators", "Load generators", note, sentences=sentences, charts=charts)
 
 
 def _scaling(found: Findings) -> Iterator[Study]:

@@ -18,6 +18,7 @@ METHODS = (
     "qla1040-adapters",
     "drive-settings",
     "command-limit",
+    "load-generators",
     "a7173a-service-demand",
     "a6826a-port-scaling",
     "perc3qc-raid",
@@ -27,7 +28,7 @@ DROPS = {
     "xeon-ultra320": ("stable", "backport"),
     "perc3qc-raid": ("", "raid"),
 }
-ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"]}
+ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"], "load-generators": ["fusion"]}
 
 
 def planned(suite: str, inventory: Path) -> Campaign:
@@ -81,6 +82,18 @@ def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(campaig
     }
     changes = [session["change"] for session in document["plan"]["sessions"]]
     assert changes[1:] == ["reload", "reload", "none", "reload", "reload"]
+
+
+def test_the_same_points_are_read_by_three_ways_to_a_drive(campaigns: dict[str, Campaign]) -> None:
+    """Reads only: the suite compares programs, and nothing of that needs a write."""
+    points = [point for point in campaigns["load-generators"].document["plan"]["points"] if not point["skipped"]]
+    by_rest: dict[str, set[str]] = {}
+    for point in points:
+        by_rest.setdefault(f"{point['workload']} {point['factors']['bs']}", set()).add(point["factors"]["engine"])
+    assert len(by_rest) == 4
+    assert all(engines == {"libaio", "psync", "sg"} for engines in by_rest.values())
+    launches = [launch for batch in campaigns["load-generators"].batches for launch in batch["launches"]]
+    assert {launch["fio"]["rw"] for launch in launches} == {"read", "randread"}
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
