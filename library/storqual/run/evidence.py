@@ -7,24 +7,32 @@ storqual.run/1 have neither, and no records of their launches: of them only what
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from storqual.run.closing import collected, last_closed, line_digests, plan_digest
 from storqual.run.collect import block_digest
-from storqual.run.layout import BLOCKS, CHECKS, EVENTS, RAW, RUN_FILE, RUN_SCHEMA, SAMPLES, sha256_of
+from storqual.run.layout import BLOCKS, CHECKS, EVENTS, RAW, RUN_FILE, RUN_SCHEMA, SAMPLES, file_digest, sha256_of
 from storqual.run.measurements import measurements
 from storqual.run.recompute import SampleCheck, read_raw
 from storqual.run.records import Check, Event
 from storqual.run.run import Run
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
+_RECORDS = {"trial_finished": ("trials", "trial"), "external_finished": ("external", "program")}
+"""Where the records are that an event tells of, and which of its fields names one."""
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
 def rules_of(run: Run) -> str:
     """By which rules a run is held to its evidence, as a sentence."""
+    if run.schema == RUN_SCHEMA and "trials" in run.document["plan"]:
+        return (
+            f"by the rules of {RUN_SCHEMA}: the record of each trial, and the stream that it rests on, are those "
+            "that its event tells of; what a record says is not derived again from its stream"
+        )
     if run.schema == RUN_SCHEMA:
         return f"by the rules of {RUN_SCHEMA}: every sample is derived again from its raw files"
     return (
@@ -41,7 +49,9 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
     """
     if samples is None:
         samples = measurements(run, {}, evidence=True).evidence
-    found = [*_chain(run), *_batches(run, samples)] if samples is not None else list(_chain(run))
+    found = [*_chain(run), *_records(run)]
+    if samples is not None:
+        found += _batches(run, samples)
     if samples is not None:
         found += samples.findings
         if samples.more:
@@ -135,6 +145,35 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     for block in samples.by_block:
         if block not in started:
             yield f"{SAMPLES}: has samples of block {block}, which was never started"
+
+
+def _records(run: Run) -> Iterator[str]:
+    """Records of trials and of foreign programs are those that were made, and so are the streams that they name."""
+    for event in run.events:
+        folder, name = _RECORDS.get(event.kind, ("", ""))
+        if not folder:
+            continue
+        file = f"{folder}/{event.text(name)}.json"
+        path = run.path / file
+        if "/" in event.text(name) or not path.is_file():
+            yield f"{file}: is missing"
+        elif sha256_of(data := path.read_bytes()) != event.text("sha256"):
+            yield f"{file}: is not the record that was made"
+        else:
+            yield from _stream(run, folder, data)
+
+
+def _stream(run: Run, folder: str, data: bytes) -> Iterator[str]:
+    """What the bench told of a trial; former versions recorded no digest of it."""
+    try:
+        record = json.loads(data)
+        name, digest = str(record.get("stream")), record.get("stream_sha256")
+    except (ValueError, AttributeError):
+        # whoever reads records says what they are
+        return
+    path = run.path / folder / name
+    if digest is not None and ("/" in name or not path.is_file() or file_digest(path) != digest):
+        yield f"{folder}/{name}: is missing, or is not what the bench told"
 
 
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:

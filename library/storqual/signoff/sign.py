@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
+from storqual.robustness.follows import trial_findings
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
 from storqual.run.waived import used_waivers, with_waivers
 from storqual.signoff.beside import envelope_name, statement_name
@@ -94,6 +95,7 @@ def sign_run(request: SignRequest) -> Signed:
     judgement = acceptable_judgement(run, request.waivers, now)
     _check_report(run, judgement, request.waivers)
     problems = [f"{run.path / told}; make it again: storqual publish {run.path}" for told in export_findings(run)]
+    problems += [f"{run.path / told}" for told in trial_findings(run)]
     if problems:
         raise BadInputError(problems)
     # a further signature is about what the first one is about, by the rules of its time

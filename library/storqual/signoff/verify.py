@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import load_trust
+from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.evidence import rules_of
 from storqual.run.published import run_findings
@@ -152,7 +153,7 @@ def verify_run(
     keys = {key.id: key for key in trust.keys}
     checked = [check_signature(path, one, keys, moment, digest=digest, run=run) for one in found]
     problems += [*strange, *odd, *wrong, *run_findings(path), *terms.problems]
-    problems += [] if run is None else export_findings(run)
+    problems += [] if run is None else [*export_findings(run), *trial_findings(run)]
     problems += [] if witness is None else check_witness(path, witness)
     problems += [f"{one.signature.file}: {one.signature.problem}" for one in checked if one.signature.problem]
     valid = [one for one in checked if not one.signature.problem]

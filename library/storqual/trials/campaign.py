@@ -227,7 +227,8 @@ def _bench(bench: Bench, under_test: set[str]) -> dict[str, Any]:
             for drive in adapter.drives
         ]
         adapters[alias] = {**entry, "under_test": alias in under_test, "drives": drives}
-    return {"kind": bench.kind, "state_dir": bench.state_dir, "adapters": adapters, "environment": {}}
+    told = {"witness": bench.witness} if bench.witness else {}
+    return {"kind": bench.kind, "state_dir": bench.state_dir, "adapters": adapters, "environment": {}, **told}
 
 
 def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_suite import External
 from storqual.robustness.output.formats import read_output
+from storqual.robustness.store import named_stream
 from storqual.run.layout import now
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere
@@ -98,7 +99,7 @@ class LiveExternal:
         if silent or self._seen.stuck:
             self._seen.recovered = self._reset(before, silent=silent)
             self.was_reset = True
-        return self._record(start, packed.name, before, silent=silent, seconds=time.monotonic() - began)
+        return self._record(start, named_stream(packed), before, silent=silent, seconds=time.monotonic() - began)
 
     def _file(self, words: tuple[str, ...], limit_s: float, stream: str) -> bytes:
         bench, planned = self._bench, self._planned
@@ -183,7 +184,9 @@ class LiveExternal:
                 return
         raise LinkError(f"the bench did not come back within {_BACK_S:g} s after a reset")
 
-    def _record(self, start: str, stream: str, boot: str, *, silent: bool, seconds: float) -> dict[str, Any]:
+    def _record(
+        self, start: str, stream: Mapping[str, str], boot: str, *, silent: bool, seconds: float
+    ) -> dict[str, Any]:
         seen, program = self._seen, self._program
         ended = seen.ended or {}
         hung = bool(ended.get("hung")) or (silent and bool(seen.words))
@@ -214,5 +217,5 @@ class LiveExternal:
             "kernel": seen.kernel[-_MOST_NOTED:],
             "disks": seen.disks,
             "boot_id": seen.boot_id or boot,
-            "stream": stream,
+            **stream,
         }

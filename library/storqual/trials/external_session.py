@@ -14,6 +14,7 @@ from storqual.trials.external import LiveExternal
 from storqual.trials.link import Link
 from storqual.trials.one import BenchHere
 from storqual.trials.session import bench_here
+from storqual.witness import witness_batches
 
 
 def run_external_session(
@@ -45,6 +46,8 @@ def run_external_session(
         live = LiveExternal(here, programs[planned.program], planned, path / FOLDER, run.name)
         record = live.run()
         keep_external(path, record)
+        for wrong in witness_batches(path, bench):
+            say(f"{bench} | {wrong}")
         counted = Counter(outcome for _, outcome, _ in record["tests"])
         told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
         why = "; ".join(filter(None, (told, *record["reasons"], *record["problems"][:1], record["recovered"])))

@@ -23,6 +23,7 @@ from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.record import judge, record_of
+from storqual.robustness.store import named_stream
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
@@ -160,7 +161,7 @@ class LiveTrial:
         record = record_of(self._seen, verdict, self._planned.to_json(), start=start, cuts=cuts)
         if cuts is not None:
             record["power_cuts"]["seconds"] = round(judging, 3)
-        return {**record, "bench": self._bench.name, "tag": self._tag, "stream": packed.name}
+        return {**record, "bench": self._bench.name, "tag": self._tag, **named_stream(packed)}
 
     def _power_cuts(self) -> Checked | None:
         """What images from the log of the drive's writes show; a log in which nothing is missing is not kept."""

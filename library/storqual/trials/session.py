@@ -15,6 +15,7 @@ from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_progr
 from storqual.trials.paths import make_maps, paths_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
+from storqual.witness import witness_batches
 
 _BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
 """What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
@@ -66,6 +67,8 @@ def _session(
             say(f"{bench} {arm} | {planned.id} was cut short and is made again: {problem}")
             return False
         keep_record(path, record)
+        for wrong in witness_batches(path, bench):
+            say(f"{bench} | {wrong}")
         why = f": {record['reasons'][0]}" if record["reasons"] else ""
         say(f"{bench} {arm} | trial {number + 1} of {len(left)}: {planned.id} | {record['outcome']}{why}")
         if files.until_failure and record["outcome"] == "failed":

@@ -17,18 +17,28 @@ from storqual.witness.places import tell
 from storqual_core.kit.errors import StorqualError
 
 TOLD, NOT_TOLD = "witnessed", "not_witnessed"
+OVER: Mapping[str, tuple[str, str, str]] = {
+    # event: which of its fields names what is over, the folder of its file, the word for it
+    "block_finished": ("block", BLOCKS, "batch"),
+    "trial_finished": ("trial", "trials", "trial"),
+    "external_finished": ("program", "external", "program"),
+}
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that is over: its bench, the time (UTC, ISO 8601) and the SHA-256 of all that was collected of it."""
+    """A batch that is over: its bench, the time (UTC, ISO 8601) and the SHA-256 of all that was collected of it.
+
+    In a run of trials each trial is one, and each run of a foreign program; `word` is what people call it.
+    """
 
     run: str
     bench: str
     name: str
     time: str
     sha256: str
+    word: str = "batch"
 
     def line(self) -> str:
         """What a witness that keeps lines is told."""
@@ -39,7 +49,8 @@ def batches_of(run: Path) -> dict[str, Batch]:
     """The batches of a run that are over, by name. Raises StorqualError for a directory that cannot be read.
 
     The digest is of the batch's file, of the lines of its samples, which name their evidence by digest, and of the
-    event that ended it, which carries the digest of the events before it.
+    event that ended it, which carries the digest of the events before it. Of a trial it is of its record, which names
+    the bench's stream by digest, and of its event.
     """
     samples: dict[str, hashlib._Hash] = {}
     for _, line in complete_lines(run / SAMPLES):
@@ -51,16 +62,17 @@ def batches_of(run: Path) -> dict[str, Batch]:
     for number, line in complete_lines(run / EVENTS):
         try:
             event = json.loads(line)
-            if event["kind"] != "block_finished":
+            if event["kind"] not in OVER:
                 continue
-            block, bench, time = str(event["block"]), str(event["bench"]), str(event["time"])
+            field, folder, word = OVER[event["kind"]]
+            block, bench, time = str(event[field]), str(event["bench"]), str(event["time"])
         except (ValueError, KeyError, TypeError) as problem:
             raise StorqualError(f"{run / EVENTS}:{number}: found no event ({problem!r})") from None
-        file = run / BLOCKS / f"{block}.json"
+        file = run / folder / f"{block}.json"
         plan = sha256_of(file.read_bytes()) if file.is_file() else "none"
         measured = samples[block].hexdigest() if block in samples else "none"
         parts = " ".join((name, block, plan, measured, sha256_of(line)))
-        found[block] = Batch(name, bench, block, time, sha256_of(parts.encode()))
+        found[block] = Batch(name, bench, block, time, sha256_of(parts.encode()), word)
     return found
 
 
@@ -83,7 +95,7 @@ def witness_batches(run: Path, bench: str) -> list[str]:
         try:
             answer = tell(place, batch.line(), bytes.fromhex(batch.sha256))
         except StorqualError as problem:
-            wrong.append(f"the witness was not told batch {batch.name}: {problem}")
+            wrong.append(f"the witness was not told {batch.word} {batch.name}: {problem}")
             append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
             continue
         append_event(run, TOLD, {**fields, "answer": base64.b64encode(answer).decode()})

@@ -59,10 +59,13 @@ def _by_lines(batches: Mapping[str, Batch], text: str) -> list[str]:
     for batch in batches.values():
         known = told.pop(batch.name, None)
         if known is None:
-            problems.append(f"batch {batch.name}: the witness was not told of it")
+            problems.append(f"{batch.word} {batch.name}: the witness was not told of it")
         elif known != {batch.sha256}:
-            problems.append(f"batch {batch.name}: the witness was told another digest: the run was rewritten since")
-    return problems + [f"batch {batch}: the witness was told of it, and the run does not have it" for batch in told]
+            problems.append(
+                f"{batch.word} {batch.name}: the witness was told another digest: the run was rewritten since"
+            )
+    word = next(iter(batches.values())).word
+    return problems + [f"{word} {one}: the witness was told of it, and the run does not have it" for one in told]
 
 
 def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> list[str]:
@@ -85,7 +88,7 @@ def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> l
     for batch in batches.values():
         answer = answers.get(batch.name)
         if not answer:
-            problems.append(f"batch {batch.name}: the run has no answer of the time authority about it")
+            problems.append(f"{batch.word} {batch.name}: the run has no answer of the time authority about it")
             continue
         try:
             response = decode_timestamp_response(answer)
@@ -93,8 +96,10 @@ def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> l
             signed = response.tst_info.gen_time.astimezone(UTC)
             over = datetime.fromisoformat(batch.time)
         except (VerificationError, ValueError, TypeError) as problem:
-            problems.append(f"batch {batch.name}: the time authority did not sign this ({problem})")
+            problems.append(f"{batch.word} {batch.name}: the time authority did not sign this ({problem})")
             continue
         if not over - _CLOCKS <= signed <= over + LATEST:
-            problems.append(f"batch {batch.name}: it ended at {batch.time}, and was told at {signed.isoformat()}")
+            problems.append(
+                f"{batch.word} {batch.name}: it ended at {batch.time}, and was told at {signed.isoformat()}"
+            )
     return problems

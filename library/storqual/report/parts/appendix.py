@@ -12,6 +12,7 @@ from storqual.report.figures import DASH, Figure, count, percent, seconds
 from storqual.report.material import Material
 from storqual.report.parts.arms import flatten
 from storqual.report.view import Cell, ChartTable, Digest, KeyValue
+from storqual.robustness.store import has_trials
 from storqual.run import sha256_of
 
 
@@ -58,9 +59,16 @@ def _witness(material: Material) -> str:
     told = {event.text("block"): event.text("place") for event in material.events if event.kind == "witnessed"}
     if not told:
         return "No witness was told what was collected: this run vouches for itself."
-    ended = {event.text("block") for event in material.events if event.kind == "block_finished"}
+    trials = has_trials(material.document)
+    what = "trials and programs" if trials else "batches"
+    over = ("trial_finished", "external_finished") if trials else ("block_finished",)
+    ended = {
+        (event.text("block"), event.text("trial"), event.text("program"))
+        for event in material.events
+        if event.kind in over
+    }
     places = ", ".join(sorted(set(told.values())))
-    return f"{len(told)} of {len(ended)} batches were told to {places} as they were collected."
+    return f"{len(told)} of {len(ended)} {what} were told to {places} as they were collected."
 
 
 def _logs(material: Material) -> Iterator[tuple[str, str]]:
