@@ -27,6 +27,8 @@ QUIET = (0.001, 0.003, 0.01)
 FIRST_BEFORE = 4
 """Pairs of a campaign's first part before; now that is `FIRST_PAIRS`."""
 FULL = 1000
+FEW = 3
+"""Points of a small campaign: fewer than lend each other their noise."""
 HEADER = (
     f"{'noise':<24}{'effect':>7}{'pass %':>8}{'FAIL %':>8}{'fail once %':>12}{'open %':>8}{'marginal %':>11}"
     f"{'bench s':>9}{'once s':>8}{'wanted':>8}"
@@ -81,6 +83,18 @@ def _pairs(trials: int, seed: int) -> None:
     for name, parts in zip(("first campaign", "with history"), zip(*saved, strict=True), strict=True):
         each = ", ".join(f"{100 * part:.0f}" for part in parts)
         print(f"seconds saved on unchanged drops, {name}: {each} %; mean {100 * sum(parts) / len(parts):.1f} %")
+
+
+def _few(trials: int, seed: int) -> None:
+    """Too few points to know one another's noise: what an earlier campaign lends them."""
+    _head(f"campaigns of {FEW} points: their own noise alone, and that of {EARLIER} earlier pairs of each point")
+    for name in ("calm", "mixed"):
+        for effect in (0.0, -0.03, -0.05):
+            for lent in (False, True):
+                cell = run_pairs(
+                    Bench(NOISES[name], effect), trials, seed, with_history=lent, points=FEW, first=FIRST_PAIRS
+                )
+                _row(f"{name}, lent" if lent else name, effect, cell)
 
 
 def _odd(trials: int, seed: int) -> None:
@@ -176,6 +190,7 @@ def _row(name: str, effect: float, cell: Cell) -> None:
 
 PARTS = {
     "pairs": _pairs,
+    "few": _few,
     "odd": _odd,
     "short": _short,
     "dips": _dips,

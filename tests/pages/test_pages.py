@@ -92,6 +92,16 @@ def test_a_phone_scrolls_down_only(name: str, files: dict[str, Path], chromium: 
     assert chromium.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["pass", "fail", "waived", "inconclusive"])
+def test_the_criteria_are_seen_whole_on_a_desktop(name: str, files: dict[str, Path], chromium: Browser) -> None:
+    """The last column, how many launches a verdict rests on, is not behind the edge."""
+    width, height = SIZES["desktop"]
+    chromium.show(files[name], width=width, height=height)
+    tables = "[...document.querySelectorAll('.criteria')].map(one => one.parentElement)"
+    assert chromium.evaluate(f"{tables}.length") > 0
+    assert chromium.evaluate(f"{tables}.filter(one => one.scrollWidth > one.clientWidth).length") == 0
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_with_scripts_disabled_nothing_changes(name: str, files: dict[str, Path], chromium: Browser) -> None:
     width, height = SIZES["desktop"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from storqual.plan.points import THINK_TIME
 from storqual.run import Run, read_block
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import disturbed_by
@@ -35,6 +36,10 @@ class Pattern:
     launches: Mapping[tuple[PointKey, str], Mapping[str, Any]]
     sessions: Mapping[tuple[PointKey, str], str]
     switches: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+
+    def takes_ramp(self, place: PointKey) -> bool:
+        """Whether launches at a point may have a ramp: see `plan.points.Pattern.ramp`."""
+        return all(THINK_TIME not in one["fio"]["options"] for (at, _), one in self.launches.items() if at == place)
 
 
 def planned_pattern(run: Run, bench: str) -> Pattern:

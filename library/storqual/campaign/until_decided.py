@@ -157,7 +157,9 @@ class _Campaign:
 
     def further(self, wanted: Sequence[Need]) -> Further | None:
         """What is worth most; None when nothing may be measured any more."""
-        self._settling = {(need.point.adapter, need.point.point): need.settling for need in wanted if need.settling}
+        pattern = planned_pattern(self._run, self._bench)
+        settling = {(need.point.adapter, need.point.point): need.settling for need in wanted if need.settling}
+        self._settling = {key: found for key, found in settling.items() if pattern.takes_ramp(key)}
         more, fresh = (_lane(wanted, what, self._effort) for what in ("more", PURPOSE))
         lanes = [more, fresh]
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
@@ -165,7 +167,6 @@ class _Campaign:
             lanes.reverse()
         if self._effort.budget_s is not None:
             lanes.append(_lane(wanted, "marginal", self._effort))
-        pattern = planned_pattern(self._run, self._bench)
         for lane in lanes:
             found = self._sessions(lane, pattern) if self._effort.by_session else self._batch(lane, pattern)
             if found is not None:

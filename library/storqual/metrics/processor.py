@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 
 from storqual.metrics.metric import Measured, Metric, UnavailableError, Value
 from storqual.metrics.rates import io_rate, moved_bytes, runtime_s
+from storqual_core.host.counters import IDLE_CLASSES
 
 MOST_STEAL = 0.01
 KIB = 1024
@@ -63,7 +64,7 @@ def _share(measured: Measured, source: str, prefix: str) -> float | None:
     if source == RESIDENCY and f"{prefix}cpuidle_ns" in p:
         return 1.0 - float(p[f"{prefix}cpuidle_ns"]) / total
     if source == IDLE_COLUMN and f"{prefix}stat_idle_ticks" in p and "tick_ns" in p:
-        return 1.0 - _ticks_ns(measured, ("idle", "iowait", "steal"), prefix) / total
+        return 1.0 - _ticks_ns(measured, IDLE_CLASSES, prefix) / total
     return None
 
 

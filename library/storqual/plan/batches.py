@@ -233,7 +233,7 @@ def _fio(launch: PlannedLaunch, profile: Profile, kind: str, drives: Sequence[Dr
         "ioengine": values["engine"],
         "direct": int(bool(values["direct"])),
         "runtime_s": profile.runtime,
-        "ramp_s": profile.ramp,
+        "ramp_s": launch.placed.point.pattern.ramp(profile),
         "rwmixread": values["rwmixread"],
         "zones": bool(values["zones"]),
         "options": options,

@@ -263,16 +263,3 @@ def _section_keys(document: Document, section: str, number: int) -> tuple[str | 
     """Where entry `number` of a section stands: in a list, or alone."""
     data = document.data.get(section) if isinstance(document.data, dict) else None
     return (section, number) if isinstance(data, list) else (section,)
-
-
-def think_time_problems(suite: Suite, path: Path, profile: str, ramp_s: float) -> list[str]:
-    """Workloads that think between their I/Os after a ramp: fio (seen with 3.33) then counts the ramp's I/Os, too."""
-    if not ramp_s:
-        return []
-    named = dict.fromkeys(point.workload for point in points_of(suite) if "thinktime" in point.pattern.options)
-    why = "with a think time fio counts the I/Os of the ramp as measured"
-    return [
-        f"{path}: workload {name}: found thinktime and a ramp of {ramp_s:g} s, "
-        f"expected `ramp: 0s` in profile {profile}: {why}"
-        for name in named
-    ]

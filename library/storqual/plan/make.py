@@ -17,7 +17,7 @@ from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
-from storqual.plan.checks import criterion_problems, think_time_problems
+from storqual.plan.checks import criterion_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
@@ -79,7 +79,6 @@ def make_plan(request: PlanRequest) -> Campaign:
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
     left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
-    problems += think_time_problems(suite, read.suite_path, profile_name, profile.ramp)
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:

@@ -39,6 +39,10 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
+THINK_TIME = "thinktime"
+"""The fio option by which a job waits between its I/Os."""
+
+
 @dataclass(frozen=True)
 class Pattern:
     """What fio does at a point: every factor and fixed parameter decided. Sizes in bytes.
@@ -62,7 +66,11 @@ class Pattern:
             if asked.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long
                 runtime = (runtime + max(runtime, asked.runtime_s(asked.cap_ns))) / 2
-        return steps * (profile.ramp + runtime + launch_cost)
+        return steps * (self.ramp(profile) + runtime + launch_cost)
+
+    def ramp(self, profile: Profile) -> float:
+        """Seconds before what is measured; none with a think time, where fio (seen with 3.33) counts its I/Os."""
+        return 0.0 if THINK_TIME in self.options else profile.ramp
 
     @property
     def adapters(self) -> int:

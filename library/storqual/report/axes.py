@@ -16,6 +16,7 @@ from storqual.run import PlannedPoint
 _MINUTE_STEPS = (1 / 12, 1 / 6, 1 / 4, 1 / 2, 1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 7200, 14400)
 _MOST_CLOCK_TICKS = 8
 _LABELS_ACROSS = 8
+_FAR_APART = 10
 
 
 def short(value: float) -> str:
@@ -34,6 +35,15 @@ def value_axis(unit: str, highest: float) -> Axis:
     """An axis from zero to above `highest`."""
     top = nice_ceiling(highest * 1.02)
     return Axis(unit, 0.0, top, tuple((tick, short(tick)) for tick in nice_ticks(0.0, top, 4)))
+
+
+def rate_axis(unit: str, values: Sequence[float]) -> Axis:
+    """An axis from zero; logarithmic where the values are far apart, so that the lowest curve is still one."""
+    low, high = min(values), max(values)
+    if high < _FAR_APART * low:
+        return value_axis(unit, high)
+    low, high = low / 1.5, high * 1.5
+    return Axis(unit, low, high, tuple((tick, short(tick)) for tick in decade_ticks(low, high, 5)), logarithmic=True)
 
 
 def size_axis(name: str, values: Sequence[float], *, sizes: bool) -> Axis:

@@ -27,7 +27,7 @@ from storqual.study.compare import (
 from storqual.study.points import Levels, Line, Point, first_axis, lines_of, points_of_runs
 from storqual_core.kit.errors import BadInputError
 
-COMPARED = ("iops", "throughput_mb_s", "cpu_us_per_io")
+COMPARED = ("iops", "throughput_mb_s", "cpu_percent", "cpu_us_per_io")
 _LOADED = ("iodepth", "numjobs", "drives", "ports")
 """Factors by which a load is raised: block size is none, another size is another request."""
 
@@ -98,8 +98,8 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
     def at(level: float) -> str:
         return level_text(along, int(level) if level.is_integer() else level)
 
-    # at one block size throughput says what IOPS say
-    sentences = [] if metric == "throughput_mb_s" else [leader_sentence(found, facts.label, at=at)]
+    # at one block size throughput says what IOPS say; CPU in percent is of different loads, CPU per I/O of equal ones
+    sentences = [] if metric in ("throughput_mb_s", "cpu_percent") else [leader_sentence(found, facts.label, at=at)]
     if sentences and all(level.shift.low is None for one in found for level in one.levels):
         # one sentence for all pairs and levels
         sentences = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]

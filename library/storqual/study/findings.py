@@ -10,7 +10,7 @@ from typing import Any
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads
 from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.points import Point
-from storqual.study.published import Beside, beside
+from storqual.study.published import Beside, Overlay, beside, overlays_of
 from storqual.study.scale import Growth, growths, saturation_advice
 from storqual.study.settings import SettingStudy, setting_studies
 
@@ -37,6 +37,7 @@ class Findings:
     settings: tuple[SettingStudy, ...]
     features: tuple[tuple[str, tuple[str, ...], tuple[Feature, ...]], ...]
     published: tuple[Beside, ...]
+    overlays: tuple[Overlay, ...]
     advice: tuple[Advice, ...]
 
 
@@ -61,6 +62,7 @@ def findings(
     scaled = growths(points) if "scaling" in studies else []
     ranked = setting_studies(points, margin=margin) if "settings" in studies else []
     shares = reached(points, ceilings) if "ceiling" in studies else []
+    figures = beside(points, reports) if "published" in studies else []
     return Findings(
         contests=tuple(contests(points) if compared else ()),
         equal_loads=tuple(equal_loads(points) if compared else ()),
@@ -69,7 +71,8 @@ def findings(
         reached=tuple(shares),
         settings=tuple(ranked),
         features=tuple(_features(points, benches) if "features" in studies else ()),
-        published=tuple(beside(points, reports) if "published" in studies else ()),
+        published=tuple(figures),
+        overlays=tuple(overlays_of(points, figures)),
         advice=(
             *(Advice(text, "study-scaling") for text in saturation_advice(scaled)),
             *_from_settings(ranked, margin),

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published figures beside ours: which of them are about the same point, and how far apart they are.
 
-Figures of another machine decide nothing here; what can be compared is the shape, so each is also given relative to
-the first of its series.
+Figures of another machine decide nothing here: they are drawn into the curves of the same points, with the ratio.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from storqual.base.factor_names import together
 from storqual.inputs.references import PublishedValue, overlays
-from storqual.study.points import STUDIED, Point
+from storqual.study.points import STUDIED, Levels, Line, Point, first_axis, lines_of
 from storqual_core.kit.quantities import format_size, parse_size
 
 _WORDS = {"single": ("ports", "1"), "dual": ("ports", "2"), "read": ("rw", "read"), "write": ("rw", "write")}
@@ -32,6 +33,20 @@ class Beside:
         return self.ours / self.theirs.value
 
 
+@dataclass(frozen=True)
+class Overlay:
+    """A curve of ours, a line per subject, and what was published of its points: source -> level -> value.
+
+    Both are in the unit of `metric`.
+    """
+
+    title: str
+    metric: str
+    along: str
+    lines: tuple[Line, ...]
+    theirs: Mapping[str, Mapping[float, float]]
+
+
 def beside(points: Sequence[Point], reports: Sequence[str]) -> list[Beside]:
     """Every published figure with each subject's matching point. Raises BadInputError for an unknown report."""
     found = []
@@ -46,6 +61,39 @@ def beside(points: Sequence[Point], reports: Sequence[str]) -> list[Beside]:
                     if ours is not None:
                         found.append(Beside(report, theirs, point, ours))
     return found
+
+
+def overlays_of(points: Sequence[Point], found: Sequence[Beside]) -> list[Overlay]:
+    """The curves on which published figures lie; a figure whose point stands alone, on no curve, is in none."""
+    series: defaultdict[tuple[str, str, str], list[Beside]] = defaultdict(list)
+    for one in found:
+        if one.theirs.metric is not None:
+            series[one.theirs.metric, one.point.workload, one.theirs.source].append(one)
+    curves: dict[tuple[str, str, str], tuple[list[Line], dict[str, dict[float, float]]]] = {}
+    for (metric, workload, source), members in series.items():
+        here = [point for point in points if point.workload == workload]
+        along = first_axis([one.point for one in members]) or first_axis(here)
+        groups: defaultdict[Levels, list[Line]] = defaultdict(list)
+        for line in lines_of(here, along) if along is not None else ():
+            groups[line.rest].append(line)
+        for rest, lines in groups.items():
+            on_it = {
+                _level(one.point, line.along): one.theirs.value
+                for one in members
+                for line in lines
+                if one.point in line.points
+            }
+            if on_it:
+                _, theirs = curves.setdefault((together(workload, rest), metric, lines[0].along), (lines, {}))
+                theirs[source] = on_it
+    return [
+        Overlay(title, metric, along, tuple(lines), theirs)
+        for (title, metric, along), (lines, theirs) in curves.items()
+    ]
+
+
+def _level(point: Point, along: str) -> float:
+    return float(point.levels[along])
 
 
 def _wanted(value: PublishedValue) -> Iterator[tuple[str, str]]:

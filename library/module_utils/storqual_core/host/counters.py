@@ -24,6 +24,8 @@ from ..kit.machine import Machine
 from .error_counters import error_files, hexadecimal
 
 CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+IDLE_CLASSES = ("idle", "iowait", "steal")
+"""Classes of time in which this machine's processors did nothing; the first is never missing."""
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 """A tick of this machine."""
 _CPU = re.compile(r"cpu\d+\Z")

@@ -26,6 +26,7 @@ from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
 from .fio_result import is_unable
+from .idle_bench import watch_idle
 from .launch import (
     Launched,
     StopRequestedError,
@@ -216,18 +217,10 @@ class BlockRunner:
         replace_json(self._block.progress, {**body, "started": self._started}, durable=False)
 
     def _watch_idle(self) -> None:
-        """What the bench does by itself, once per block: service demand is counted above it.
-
-        As long again passes first: the start of the block (a login, Python's own start) is not the idle bench, and
-        on a slow bench it is half a second of processor time that would be subtracted from every launch.
-        """
-        if self._block.idle_s <= 0:
-            return
-        self._watched.at(self._targets)
-        self._wait(self._block.idle_s)
-        before = self._meter.snapshot()
-        self._wait(self._block.idle_s)
-        self._idle = (before, self._meter.snapshot())
+        """What the bench does by itself, once per block."""
+        if self._block.idle_s > 0:
+            self._watched.at(self._targets)
+            self._idle = watch_idle(self._meter.snapshot, self._wait, self._block.idle_s)
 
     def _wait(self, seconds: float) -> None:
         """Let time pass. Raises StopRequestedError when the program is asked to stop meanwhile."""

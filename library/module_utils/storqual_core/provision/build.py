@@ -278,7 +278,7 @@ def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wante
             forget_start(bench.machine, request.state_dir, request.name)
             steps.append(f"module {request.name} loaded again")
             now = identifiers(bench, request.name)
-            _check(request, wanted, now)
+            check_build(request, wanted, now)
     return result(request, before, now, steps)
 
 
@@ -294,7 +294,7 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted) -> list
     return [f"{wanted.package} {wanted.package_version} installed"]
 
 
-def _check(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
+def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
     """Raise ToolError unless the build that is meant is loaded and on disk."""
     if now["loaded"] is None:
         raise ToolError(f"driver {request.module} is not loaded")

@@ -215,6 +215,8 @@ def power_ticks(low: float, high: float, count: int = 7) -> tuple[float, ...]:
     return powers[:: max(1, math.ceil(len(powers) / count))] or (low,)
 
 
+SUBJECTS = 5
+"""Looks of subjects (`subject0` and on) that can be told apart in one picture."""
 CHARACTER = 6.3
 """Width of a character in a label, at the font size of the charts; generous, since system fonts differ."""
 LINE = 13.0

@@ -60,7 +60,7 @@ def _changes(rows: tuple[Criterion, ...]) -> Section:
     """The largest changes for better and worse."""
     # without benches a place is its adapter alone
     changes = changes_of(rows, [], _NO_LINKS)
-    none = ("No measurement shows a change whose 95 % interval excludes none.",)
+    none = ("No change is shown: the 95 % interval of every measurement includes zero.",)
     return Section(
         "changes",
         "What changed",
@@ -93,7 +93,7 @@ def _result(material: Material, rows: tuple[Criterion, ...], drops: dict[str, st
 def _tested(material: Material, required: list[Criterion]) -> Section:
     """What was measured, and by which limits it was judged."""
     workloads = Counter(key[2].partition("[")[0] for key in material.points)
-    told = ", ".join(f"{name} ({number} points)" for name, number in workloads.items())
+    told = ", ".join(f"{name} ({number} point{'' if number == 1 else 's'})" for name, number in workloads.items())
     limits = [
         f"{one.metrics}: a loss up to {one.acceptable} is acceptable, one of {one.unacceptable} must be excluded."
         for one in limits_of(compared_of(required))

@@ -7,7 +7,6 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from storqual.report.change import once_each
 from storqual.report.criterion import Criterion, outcome, read_criteria
 from storqual.report.documents.document import Document, Row, Section, Table
 from storqual.report.material import Material
@@ -26,7 +25,7 @@ def traceability(material: Material) -> Document:
     if not asked:
         told = "found a suite without requirements, expected `requirement` on a criterion or `requirements`"
         raise BadInputError([f"{material.run.path}: {told}"])
-    rows = once_each(read_criteria(material.verdict))
+    rows = read_criteria(material.verdict)
     listed = [row for name, patterns in asked.items() for row in _rows(material, name, patterns, rows)]
     open_ones = sorted({str(row.cells[0]) for row in listed if row.outcome is None})
     bad = sorted({str(row.cells[0]) for row in listed if row.outcome and row.outcome.word in _ORDER[:3]})

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storqual.inputs import load_suite
+from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
 from storqual.judge.asked import adapter_of
 from storqual.judge.outcome import required_roles
-from storqual.metrics import METRICS
+from storqual.metrics import METRICS, Metric
 from storqual.report.criterion import place_name
 from storqual.report.documents.document import Document, Row, Section, Table
 from storqual.report.documents.of_trials import planned_trials
-from storqual.report.figures import percent, seconds
+from storqual.report.figures import percent, plain, seconds
 from storqual.robustness.store import has_trials
 from storqual.run import Run, read_run
 
@@ -64,19 +65,26 @@ def _criteria(run: Run, suite: Suite) -> Table:
     for point in run.plan.points:
         for one in criteria_at(suite, point, run.suite.profile, adapter_of(run, point)):
             metric = METRICS.get(one.metric)
-            limits = " to ".join(f"{limit:g}" for limit in (one.min, one.max) if limit is not None)
             shifts = one.against in ("baseline", "peers")
             counted[
                 one.id,
                 metric.label if metric else one.metric,
                 one.against,
                 str(percent(100 * one.indifference, "", signed=False)) if shifts else "",
-                str(percent(100 * one.margin, "", signed=False)) if shifts else limits,
+                str(percent(100 * one.margin, "", signed=False)) if shifts else _limits(one, metric),
                 "required" if one.required else "informative",
             ] += not point.skipped
     heads = ("Criterion", "Metric", "Against", "Acceptable loss", "Unacceptable loss or limit", "Decides", "Points")
     rows = tuple(Row((*texts, str(number))) for texts, number in counted.items())
     return Table("Criteria with their limits", heads, rows)
+
+
+def _limits(one: EffectiveCriterion, metric: Metric | None) -> str:
+    """The limits of a criterion that is compared with no other arm; why a spec sheet has none."""
+    unit = f" {metric.unit}" if metric is not None and metric.unit else ""
+    ends = (("at least", one.min), ("at most", one.max))
+    told = " and ".join(f"{word} {plain(limit)}{unit}" for word, limit in ends if limit is not None)
+    return told or one.unstated
 
 
 def _requirements(suite: Suite) -> Iterator[str]:

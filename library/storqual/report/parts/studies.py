@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
@@ -12,15 +12,15 @@ from storqual.inputs.suite import Suite
 from storqual.metrics import METRICS
 from storqual.report.axes import size_axis, value_axis
 from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
-from storqual.report.charts.svg import Axis
+from storqual.report.charts.svg import SUBJECTS
 from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
 from storqual.report.material import Material
+from storqual.report.parts.overlays import overlay_chart
 from storqual.report.view import Chart, ChartTable
 from storqual.statistics.estimates import Estimate, log_levels
 from storqual.study.adapters import Contest
 from storqual.study.findings import Findings, findings
 from storqual.study.points import Line, points_of
-from storqual.study.published import Beside
 
 
 @dataclass(frozen=True)
@@ -255,9 +255,10 @@ def _published(found: Findings) -> Iterator[Study]:
         )
     heads = ("Published", "What", "Theirs", "Our point", "Ours", "Ours of theirs")
     note = (
-        "Another machine's figures decide nothing here; the shapes can be compared, each relative to its first value."
+        "Another machine's figures decide nothing here. Curves show the published figures that lie on them, on a "
+        "logarithmic scale where the two are far apart."
     )
-    charts = tuple(shape_charts(found.published, "sp"))
+    charts = tuple(overlay_chart(one, f"sp-{number}") for number, one in enumerate(found.overlays))
     table = ChartTable("Published figures beside ours", heads, tuple(rows))
     yield _section("study-published", "Published figures", note, tables=(table,), charts=charts)
 
@@ -272,9 +273,6 @@ def _features(found: Findings) -> Iterator[Study]:
         listed = tuple(ChartTable(f"Adapters of {name}", heads[name], tuple(rows)) for name, rows in tables.items())
         note = "As the inventory declares and the bench reads them; a dash where the bench does not say."
         yield _section("study-features", "Features of the adapters", note, tables=listed)
-
-
-_LOOKS = 5
 
 
 def contest_chart(contest: Contest, ident: str) -> Chart:
@@ -303,7 +301,7 @@ def contest_chart(contest: Contest, ident: str) -> Chart:
                     count(levels.count[number], f"{where}:launches"),
                 )
             )
-        curves.append(PlottedCurve(f"subject{at % _LOOKS}", subject, tuple(marks)))
+        curves.append(PlottedCurve(f"subject{at % SUBJECTS}", subject, tuple(marks)))
     over = AXIS_NAMES.get(contest.along, contest.along)
     title = f"{metric.label}, {contest.title}"
     across = size_axis(over, [mark.x for curve in curves for mark in curve.marks], sizes=contest.along == "bs")
@@ -329,7 +327,9 @@ def iops_against_cpu(contest: Contest, ident: str) -> Chart | None:
     for at, line in enumerate(contest.lines):
         marks = sorted(_loads(line))
         if marks:
-            curves.append(PlottedCurve(f"subject{at % _LOOKS}", line.subject, tuple(Mark(x, y) for x, y, _ in marks)))
+            curves.append(
+                PlottedCurve(f"subject{at % SUBJECTS}", line.subject, tuple(Mark(x, y) for x, y, _ in marks))
+            )
             for x, y, level in marks:
                 where = f"study:{contest.title}:iops-cpu:{line.subject}:{level}"
                 rows.append((level, line.subject, Scale("%").figure(x, where), Scale("IOPS").figure(y, where)))
@@ -349,32 +349,3 @@ def _loads(line: Line) -> Iterator[tuple[float, float, str]]:
         busy, rate = point.mean("cpu_percent"), point.mean("iops")
         if busy is not None and rate is not None:
             yield busy, rate, level_text(line.along, point.levels[line.along])
-
-
-def shape_charts(found: Sequence[Beside], ident: str) -> Iterator[Chart]:
-    """Published series over a number (ports) beside ours, each relative to its own first value."""
-    series: defaultdict[str, list[Beside]] = defaultdict(list)
-    for one in found:
-        if one.theirs.metric is not None and one.theirs.label is not None and one.theirs.label.isdigit():
-            series[f"{METRICS[one.theirs.metric].label}: {one.theirs.source}"].append(one)
-    for number, (title, members) in enumerate(series.items()):
-        subjects = list(dict.fromkeys(one.point.subject for one in members))
-        theirs = {int(one.theirs.label or 0): one.theirs.value for one in members}
-        if len(theirs) < 2:
-            continue
-        curves = [PlottedCurve("published", "published", _relative(theirs))]
-        for at, subject in enumerate(subjects):
-            ours = {int(one.theirs.label or 0): one.ours for one in members if one.point.subject == subject}
-            if len(ours) > 1:
-                curves.append(PlottedCurve(f"subject{at % _LOOKS}", subject, _relative(ours)))
-        if len(curves) < 2:
-            continue
-        across = size_axis("ports", list(theirs), sizes=False)
-        up: Axis = value_axis("of the first", max(mark.y for curve in curves for mark in curve.marks))
-        described = f"{title}, relative to the first value of each; numbers in the table above."
-        yield Chart(title, curve_panel(f"{ident}-{number}", title, described, curves, across, up), None)
-
-
-def _relative(values: dict[int, float]) -> tuple[Mark, ...]:
-    first = values[min(values)]
-    return tuple(Mark(float(at), values[at] / first) for at in sorted(values))

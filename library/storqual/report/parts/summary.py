@@ -96,8 +96,8 @@ def _cells(row: Criterion, *, several: bool) -> tuple[str, ...]:
         "" if shift is NONE else str(shift),
         "interval too wide" if says_nothing(row) else "" if low is NONE else f"{low} to {high}",
         "" if margin is NONE or shift is NONE else f"limit {margin}",
-        # of a pass against a limit the reason has the figure and the limit, which stand in no other column
-        "" if row.outcome == "PASS" and row.against != "absolute" else row.text("reason"),
+        # of a pass against a limit (a suite's, a spec sheet's) the reason has figure and limit, which no column has
+        "" if row.outcome == "PASS" and (check or shift is not NONE) else row.text("reason"),
     )
     return tuple(with_minus(terminal_text(part)) for part in parts)
 

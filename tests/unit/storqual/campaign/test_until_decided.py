@@ -282,6 +282,14 @@ def test_launches_that_still_settle_get_a_longer_ramp_in_the_rest_of_the_campaig
     assert told.startswith("b1: launches at ")
 
 
+def test_a_workload_with_a_think_time_gets_no_ramp_however_its_launches_begin(tmp_path: Path) -> None:
+    thinking = SUITE.replace("rw: ", "options: {thinktime: 100}, rw: ", 1)
+    assert thinking != SUITE
+    path, _, _ = campaign(tmp_path, Settling(noise=0.008, losses={"64k": 0.02}), suite=thinking)
+    assert {ramp for each in ramps(path).values() for ramp in each} == {0.0}
+    assert not [event for event in read_run(path).events if event.kind == "ramp_lengthened"]
+
+
 def test_level_launches_keep_the_ramp_of_the_plan(tmp_path: Path) -> None:
     path, _, _ = campaign(tmp_path, Rates(noise=0.008, losses={"64k": 0.02}))
     assert {ramp for each in ramps(path).values() for ramp in each} == {1.0}

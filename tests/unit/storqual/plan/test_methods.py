@@ -63,10 +63,15 @@ def test_three_adapters_of_three_families_stand_side_by_side(campaigns: dict[str
 
 
 def test_channels_and_cards_of_the_a7173a(campaigns: dict[str, Campaign]) -> None:
+    """Reads and writes of each, with immediate reporting on."""
     points = {(p["adapter"], p["point"]): p for p in campaigns["a7173a-service-demand"].document["plan"]["points"]}
     assert {adapter for adapter, _ in points} == {"mraid", "mraidb"}
-    assert len(points["mraid", "throughput_256k[drives_per_port=4,ports=2,rw=read]"]["drives"]) == 8
-    assert len(points["mraid", "two_adapters[adapters=2,drives_per_port=4]"]["drives"]) == 16
+    assert {point["varied"]["drive.WCE"] for point in points.values()} == {1}
+    on = "drive.WCE=1"
+    for way in ("read", "write"):
+        channels = points["mraid", f"throughput_256k[{on},drives_per_port=4,ports=2,rw={way}]"]
+        cards = points["mraid", f"two_adapters[adapters=2,{on},drives_per_port=4,rw={way}]"]
+        assert (len(channels["drives"]), len(cards["drives"])) == (8, 16)
 
 
 def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
@@ -81,6 +86,9 @@ def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dic
     assert {point["varied"]["raid.level"] for point in points} == {"0", "5", "10"}
     assert {point["adapter"] for point in points} == {"fusion"}
     assert {p["workload"] for p in points if p["skipped"]} == {"controller_cache"}
+    launches = [launch for block in campaigns["perc3qc-raid"].batches for launch in block["launches"]]
+    bursts = [launch["fio"] for launch in launches if launch["point"].startswith("bursts[")]
+    assert {(fio["options"]["thinktime_blocks"], fio["ramp_s"]) for fio in bursts} == {("32", 0.0)}
     advice = " ".join(document["plan"]["advice"])
     assert "strips a second" in advice
     assert "random reads of 320 KiB and more only" in advice

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from storqual.statistics.comparison import Comparison, limits_for
-from storqual.statistics.noise import Prior
+from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 from storqual.statistics.pairs import Estimates, analyse_pairs, crossings, estimate, pair_levels
 
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
@@ -39,6 +39,15 @@ def shares(spread: float, effect: float, *, pairs: int = 24) -> tuple[float, flo
         outcome = np.where(outcome == 0, here, outcome)
         held &= np.abs(found.shift - np.log1p(effect)) <= crossed.aside
     return 100 * float(np.mean(outcome == 1)), 100 * float(np.mean(outcome == 2)), 100 * float(np.mean(held))
+
+
+@pytest.mark.parametrize("prior", [None, Prior(LAUNCH_FLOOR**2, 20.0)], ids=["first-campaign", "quieter-history"])
+def test_launches_that_repeat_to_the_last_digit_are_as_noisy_as_a_launch_can_be_told(prior: Prior | None) -> None:
+    both = np.ones((2, 1, 6, 1))
+    both[1] *= 0.9999
+    found = alone(both, prior)
+    assert found.sd == pytest.approx(np.sqrt(2) * LAUNCH_FLOOR)
+    assert crossings(found, [LIMITS]).aside > 0
 
 
 @pytest.mark.parametrize("spread", [0.005, 0.02])

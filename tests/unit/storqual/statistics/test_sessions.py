@@ -52,6 +52,19 @@ def test_launches_treated_as_pairs_would_be_wrong_here() -> None:
     assert passes / 2 > 10
 
 
+def test_a_look_has_of_its_last_session_what_the_sessions_before_it_had() -> None:
+    """The launches that came after the look, to measure something else, are no evidence of it."""
+    usual = campaign(3, 3, 4)
+    more = [[*values, 2000.0, 2000.0] for values in usual[:2]]
+    named = [[*names, names[-1], names[-1]] for names in usual[2:]]
+    short, long = (
+        decide(one[0], one[1], baseline_sessions=one[2], candidate_sessions=one[3])
+        for one in (usual, [*more, *named])
+    )
+    assert long.log_shift == short.log_shift
+    assert long.sd == short.sd
+
+
 def test_one_session_per_arm_is_never_decided() -> None:
     found = judged(1, 1, 1000, effect=-0.2)
     assert found.outcome == "inconclusive"

@@ -11,7 +11,7 @@ from storqual.study.adapters import contests, equal_loads
 from storqual.study.demand import demands, reached
 from storqual.study.findings import findings, placement_advice
 from storqual.study.points import Point, lines_of
-from storqual.study.published import beside
+from storqual.study.published import beside, overlays_of
 from storqual.study.scale import growths, saturation_advice
 from storqual_core.kit.errors import BadInputError
 from tests.support.study_points import point
@@ -155,6 +155,19 @@ def test_published_figures_find_their_points() -> None:
     found = [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"]
     assert [(one.theirs.value, one.point.ports) for one in found] == [(35530.0, 1), (70100.0, 2)]
     assert found[0].ratio == pytest.approx(100 / 35530, rel=0.02)
+
+
+def test_a_published_figure_lies_on_the_curve_of_its_point() -> None:
+    """Over ports where the paper has several of them; what stands alone is on no curve."""
+    here = [point("fc0", "iops_1k", 100.0 * ports, bs=1024, ports=ports) for ports in (1, 2, 4)]
+    points = [
+        Point(**{**vars(one), "levels": {"ports": one.ports}, "pattern": {"rw": "read", "bs": 1024}}) for one in here
+    ]
+    (found,) = overlays_of(points, [one for one in beside(points, ["a6826a"]) if one.theirs.metric == "iops"])
+    assert (found.along, [len(line.points) for line in found.lines]) == ("ports", [3])
+    (theirs,) = found.theirs.values()
+    assert theirs == {1.0: 35530.0, 2.0: 70100.0}
+    assert overlays_of(points[:1], beside(points[:1], ["a6826a"])) == []
 
 
 def test_an_unknown_report_is_told_with_those_there_are() -> None:

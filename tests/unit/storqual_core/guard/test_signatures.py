@@ -132,6 +132,15 @@ def test_a_drive_that_cannot_be_read_to_its_end_is_refused(image: Callable[..., 
     assert "cannot be opened" in objection(read_content("/nonexistent", "d", SIZE))
 
 
+@pytest.mark.parametrize(("start", "end", "end_named"), [("stamp", "data", "last"), ("data", "stamp", "first")])
+def test_data_beside_one_stamp_is_data_unless_storqual_itself_was_clearing_the_drive(
+    start: str, end: str, end_named: str
+) -> None:
+    content = Content((), start, end, stamps=("start",) if start == "stamp" else ("end",))
+    assert objection(content) == f"holds data of an unknown kind in its {end_named} 8 MiB"
+    assert objection(content, restamping=True) == ""
+
+
 def test_only_what_storqual_made_itself_is_no_objection() -> None:
     xfs, bare = Signature("filesystem", "xfs", "u-1"), Signature("filesystem", "xfs")
     assert objection(Content((xfs,), "data", "data"), made=["u-1"]) == ""

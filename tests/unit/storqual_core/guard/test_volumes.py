@@ -11,8 +11,9 @@ import pytest
 
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.claims import claims_of_adapters
+from storqual_core.guard.hold import hold
 from storqual_core.guard.stamps import Ledger, own_volumes, volume_path, volume_uuid
-from storqual_core.kit.errors import BadInputError, GuardRefusalError
+from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.targets import hold_targets
 from storqual_core.provision.drives import usable_drives
@@ -65,6 +66,16 @@ def test_settings_of_members_can_be_changed_beside_their_volume(tree: BenchTree)
         assert [targets[drive].node for drive in IDS] == ["sda", "sdb", "sdc"]
     with usable_drives(CLAIMS[:1], STATE, "r") as targets:
         assert [target.node for target in targets.values()] == ["sda"]
+
+
+def test_a_volume_that_is_not_held_for_being_deleted_is_not_taken_over(tree: BenchTree) -> None:
+    announce(tree)
+    (volume,) = own_volumes(tree.machine, STATE, CLAIMS)
+    with (
+        hold(CLAIMS, purpose="settings", state_dir=STATE, run="r", volumes=[volume], machine=tree.machine) as held,
+        pytest.raises(StorqualError, match="not held for being deleted"),
+    ):
+        held.adopt(volume.id)
 
 
 def test_a_preflight_accepts_volumes_that_storqual_made_and_stamps_only_drives_that_stand_alone(

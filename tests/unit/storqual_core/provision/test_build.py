@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,11 +12,12 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError, TrialFailedError
 from storqual_core.kit.saved_state import read_saved
 from storqual_core.provision.boot import BootRequest, provision_boot
-from storqual_core.provision.build import provision_build
-from storqual_core.provision.build_plan import BuildRequest
+from storqual_core.provision.build import check_build, provision_build
+from storqual_core.provision.build_plan import BuildRequest, Wanted
 from storqual_core.provision.initramfs import builds_in
 from storqual_core.provision.options import OptionsBench
 from storqual_core.provision.restore import Tools, restore
+from storqual_core.tools import kmod
 from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import PLACE, TrialBench, module_file
 from tests.support.power_cut import every_cut
@@ -321,3 +323,12 @@ def test_a_power_cut_anywhere_leaves_the_old_build_and_the_next_run_ends_it(tmp_
         restore_fully(bench)
         as_found(bench)
     assert cuts > 15
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_package_whose_driver_is_not_the_declared_one_is_told(version: str) -> None:
+    there = kmod.Build("AAAA", "1.0")
+    request, wanted = BuildRequest("hba"), Wanted(package="hba-dkms", version=version, installed=True)
+    said = pytest.raises(ToolError, match=r"not the declared build everywhere: disk .*, declared 2\.0")
+    with said if version == "2.0" else nullcontext():
+        check_build(request, wanted, {"disk": there, "loaded": there})

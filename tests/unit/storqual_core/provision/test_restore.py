@@ -13,7 +13,7 @@ import pytest
 from storqual_core.guard.stamps import AREA
 from storqual_core.host.block_stack import DriveTarget, partitions
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
-from storqual_core.kit.lock import hold_lock
+from storqual_core.kit.lock import LockedError, hold_lock
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved, remember
 from storqual_core.provision.drives import DriveRequest, claim_record, claims_for, provision_drives
@@ -213,6 +213,17 @@ def test_what_only_the_other_arm_declares_is_as_it_was_found(tmp_path: Path, sys
     assert not provision(tmp_path, sysfs, {}, [], as_found=found)["changed"]
 
 
+def test_a_bench_that_another_run_is_changing_is_not_accepted(
+    tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storqual_core.provision.restore.LOCK_WAIT_S", 0.0)
+    state = tmp_path / "state"
+    provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
+    with hold_lock(state, "another", "measuring"), pytest.raises(LockedError):
+        accept(str(state), check=False)
+    assert read_saved(state) is not None
+
+
 def test_an_accepted_bench_has_no_memory_but_can_still_be_put_back(tmp_path: Path, sysfs: str) -> None:
     state = str(tmp_path / "state")
     provision(tmp_path, sysfs, {WWNS[0]: {"queue_depth": 4}}, [])
@@ -268,6 +279,16 @@ def test_firmware_that_is_as_it_was_is_forgotten(tmp_path: Path, sysfs: str, mon
     result = put_back(tmp_path, sysfs, [])
     assert (result["restored"], result["settings"]) == (True, [{"name": "f"}])
     assert read_saved(tmp_path / "state") is None
+
+
+def test_a_failure_keeps_the_memory_though_every_value_reads_back(
+    tmp_path: Path, sysfs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_back = {"firmware.firmware@sas0": FIRMWARE}
+    with_firmware(tmp_path, monkeypatch, FirmwareBack(failures=["the tool ended with 1"], read_back=read_back))
+    with pytest.raises(PartialError, match="the tool ended with 1"):
+        put_back(tmp_path, sysfs, [])
+    assert read_saved(tmp_path / "state") is not None
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["killed", "done"])

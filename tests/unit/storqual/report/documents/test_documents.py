@@ -23,6 +23,7 @@ from storqual.report.documents import (
 from storqual.report.material import read_material
 from storqual_core.kit.errors import BadInputError
 from tests.support.judged_reports import QUICK, judged
+from tests.support.make_run import make_run
 from tests.support.report_pages import Page, read_page
 from tests.support.synthetic_shape import SUITE
 
@@ -34,8 +35,8 @@ requirements:
 """
 
 
-def run_of(folder: Path, **options: Any) -> Path:
-    suite = SUITE.replace("metric: iops", "metric: iops, requirement: REQ-101", 1) + REQUIREMENTS
+def run_of(folder: Path, suite: str = SUITE, **options: Any) -> Path:
+    suite = suite.replace("metric: iops", "metric: iops, requirement: REQ-101", 1) + REQUIREMENTS
     checks = [{"id": "link_rate", "outcome": "PASS", "reason": "6 Gb/s"}]
     run = judged(folder, points=QUICK[:3], noise=0.002, checks=checks, suite=suite, **options)
     verdict = json.loads((run / "verdict.json").read_text())
@@ -65,6 +66,18 @@ def test_each_requirement_has_its_criteria_its_result_and_its_evidence(tmp_path:
     assert "6 PASS" in rows[0][3]
     assert f"sym {QUICK[0]} (c0 in report.html)" in rows[0][4]
     assert "3 requirements; 2 are met. Without any result in this run: REQ-103." in page.section("matrix").text()
+
+
+def test_iops_and_throughput_are_one_measurement_and_each_answers_for_itself(tmp_path: Path) -> None:
+    second = "criteria:\n  - {metric: throughput_mb_s, against: baseline, requirement: REQ-101}\n"
+    twice = SUITE.replace("criteria:\n", second, 1)
+    run = run_of(tmp_path, suite=twice)
+    verdict = json.loads((run / "verdict.json").read_text())
+    rates = [row for row in verdict["criteria"] if row["metric"] == "iops"]
+    verdict["criteria"] += [{**row, "id": "throughput_mb_s", "metric": "throughput_mb_s"} for row in rates]
+    (run / "verdict.json").write_text(json.dumps(verdict))
+    rows = rows_of(page_of(traceability(read_material(run)), tmp_path), "matrix")
+    assert [(row[2], row[-1]) for row in rows[:2]] == [("throughput_mb_s", "✓ PASS"), ("iops", "✓ PASS")]
 
 
 def test_a_requirement_without_a_result_and_one_that_failed_are_red(tmp_path: Path) -> None:
@@ -114,6 +127,18 @@ def test_a_test_plan_needs_no_verdict(tmp_path: Path) -> None:
         "REQ-103: A lost drive is survived: nothing in this suite answers it" in page.section("requirements").text()
     )
     assert len(rows_of(page, "order")) == 4
+
+
+def test_a_test_plan_states_limits_with_their_unit_and_where_a_spec_sheet_has_none(tmp_path: Path) -> None:
+    sheet = "drive: 'NO SUCH*'\nsource: data sheet\nlimits:\n  - {metric: iops, min: 100 IOPS}\n"
+    asked = ("{id: floor, metric: iops, against: absolute, min: 80}", "{id: stated, metric: iops, against: product}")
+    listed = "".join(f"  - {one}\n" for one in asked)
+    suite = SUITE.replace("criteria:\n", f"products: [other]\ncriteria:\n{listed}", 1)
+    run = make_run(tmp_path, points=QUICK[:3], suite=suite, finished=False)
+    next((run / "inputs").glob("*suite*")).with_name("other.product.yml").write_text(sheet)
+    rows = {row[0]: row for row in rows_of(page_of(planned_tests(run), tmp_path), "criteria")}
+    assert rows["floor"][4] == "at least 80 IOPS"
+    assert "there is no spec sheet of" in rows["stated"][4]
 
 
 def test_of_each_combination_the_newest_result_stands_and_an_old_one_is_stale(tmp_path: Path) -> None:

@@ -78,11 +78,12 @@ def test_a_check_at_a_point_names_the_point(runs: dict[str, Path]) -> None:
     assert shown.endswith("no second port")
 
 
-def test_a_pass_against_a_limit_has_its_figure_and_the_limit(runs: dict[str, Path]) -> None:
+@pytest.mark.parametrize("against", ["absolute", "product", "published", "scaling"])
+def test_a_pass_against_a_limit_has_its_figure_and_the_limit(runs: dict[str, Path], against: str) -> None:
     verdict = json.loads((runs["pass"] / "verdict.json").read_text())
     one = next(entry for entry in verdict["criteria"] if entry["required"])
     reason = "IOPS is 312 (309 to 315), at least 300 is asked"
-    limit = {**one, "against": "absolute", "id": "enough_iops", "reason": reason, "shift_percent": None}
+    limit = {**one, "against": against, "id": "enough_iops", "reason": reason, "shift_percent": None}
     out = io.StringIO()
     print_summary({**verdict, "criteria": [limit]}, file=out)
     shown = out.getvalue().splitlines()[0]
