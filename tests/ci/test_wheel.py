@@ -95,6 +95,12 @@ def test_a_campaign_on_files_is_measured_judged_and_published_from_an_empty_fold
     campaign_on_files(Path(storqual), data / "inventories" / "local", tmp_path)
 
 
+def test_the_readme_names_the_install_that_is_tested_here() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert "pipx install storqual" in readme
+    assert "pipx install 'storqual[pdf]'" in readme
+
+
 NO_INDEX = ("NewConnectionError", "Could not find a version", "No matching distribution", "Failed to establish")
 
 

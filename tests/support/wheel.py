@@ -72,6 +72,12 @@ def campaign_on_files(storqual: Path, inventory: Path, folder: Path) -> Path:
     checks = [json.loads(line) for line in (made / "checks.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {one["outcome"] for one in checks if one["id"] == "test_mine.py::test_mine"} == {"PASS"}
     assert run(storqual, "report", made, "--json", cwd=folder)
+    paper = ended_with(storqual, "report", made, "--pdf", folder / "report.pdf", cwd=folder)
+    if paper.returncode == 0:
+        assert (folder / "report.pdf").read_bytes().startswith(b"%PDF")
+    else:
+        # the extra is not installed here: whoever asks learns its name
+        assert (paper.returncode, "install storqual with its extra: storqual[pdf]" in paper.stderr) == (3, True)
     verify(storqual, made, folder, signed=answer["exit_code"] == 0)
     return made
 

@@ -136,7 +136,7 @@ def completed(*words: str) -> list[str]:
     return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
 
 
-def test_profiles_adapters_and_suites_of_the_current_folder_are_completed(
+def test_profiles_adapters_drops_and_suites_of_the_current_folder_are_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "suites").mkdir()
@@ -150,6 +150,11 @@ def test_profiles_adapters_and_suites_of_the_current_folder_are_completed(
     assert completed("qualify", "-i", "hosts.yml", "--adapters", "") == ["sas0", "sas1"]
     assert completed("qualify", "-i", ".", "--adapters", "sas0,s") == ["sas0,sas1"]
     assert completed("plan", "--suite", "nosuch", "--profile", "q") == []
+    (tmp_path / "drops").mkdir()
+    for name in ("next", "field"):
+        (tmp_path / "drops" / f"{name}.yml").write_text(f"name: {name}\n", encoding="utf-8")
+    assert sorted(completed("plan", "-i", ".", "--candidate", "")) == ["field", "next"]
+    assert completed("qualify", "-i", "hosts.yml", "--baseline", "f") == ["field"]
 
 
 @pytest.mark.parametrize("terminal", [False, True])
