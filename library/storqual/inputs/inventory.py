@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from storqual.inputs.bench_path import TEMPLATES, bench_path
 from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
+from storqual.inputs.places import TEMPLATES, bench_path, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
-from storqual.inputs.witness import witness_problem
 from storqual.inputs.yaml_file import Document, Keys, as_written
 from storqual_core.host.log_rule import read_rules
 from storqual_core.kit.quantities import parse_size

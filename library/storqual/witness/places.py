@@ -10,7 +10,7 @@ import urllib.request
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
-from storqual.inputs.witness import witness_problem
+from storqual.inputs.places import witness_problem
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import StorqualError
 

@@ -2,7 +2,8 @@
 """IOPS, throughput and CPU time over block size, per adapter, both arms with intervals.
 
 Where the plan holds whole curves they are drawn as curves, a small multiple per workload; where it holds a thin
-fraction of the matrix, its points are rows under their block size.
+fraction of the matrix, its points are rows under their block size. Curves of a study have what was published of the
+same points beside them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.base.factor_names import AXIS_NAMES, level_text
-from storqual.report.axes import along, combination, levels, size_axis, value_axis
+from storqual.metrics import METRICS
+from storqual.report.axes import along, combination, levels, rate_axis, size_axis, value_axis
 from storqual.report.charts.line import FEWEST_OF_A_LINE, DotRow, Mark, PlottedCurve, curve_panel, dot_chart
+from storqual.report.charts.svg import SUBJECTS
 from storqual.report.figures import DASH, NONE, Figure, Scale, scale_for
 from storqual.report.material import ARMS, CURVES, Mean, Measure, Spread, mean_of, spread_of
 from storqual.report.view import Chart, ChartTable
 from storqual.run.measurements import PointData
+from storqual.study.published import Overlay
 
 
 @dataclass(frozen=True)
@@ -230,3 +234,45 @@ def _cells(mean: Mean | None, scale: Scale, where: str) -> tuple[Figure | str, F
         return value, DASH
     low, high = scale.figure(mean.low, ""), scale.figure(mean.high, "")
     return value, Figure(f"{low} to {high}", None, f"samples:interval:{where}")
+
+
+def overlay_chart(one: Overlay, ident: str) -> Chart:
+    """Lines of ours and the published ones in one picture; the table has the ratio of each pair."""
+    metric = METRICS[one.metric]
+    ours = {line.subject: _level_means(line.values(one.metric)) for line in one.lines}
+    values = [value for levels in (*ours.values(), *one.theirs.values()) for value in levels.values()]
+    scale = scale_for(metric.unit, values)
+    curves = [
+        PlottedCurve("published", "published" if number == 0 else "", _level_marks(levels, scale))
+        for number, levels in enumerate(one.theirs.values())
+    ]
+    rows: list[tuple[str | Figure, ...]] = []
+    for at, (subject, means) in enumerate(ours.items()):
+        curves.append(PlottedCurve(f"subject{at % SUBJECTS}", subject, _level_marks(means, scale)))
+        for level, value in means.items():
+            where = f"study:overlay:{one.title}:{one.metric}:{subject}:{level:g}"
+            found = [(source, theirs[level]) for source, theirs in one.theirs.items() if level in theirs]
+            shown = level_text(one.along, int(level) if level.is_integer() else level)
+            for source, published in found:
+                ratio = Scale("").figure(value / published, f"{where}:{source}:ratio")
+                rows.append(
+                    (shown, subject, scale.figure(value, where), scale.figure(published, where), ratio, source)
+                )
+            if not found:
+                rows.append((shown, subject, scale.figure(value, where), DASH, DASH, DASH))
+    over = AXIS_NAMES.get(one.along, one.along)
+    title = f"{metric.label}, {one.title}"
+    marks = [mark for curve in curves for mark in curve.marks]
+    across = size_axis(over, [mark.x for mark in marks], sizes=one.along == "bs")
+    described = f"{title} over {over}: published, and {', '.join(ours)}; numbers in the table below."
+    picture = curve_panel(ident, title, described, curves, across, rate_axis(scale.unit, [mark.y for mark in marks]))
+    heads = (over.capitalize(), "Ours", f"{metric.label}, {scale.unit}", "Published", "Ours of published", "Source")
+    return Chart(title, picture, ChartTable(title, heads, tuple(rows)))
+
+
+def _level_means(values: dict[float, tuple[float, ...]]) -> dict[float, float]:
+    return {level: sum(launches) / len(launches) for level, launches in sorted(values.items())}
+
+
+def _level_marks(levels: Mapping[float, float], scale: Scale) -> tuple[Mark, ...]:
+    return tuple(Mark(level, levels[level] / scale.divisor) for level in sorted(levels))

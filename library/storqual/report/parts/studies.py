@@ -15,7 +15,7 @@ from storqual.report.charts.line import Mark, PlottedCurve, curve_panel
 from storqual.report.charts.svg import SUBJECTS
 from storqual.report.figures import DASH, NONE, Figure, Scale, count, percent, scale_for
 from storqual.report.material import Material
-from storqual.report.parts.overlays import overlay_chart
+from storqual.report.parts.curves import overlay_chart
 from storqual.report.view import Chart, ChartTable
 from storqual.statistics.estimates import Estimate, log_levels
 from storqual.study.adapters import Contest

@@ -1,16 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of a local bench as its inventory writes them."""
+"""Places as an inventory names them: a path of a local bench, and a witness, which is told what is collected."""
 
 from __future__ import annotations
 
 import os.path
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 TEMPLATES = "no template but `{{ inventory_dir }}` in front and `{{ inventory_hostname }}`"
 """What a path may hold, as a message tells it."""
 _INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
 _INVENTORY_HOSTNAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
+WITNESS_FORMS = "syslog://host[:port], ssh://[user@]host[:port]/path/of/file, rfc3161+https://host/path"
+
+
+def witness_problem(place: str) -> str:
+    """Why `place` names no witness; empty when it does."""
+    try:
+        parts = urlsplit(place)
+        _ = parts.port
+    except ValueError as problem:
+        return str(problem)
+    known = parts.scheme in ("syslog", "ssh", "rfc3161+http", "rfc3161+https")
+    host = parts.hostname or ""
+    # what ssh would take for an option is no name
+    if not known or not host or host.startswith("-") or (parts.username or "").startswith("-"):
+        return f"expected {WITNESS_FORMS}"
+    if parts.scheme == "ssh" and len(parts.path) < 2:
+        return "expected the path of a file behind the host"
+    return ""
 
 
 def bench_path(path: str, host: str, folder: Path) -> str:
