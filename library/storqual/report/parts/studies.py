@@ -251,6 +251,8 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
         "Effects are averages over everything else that was varied; positive is better. "
         "Neutral is shown, never assumed."
     )
+    if not rows:
+        note = "Nothing was varied whose effect could be ranked."
     tables = [ChartTable("Settings by effect", heads, tuple(rows))] if rows else []
     fixed = tuple((bench, name, why) for bench, told in not_varied.items() for name, why in told.items())
     if fixed:

@@ -70,6 +70,7 @@ def test_settings_that_were_not_varied_are_told_with_the_reason(tmp_path: Path) 
     why = "not changeable on drive 0x1 (it is 20, its changeable mask says so)"
     material.run.document["plan"]["not_varied"] = {"b1": {"drive.NCS": why}}
     (study,) = [study for study in studies_of(material)[0] if study.ident == "study-settings"]
+    assert study.note == "Nothing was varied whose effect could be ranked."
     assert [table.rows for table in study.tables] == [(("b1", "drive.NCS", why),)]
 
 
