@@ -75,6 +75,9 @@ def docstrings(name: str) -> str:
     )
 
 
+TITLE = re.compile(r'^ *```\w+ title="([^"]+)"$', re.MULTILINE)
+
+
 def text_of(name: str) -> str:
     """What a reader reads: a page as it is, of code its docstrings."""
     return (REPOSITORY / name).read_text(encoding="utf-8") if name.endswith(".md") else docstrings(name)
@@ -89,8 +92,10 @@ def made_for_the_site() -> frozenset[str]:
 def missing_files(name: str) -> Iterator[str]:
     """Paths of a text that no file has; a bare name is one of any folder."""
     known = {Path(one).name for one in files()}
+    # what a page has its reader write
+    shown = {end for title in TITLE.findall(text_of(name)) for end in (title, Path(title).name)}
     for path in FILE.findall(text_of(name)):
-        if any(word in Path(path).stem for word in EXAMPLES):
+        if path in shown or any(word in Path(path).stem for word in EXAMPLES):
             continue
         if name.startswith("docs/") and Path(path).name in made_for_the_site():
             continue
