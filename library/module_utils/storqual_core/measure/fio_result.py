@@ -16,7 +16,6 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 from ..kit.json_text import Repeated, find_spans
 
 _NUMBERS = frozenset((int, float))
-_WHOLE = {int}
 _LONGEST_EDGE = 18
 _TOO_MANY = 1 << 63
 _VERSION = re.compile(r"fio-(\d+)\.")
@@ -218,7 +217,6 @@ class _Job:
     context_switches: int
     ways: dict[str, _Way]
     ios: int
-    """In all directions."""
 
 
 def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
@@ -248,11 +246,17 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
 def _added(every: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     """Histograms bin by bin, the lowest edge first; one alone, as fio prints it, is that already."""
     found = dict(every[0]) if every else {}
-    for bins in every[1:]:
-        for edge, count in bins.items():
-            found[edge] = found.get(edge, 0) + count
+    for edge, count in (one for bins in every[1:] for one in bins.items()):
+        found[edge] = found.get(edge, 0) + count
     edges = sorted(found, key=int)
     return found if edges == list(found) else {edge: found[edge] for edge in edges}
+
+
+def _is_histogram(bins: Mapping[str, Any]) -> bool:
+    """Whether all edges and counts are whole numbers; looked at together, a run has a hundred thousand of them."""
+    counts, digits, lengths = bins.values(), "".join(bins), set(map(len, bins))
+    whole = set(map(type, counts)) == {int} and min(counts) >= 0
+    return whole and digits.isascii() and digits.isdigit() and 0 not in lengths and max(lengths) <= _LONGEST_EDGE
 
 
 class _Reader:
@@ -334,27 +338,14 @@ class _Reader:
 
     def bins(self, entry: object, where: str, scale: int) -> Mapping[str, int]:
         """A histogram: lower edge in nanoseconds, as text, to count; empty bins are left out."""
-        if not isinstance(entry, dict):
-            self.unreadable.add(f"{where}bins")
-        if not isinstance(entry, dict) or not entry:
+        if entry == {}:
             return {}
-        # whole histograms at once: a run has a hundred thousand of them, and each is read again when it is judged
-        counts, digits = entry.values(), "".join(entry)
-        if not (set(map(type, counts)) == _WHOLE and min(counts) >= 0 and digits.isascii() and digits.isdigit()):
+        if not isinstance(entry, dict) or not _is_histogram(entry):
             self.unreadable.add(f"{where}bins")
             return {}
-        lengths = set(map(len, entry))
-        if 0 in lengths or max(lengths) > _LONGEST_EDGE:
-            self.unreadable.add(f"{where}bins")
-            return {}
-        if scale == 1 and 0 not in counts and ",0" not in f",{','.join(entry)}":
+        if scale == 1 and 0 not in entry.values() and ",0" not in f",{','.join(entry)}":
             return entry
-        found: dict[str, int] = {}
-        for edge, count in entry.items():
-            if count:
-                lower = str(int(edge) * scale)
-                found[lower] = found.get(lower, 0) + count
-        return found
+        return _added([{str(int(edge) * scale): count} for edge, count in entry.items() if count])
 
 
 _LEAST_REST_MS = 500.0

@@ -267,3 +267,9 @@ def test_the_readme_names_options_that_there_are(line: str) -> None:
     found = command(words[1])
     known = {word for option in found.params for word in option.opts}
     assert {word for word in words if word.startswith("-")} <= known, line
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_has_an_option_that_trusts_samples(name: str) -> None:
+    options = {option for one in command(name).params for option in one.opts}
+    assert not {option for option in options if "trust" in option or "evidence" in option}

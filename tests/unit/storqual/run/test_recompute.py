@@ -13,9 +13,8 @@ from storqual.run import read_run, recompute, sha256_of
 from storqual.run.closing import close_run
 from storqual.run.evidence import evidence_findings
 from storqual.run.layout import dump_line
-from storqual.run.made_again import RECORD_END, _alone, is_made_again
 from storqual.run.measurements import measurements
-from storqual.run.recompute import MOST_TOLD, evidence_problem
+from storqual.run.recompute import MOST_TOLD, RECORD_END, _alone, evidence_problem, is_made_again
 from storqual_core.measure.derive import SAMPLE_SCHEMA
 from storqual_core.measure.fio_result import find_document
 from tests.attacks.finished_run import SUITE
