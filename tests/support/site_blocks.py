@@ -6,7 +6,7 @@ line, and alone on a line for any lines. A comment right above a block says wher
 
 - `<!-- run -->`: in the page's own empty folder, in the order of the page; `<!-- run: exit 1 -->` with another code;
 - `<!-- example -->`: in a folder with the lab, the drops and the finished run that how-to pages speak of;
-- `<!-- bench -->`: in the checkout, on the virtual bench, which stands in for the lab; in the order of the page;
+- `<!-- bench -->`: in the checkout, on the virtual bench, in the order of the page;
 - `<!-- long -->`: the same, for what takes a quarter of an hour;
 - `<!-- not run: REASON -->`: its programs, options and files are checked. `NOT_RUN` has the reasons.
 """

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -13,13 +12,6 @@ from tests.support.site_blocks import DOCS, Command, blocks
 
 RUN = "20261121T101500Z-adapter-4f2a"
 """The run that the pages name."""
-ON_THE_BENCH = {
-    "inventories/room7": "inventories/virtual",
-    "bench01": "vbench",
-    "in_field": "stable",
-    "candidate": "backport",
-}
-"""The virtual bench stands in for the lab of the pages."""
 _HOSTS = "how-to/technician/describe-a-bench.md"
 _DROPS = {
     "in_field": "driver: {kernel: {package: linux-image-6.1.0-47-amd64}}\ndrive: {queue_depth: 16}\n",
@@ -77,9 +69,3 @@ def _make_key(folder: Path) -> Person:
     keys = f"require: [{{roles: [release-manager]}}]\nkeys:\n{person.entry()}"
     (folder / "keys.yml").write_text(keys, encoding="utf-8")
     return person
-
-
-def on_the_bench(command: Command) -> Command:
-    """The command for the virtual bench."""
-    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in ON_THE_BENCH))
-    return Command(pattern.sub(lambda found: ON_THE_BENCH[found.group()], command.line), command.shown)
