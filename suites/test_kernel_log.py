@@ -45,4 +45,4 @@ def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
 def test_the_kernel_log_is_clean(blocks: list[Event], record_property: Callable[[str, object], None]) -> None:
     """No adapter reset, timeout, sense error, bus error or oops between the markers of any block."""
     assert blocks
-    record_property("looked_at", f"kernel log of {len(blocks)} blocks")
+    record_property("looked_at", f"kernel log of {len(blocks)} block{'' if len(blocks) == 1 else 's'}")

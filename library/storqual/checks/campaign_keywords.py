@@ -24,6 +24,7 @@ from storqual.checks.seen import (
     not_judged_without,
     some,
 )
+from storqual.judge.numbers import plural
 from storqual.run import guard_ledger, read_launches, recovered
 from storqual_core.kit.results import NOT_SHOWN
 
@@ -96,7 +97,7 @@ class CampaignKeywords(AboutSubject):
             elif len(kernels) > 1:
                 problems.append(f"{arm}: its sessions ran several kernels: {', '.join(kernels)}")
             problems += _several_builds(arm, started)
-            told.append(f"{arm}: kernel {some(kernels)} in {len(started)} sessions")
+            told.append(f"{arm}: kernel {some(kernels)} in {plural(len(started), 'session')}")
         not_judged_with(problems)
         not_judged_without(len(told), "the run has no arms")
         looked_at("; ".join(told))
@@ -175,7 +176,7 @@ class CampaignKeywords(AboutSubject):
         undecided = _first(_told(judged, "INCONCLUSIVE"))
         if undecided:
             raise UndecidedError("\n".join(undecided))
-        looked_at(f"{metric} at {len(judged)} points")
+        looked_at(f"{metric} at {plural(len(judged), 'point')}")
 
     @keyword
     def every_planned_point_should_be_measured(self) -> None:
@@ -195,7 +196,7 @@ class CampaignKeywords(AboutSubject):
                 if (point.adapter, point.point, arm) not in seen
             )
         )
-        looked_at(f"{len(planned)} points, each with finished launches of {' and '.join(run.arms)}")
+        looked_at(f"{plural(len(planned), 'point')}, each with finished launches of {' and '.join(run.arms)}")
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from robot.api import SkipExecution
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
+from storqual.judge.numbers import plural
 from storqual.run import Run, read_run
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -271,7 +272,7 @@ class RecordedBench:
             if self.kind == "local":
                 raise SkipExecution(f"files of this machine were planned, not a bench; {why}")
             raise NotJudgedError(why)
-        looked_at(f"kernel log of {len(blocks)} blocks")
+        looked_at(f"kernel log of {plural(len(blocks), 'block')}")
         return [
             f"block {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
             for event in blocks

@@ -133,3 +133,9 @@ def test_every_workload_of_a_method_cites_its_source(file: Path) -> None:
     suite = load_suite(file)
     if suite.published or suite.name in METHODS:
         assert [name for name, workload in suite.workloads.items() if not workload.source] == []
+
+
+@pytest.mark.parametrize("suite", METHODS)
+def test_published_figures_that_a_suite_names_are_set_beside_ours(suite: str) -> None:
+    read = load_suite(project_root() / "suites" / f"{suite}.suite.yml")
+    assert ("published" in read.studies) == bool(read.published)
