@@ -18,21 +18,16 @@ from storqual.checks.campaign_keywords import Percent
 from storqual.checks.pytest_run import run_checks
 from storqual.inputs.suite import Criterion
 from storqual.judge.entry import Entry
-from storqual.judge.outcome import TRIALS, run_outcome
+from storqual.judge.outcome import run_outcome
 from storqual.judge.verdict import judge_run
 from storqual.metrics import METRICS
 from storqual.robot_library import StorqualLibrary
-from storqual.robustness.criteria import checks_of
-from storqual.robustness.external_plan import PlannedExternal
-from storqual.robustness.external_results import external_checks
 from storqual.run import read_run
 from storqual_core.kit.errors import StorqualError
 from tests.support import make_run as making
 from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
 from tests.support.synthetic_shape import SUITE, drive_id
-from tests.unit.storqual.robustness.test_criteria import ARMS, made, planned
-from tests.unit.storqual.robustness.test_external_results import record
 
 Event = dict[str, Any]
 Change = Callable[[Event], Event | None]
@@ -333,62 +328,6 @@ def test_no_figure_of_a_spec_sheet_is_kept_without_samples(spoil: Callable[[Path
     (run / "inputs" / "sheet.product.yml").write_text(sheet, encoding="utf-8")
     spoil(run)
     assert {entry["outcome"] for entry in judge_run(run)["criteria"] if entry["against"] == "product"} == {"ERROR"}
-
-
-def trials_of(**outcomes: list[str]) -> list[dict[str, Any]]:
-    """Trials of two pairs with these outcomes of each arm; void ones have their reason."""
-    return made(planned(2), **outcomes)
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        [],
-        trials_of(candidate=["void"] * 2, baseline=["void"] * 2),
-        trials_of(candidate=["void"] * 2),
-        trials_of()[:2],
-    ],
-    ids=["none", "void", "none of the candidate proven", "half of them"],
-)
-def test_no_fault_passes_without_its_trials(records: list[dict[str, Any]]) -> None:
-    checks = list(checks_of(planned(2), records, bench="b", until_failure=False))
-    assert checks
-    assert {check["outcome"] for check in checks} <= {"ERROR", "INCONCLUSIVE"}
-
-
-EXTERNAL = [PlannedExternal(f"scsi.fusion.1.{arm}", "s01", arm, "fusion", "d", "scsi", 1) for arm in ARMS]
-
-
-def runs_of(*tests: list[list[str]], **fields: Any) -> list[dict[str, Any]]:
-    """Records of the two runs of a program, the baseline's first."""
-    return [record(one, listed, **fields) for one, listed in zip(EXTERNAL, tests, strict=False)]
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        [],
-        runs_of([["t", "passed", ""]]),
-        runs_of([], []),
-        runs_of([], [], unread_lines=215),
-        runs_of([["t", "passed", ""]], [["t", "passed", ""]], problems=["told 2 tests, listed 1"]),
-        runs_of([], [], outcome="void", reasons=["the bench did not answer"]),
-    ],
-    ids=["none", "baseline alone", "nothing told", "nothing understood", "contradicts itself", "void"],
-)
-def test_no_program_of_others_passes_without_results(records: list[dict[str, Any]]) -> None:
-    checks = {check["id"]: check["outcome"] for check in external_checks(EXTERNAL, records, bench="b")}
-    assert checks["external.scsi"] in ("ERROR", "INCONCLUSIVE")
-    assert any(entry in ("ERROR", "INCONCLUSIVE") for entry in checks.values())
-
-
-@pytest.mark.parametrize("outcomes", [[], ["SKIPPED"], ["INCONCLUSIVE"], ["PASS", "INCONCLUSIVE"], ["PASS", "ERROR"]])
-def test_no_gate_of_trials_passes_on_nothing(outcomes: list[str]) -> None:
-    place: dict[str, Any] = {"id": "trials.x", "bench": "b", "adapter": "a", "point": None, "against": "check"}
-    criteria = [Entry(**place, required=True, source=TRIALS, outcome=one, reason="") for one in outcomes]
-    informative = [Entry(**place, required=False, source=TRIALS, outcome="PASS", reason="")]
-    for listed in (criteria, [*criteria, *informative]):
-        assert run_outcome(listed, [], holes=0, marginal_passes=True)[0] in ("ERROR", "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("spoil", [emptied, no_inputs])
