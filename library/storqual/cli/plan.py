@@ -91,7 +91,7 @@ def plan_command(
     resume: Path | None,
     as_json: bool,
 ) -> None:
-    """Plan a campaign: points, sessions, blocks, bench time, the smallest effect it can see. No bench is touched.
+    """Plan a campaign: points, sessions, batches, bench time, the smallest effect it can see. No bench is touched.
 
     \b
     Examples:
