@@ -29,6 +29,8 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from storqual.run import Run
 
+pytestmark = pytest.mark.slow
+
 INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
     inventories=(str(INVENTORY),),

@@ -25,6 +25,8 @@ from tests.support.fake_fio import fake_fio, job, result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1 << 20
 
 
