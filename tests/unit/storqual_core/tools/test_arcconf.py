@@ -224,7 +224,8 @@ def test_a_state_that_tells_how_far_it_is() -> None:
 
 def test_a_segment_that_is_missing_is_no_member_without_a_name() -> None:
     text = (
-        "Controllers found: 1\nLogical device information\nLogical device number 0\n   Logical device name : old\n   RAID level : 1\n"
+        "Controllers found: 1\nLogical device information\nLogical device number 0\n"
+        "   Logical device name : old\n   RAID level : 1\n"
         "   Status of logical device : Degraded\n   Dedicated Hot-Spare : 0,12\n   Dedicated Hot-Spare : 0,13\n"
         "   Logical device segment information\n"
         "   Segment 0 : Present (2861588MB, SATA, HDD, Channel:0, Device:10)      DSN0001\n"
@@ -294,3 +295,10 @@ def test_a_member_on_a_backplane_is_found_by_its_place() -> None:
     )
     text = text.replace("Connector:CN0, Enclosure:1, Slot:1) SAME", "Connector:CN0, Backplane:0, Slot:1) SAME")
     assert arcconf.parse_config(text).adapters[0].volumes[0].members[1] == "0 5"
+
+
+def test_no_operation_under_no_task_is_idle_and_another_is_refused() -> None:
+    text = "Controllers found: 1\n\nCurrent operation              : {}\n"
+    assert arcconf.parse_tasks(text.format("None") + DONE) == {}
+    with pytest.raises(ToolError, match="an operation stands under no task"):
+        arcconf.parse_tasks(text.format("Rebuild") + DONE)
