@@ -299,3 +299,24 @@ def test_a_card_of_another_maker_is_not_of_hpe_and_what_is_told_around_it_is_kep
     assert adapter.settings["port CN1: Managed Cable Serial Number"] == "CSN0001"
     assert adapter.enclosures[-1].position == "SEP (Vendor ID MSCC, Model Smart Adapter) 379"
     assert ssacli.parse_controllers(TREE).adapters[0].settings["sensor 0: Location"] == "ASIC"
+
+
+WARNING = """
+Warning: Unrecoverable Media Errors Detected on Drives during previous Rebuild
+or Background Surface Analysis (ARM) scan. Backup and Restore are recommended. The
+following logical drives are affected{}
+
+"""
+
+
+@pytest.mark.parametrize("end", [": 2", "."])
+@pytest.mark.parametrize(
+    "before", ["   Bus Interface: PCI\n", "         Strip Size: 128 KB\n", "      physicaldrive 1I:1:2\n"]
+)
+def test_a_warning_in_between_takes_nothing_with_it(before: str, end: str) -> None:
+    text = TREE.replace(before, WARNING.format(end) + before, 1)
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(TREE).adapters
+    assert f"following logical drives are affected{end}" in facts.notes
+    without_a_blank_line = text.replace(f"affected{end}\n\n", f"affected{end}\n")
+    assert ssacli.parse_controllers(without_a_blank_line).adapters == facts.adapters

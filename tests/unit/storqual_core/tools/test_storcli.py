@@ -340,3 +340,10 @@ def test_policies_of_every_release_are_read(cache: str, policies: dict[str, str]
 def test_a_member_that_failed_is_told(state: str) -> None:
     (volume,) = storcli.parse_volumes(said("volumes").replace('"Rbld"', f'"{state}"'))
     assert (volume.failed, volume.members) == (("252:2",), ("252:0", "252:1", "252:2"))
+
+
+def test_every_section_of_what_backs_the_cache_is_kept() -> None:
+    more = '"Firmware_Status": [{"Property": "Replacement required", "Value": "Yes"}], "Cachevault_Info": ['
+    text = said("cachevault").replace('"Cachevault_Info": [', more)
+    found = storcli.parse_backup(text)
+    assert {**storcli.parse_backup(said("cachevault")), "Firmware_Status / Replacement required": "Yes"} == found

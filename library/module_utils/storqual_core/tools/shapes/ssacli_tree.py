@@ -38,6 +38,8 @@ _LISTED = re.compile(r"(?:physical|logical)drive\b", re.IGNORECASE)
 _BEGINS = {"logicaldrive": "volume", "portname": "port", "sensorid": "sensor", "array": "array"}
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
 _NONE = "no controllers detected"
+# a paragraph for people, which may stand anywhere and ends with a blank line
+_NOTICE = re.compile(r"(?:Warning|Caution|Notice|FIRMWARE UPGRADE REQUIRED)\s*:", re.IGNORECASE)
 # labels that nothing but a drive or a volume has: where they stand alone, its heading was not understood
 _OWNED = (
     "portid",
@@ -60,13 +62,10 @@ def parse_controllers(text: str) -> ToolFacts:
     none.
     """
     controllers: list[Controller] = []
-    notes: list[str] = []
+    lines, notes = _without_notices(text)
     errors: list[str] = []
     part: Part | None = None
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is None:
-            continue
+    for line in lines:
         header = _header(line)
         if header is not None:
             controllers.append(header)
@@ -94,6 +93,25 @@ def parse_controllers(text: str) -> ToolFacts:
             )
         notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in each.fields.printed().items())]
     return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))
+
+
+def _without_notices(text: str) -> tuple[list[Line], list[str]]:
+    """The lines of a text that are not empty, without those of the paragraphs for people; and these."""
+    lines: list[Line] = []
+    notices: list[str] = []
+    notice: Line | None = None
+    for line in map(read_line, text.splitlines()):
+        if line is None or _header(line) is not None or _LISTED.match(line.text):
+            notice = None
+        elif _NOTICE.match(line.text):
+            notice = line
+        elif notice is not None and line.labelled and line.indent > notice.indent:
+            notice = None
+        if line is not None and notice is not None:
+            notices.append(line.text)
+        elif line is not None:
+            lines.append(line)
+    return lines, notices
 
 
 def _header(line: Line) -> Controller | None:
