@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
 # the parsers whose answers are facts, by the folder of their outputs
 FACTS = {
-    "mvcli": ("parse_cards", "parse_volumes"),
+    "mvcli": ("parse_cards", "parse_drives", "parse_volumes"),
     "qaucli": ("parse_instances", "parse_listing", "parse_parameters"),
     "nvme": ("parse_list", "parse_smart_log"),
     "lsscsi": ("parse_devices",),
