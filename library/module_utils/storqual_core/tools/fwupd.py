@@ -74,9 +74,11 @@ def _device(device: Mapping[str, Any]) -> AdapterFacts:
     settings = {
         "Plugin": as_text(device.get("Plugin")),
         "Flags": " ".join(sorted({as_text(flag) for flag in flags if as_text(flag)})),
-        "Protocol": as_text(device.get("Protocol")),
-        "VendorId": as_text(device.get("VendorId")),
+        "Protocol": _one_or_several(device, "Protocol"),
+        "VendorId": _one_or_several(device, "VendorId"),
         "UpdateState": as_text(device.get("UpdateState")),
+        "VersionBootloader": as_text(device.get("VersionBootloader")),
+        "VersionLowest": as_text(device.get("VersionLowest")),
     }
     return AdapterFacts(
         index=as_text(device.get("DeviceId")),
@@ -86,6 +88,12 @@ def _device(device: Mapping[str, Any]) -> AdapterFacts:
         firmware={"firmware": version} if version else {},
         settings={name: value for name, value in settings.items() if value},
     )
+
+
+def _one_or_several(device: Mapping[str, Any], name: str) -> str:
+    """A text, which releases since 1.9 print in a list when there are several of it (`VendorIds`)."""
+    several = (as_text(each) for each in as_list(device.get(f"{name}s")))
+    return as_text(device.get(name)) or " ".join(each for each in several if each)
 
 
 def obstacles(device: AdapterFacts) -> list[str]:

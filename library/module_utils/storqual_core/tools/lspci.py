@@ -24,6 +24,8 @@ _KNOWN = ("Slot", "Class", "Vendor", "Device", "SVendor", "SDevice", "Rev", "Dri
 _LINK = re.compile(r"^Lnk(Cap|Sta):.*?\bSpeed ([0-9.]+ ?GT/s)(?: \([^)]*\))?, Width x(\d+)\b")
 _VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+):(?: (.*))?$")
 _STATUS = re.compile(r"^(UESta|CESta|DevSta):\s+(.*)$")
+# since pciutils 3.10 the flags go on in lines of their own
+_MORE_FLAGS = re.compile(r"^[A-Za-z_0-9]+[+-](?: [A-Za-z_0-9]+[+-])*$")
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,10 @@ def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:
     vpd: dict[str, str] = {}
     errors: list[str] = []
     rest: list[str] = []
+    register = ""
     for line in lines:
         key, colon, value = line.partition(":")
+        before, register = register, ""
         link, product, status = _LINK.match(line), _VPD.match(line), _STATUS.match(line)
         if colon and key in words and not words[key]:
             words[key] = value.strip()
@@ -121,9 +125,10 @@ def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:
             links[link.group(1)] = (link.group(2), int(link.group(3)[:6]))
         elif product and product.group(1) not in vpd:
             vpd[product.group(1)] = (product.group(3) or "").strip()
-        elif status:
-            flags = (word[:-1] for word in status.group(2).split() if word.endswith("+"))
-            errors += [f"{status.group(1)} {flag}" for flag in flags if flag not in ("AuxPwr", "TransPend")]
+        elif status or (before and _MORE_FLAGS.match(line)):
+            register, printed = status.groups() if status else (before, line)
+            flags = (word[:-1] for word in printed.split() if word.endswith("+"))
+            errors += [f"{register} {flag}" for flag in flags if flag not in ("AuxPwr", "TransPend")]
         else:
             rest.append(line)
     speed, width = links.get("Sta", ("", None))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,11 @@ def test_an_image_is_installed_and_may_wait() -> None:
     assert fwupd.activation(Replay([cycle]), FIRST, IMAGE) == "power cycle"
     with pytest.raises(ToolError, match="knows no device x"):
         fwupd.read_versions(Replay([LOOK]), "x")
+
+
+def test_names_that_newer_releases_print_as_lists_are_kept() -> None:
+    printed = {"DeviceId": "a1", "Protocols": ["org.nvmexpress", "org.example"], "VendorIds": ["PCI:0x0001"]}
+    text = json.dumps({"Devices": [{**printed, "Version": "2", "VersionBootloader": "1.9"}]})
+    (device,) = fwupd.parse_devices(text).adapters
+    assert device.settings["Protocol"] == "org.nvmexpress org.example"
+    assert (device.settings["VendorId"], device.settings["VersionBootloader"]) == ("PCI:0x0001", "1.9")

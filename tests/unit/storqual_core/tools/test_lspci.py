@@ -46,3 +46,17 @@ def test_what_is_no_record_is_refused() -> None:
         lspci.parse_records("Class:\t0107\n")
     with pytest.raises(ToolError, match="no PCI function: Cannot open /proc"):
         lspci.read_functions(Replay([Call("lspci -D -vvv", "Cannot open /proc/bus/pci\n")]))
+
+
+def test_flags_that_go_on_in_further_lines_are_read() -> None:
+    text = """3b:00.0 Serial Attached SCSI controller: Example SAS
+\tCapabilities: [200 v2] Advanced Error Reporting
+\t\tUESta:\tDLP- SDES- TLP+ FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-
+\t\t\tECRC- UnsupReq+ ACSViol- UncorrIntErr- BlockedTLP- AtomicOpBlocked- TLPBlockedErr-
+\t\t\tPoisonTLPBlocked+ DMWrReqBlocked- IDECheck- MisIDETLP- PCRC_CHECK- TLPXlatBlocked-
+\t\tUEMsk:\tDLP- SDES- TLP- FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-
+\t\t\tECRC- UnsupReq- ACSViol- UncorrIntErr+ BlockedTLP- AtomicOpBlocked- TLPBlockedErr-
+"""
+    ((function,), _) = lspci.parse_verbose(text)
+    assert function.errors == ("UESta TLP", "UESta UnsupReq", "UESta PoisonTLPBlocked")
+    assert [line.split()[0] for line in function.lines] == ["Capabilities:", "UEMsk:", "ECRC-"]
