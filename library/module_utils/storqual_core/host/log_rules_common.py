@@ -64,7 +64,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"possible (?:circular locking|recursive locking|irq lock inversion) ",
+        r"possible (?:circular locking|recursive locking|irq lock inversion) "
+        r"|^INFO: trying to register non-static key",
         "INFO: possible recursive locking detected",
         source="kernel/locking/lockdep.c",
     ),

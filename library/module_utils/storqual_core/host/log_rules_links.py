@@ -93,9 +93,9 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "link_event",
-        r"\bqla2xxx\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:occurred|reset occurred)"
-        r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged|(?:rport"
-        r"|fcport) .*(?:lost|down))",
+        r"\bqla2\w+\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:reset )?occurr?ed"
+        r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged|Mark all dev lost"
+        r"|(?:rport|fcport) .*(?:lost|down))",
         "qla2xxx [0000:04:00.0]-500b:1: LOOP DOWN detected (2 7 0 0).",
         driver="qla2xxx",
         source="drivers/scsi/qla2xxx",

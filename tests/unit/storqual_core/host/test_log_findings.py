@@ -166,6 +166,10 @@ MORE = [
     ("device_removed", "ata1.00: disable device"),
     ("link_event", "lpfc 0000:04:00.0: 0:(0):2858 FLOGI failure Status:x3/x16 TMO:x0"),
     ("link_event", "qla2xxx [0000:41:00.0]-28d8:7: fcport 50:01:00:00:00:00:00:01 (portid=0100ef) down on ISP"),
+    ("link_event", "qla2300 0000:03:09.0: LOOP DOWN detected."),
+    ("link_event", "qla2xxx 0000:03:01.0: LIP reset occured (f7f7)."),
+    ("link_event", "qla2xxx [0000:83:00.1]-20f1:7: Mark all dev lost"),
+    ("kernel_bug", "INFO: trying to register non-static key."),
     ("link_event", "ata1: irq_stat 0x00000040, connection status changed"),
     ("link_event", "ata1: SATA link down (SStatus 1 SControl 310)"),
     ("io_error", "lpfc 0000:0a:01.0: 4:0326 Rsp Ring 0 error: IOCB Data: x40011a18 x374af0c0"),
@@ -235,6 +239,7 @@ def test_trouble_in_the_words_of_other_drivers_is_recognised(kind: str, line: st
         "Apr  7 21:20:42 bench1 kernel: ",
         "Apr 27 21:20:42 bench1 kernel: [  906.104104] ",
         "2026-11-19T05:18:11.573Z bench1 kernel: ",
+        "Jun 20 13:54:03 bench1 kern.warn kernel: ",
     ],
 )
 def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:
