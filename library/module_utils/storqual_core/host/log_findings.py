@@ -35,8 +35,10 @@ _OTHERS = re.compile(
 )
 # `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `Oct 16 01:13:11 host kernel: `, `<4>`, and a caller's id
 _STAMP = re.compile(
-    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?:kern\.\w+ )?kernel: |\d{4}-\d\d-\d\dT\S+ \S+ kernel: )?"
-    r"(?:<\d{1,3}>)?(?:\[(?: *\d+\.\d{6}| *[TC]\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})\] ?){0,2}"
+    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?:kern\.\w+ )?kernel: "
+    r"|\d{4}-\d\d-\d\dT\S+ \S+ kernel: )?(?:<\d{1,3}>)?"
+    r"(?:\[(?: *\d+\.\d{6}| *[TC]\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})\] ?){0,2}"
+    r"(?:(?:\S+ )?kernel: )?"
 )
 _LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)
 # drivers/message/fusion/lsi/mpi_log_sas.h: four bits of bus type (3 is SAS), four of originator, then the code

@@ -101,7 +101,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"PCIe Bus Error",
+        r"PCIe Bus Error|\bNMI received for unknown reason\b",
         "mpt3sas 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer",
         source="drivers/pci/pcie/aer.c, dpc.c",
     ),
@@ -164,7 +164,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"^BTRFS:? (?:error|critical|warning) (?!.*is deprecated)|^BTRFS info .*forced readonly",
+        r"^BTRFS:? (?:error|critical|warning) (?!.*is deprecated)|^BTRFS info .*forced readonly"
+        r"|^BTRFS: Transaction aborted",
         "BTRFS error (device sdc): bdev /dev/sdc errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
         source="fs/btrfs",
     ),
@@ -277,7 +278,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "md_degraded",
         r"md/raid\S*: .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
-        r"|rescheduling sector|unrecoverable I/O)|\bmd: pers->run\(\) failed"
+        r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors, >)|\bmd: pers->run\(\) failed"
         r"|\braid\d+: Disk failure on",
         "md/raid1:md0: redirecting sector 8 to other mirror: sdb1",
         driver="md",

@@ -254,7 +254,9 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_fault",
         r"\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
-        r"|configure|initialize)|adapter health - -)",
+        r"|configure|initialize)|adapter health - )"
+        r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme)\b.*\bprobe "
+        r".*failed with error",
         "smartpqi 0000:23:00.0: failed to allocate PQI error buffer",
         driver="smartpqi, hpsa, aacraid, mpi3mr, mpt3sas",
         source="drivers/scsi",
@@ -276,7 +278,7 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_fault",
         r"\bmpt[23]sas\S* .*(?:fault info from|doorbell (?:handshake .*failed|is in use)"
-        r"|discovery errors|Temperature Threshold flags)",
+        r"|discovery errors|dead_ioc thread|Temperature Threshold flags)",
         "mpt3sas_cm0: doorbell handshake int failed (line=5277)",
         driver="mpt2sas, mpt3sas",
         source="drivers/scsi/mpt3sas/mpt3sas_base.c, mpt3sas_scsih.c",

@@ -214,7 +214,7 @@ SCSI: tuple[Rule, ...] = (
     Rule(
         "io_error",
         r"\b(?:blk_update_request|print_req_error): |\b(?:quiet_error|buffer_io_error"
-        r"|(?:blk_)?print_req_error): \d+ callbacks suppressed",
+        r"|(?:blk_)?print_req_error|raid\d+_end_\w+_request): \d+ callbacks suppressed",
         "blk_update_request: critical nexus, dev sda, sector 8",
         source="block/blk-core.c",
     ),

@@ -147,6 +147,21 @@ MORE = [
     ("adapter_reset", "sd 0:2:0:0: [sda] tag#100 OCR is requested due to IO timeout!!"),
     ("adapter_reset", "megaraid_sas: no pending cmds after reset"),
     ("adapter_fault", "aacraid 0000:03:00.0: Adapter health - -3"),
+    ("adapter_fault", "aacraid 0000:01:00.0: Adapter health - 247"),
+    ("adapter_fault", "mpt3sas_cm0: _base_fault_reset_work: Running mpt3sas_dead_ioc thread success !!!!"),
+    ("adapter_fault", "nvme 0000:05:00.0: probe with driver nvme failed with error -5"),
+    ("adapter_reset", "nvme nvme0: ctrl state 1 is not RESETTING"),
+    ("aer", "Uhhuh. NMI received for unknown reason 30 on CPU 0."),
+    ("md_degraded", "md/raid:md127: Too many read errors, failing device dm-0."),
+    ("file_system_error", "BTRFS: Transaction aborted (error -22)"),
+    ("io_error", "raid5_end_read_request: 22 callbacks suppressed"),
+    ("adapter_fault", "aacraid: probe of 0000:02:05.0 failed with error -110"),
+    (
+        "adapter_reset",
+        "megaraid_sas 0000:03:00.0: 5 (73s/0x0020/CRIT) - Controller encountered a fatal error and was reset",
+    ),
+    ("task_abort", "sd 0:0:20:0: megasas: target reset FAILED!!"),
+    ("link_event", "lpfc 0000:82:00.0: 2:(0):2755 ADISC failure DID:05DF00 Status:x9/x70000"),
     (
         "adapter_fault",
         "mpi3mr 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0001 address=0x1000 flags=0x0050]",
@@ -240,6 +255,7 @@ def test_trouble_in_the_words_of_other_drivers_is_recognised(kind: str, line: st
         "Apr 27 21:20:42 bench1 kernel: [  906.104104] ",
         "2026-11-19T05:18:11.573Z bench1 kernel: ",
         "Jun 20 13:54:03 bench1 kern.warn kernel: ",
+        "[    1.277602] bench1 kernel: ",
     ],
 )
 def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:

@@ -60,3 +60,12 @@ def test_flags_that_go_on_in_further_lines_are_read() -> None:
     ((function,), _) = lspci.parse_verbose(text)
     assert function.errors == ("UESta TLP", "UESta UnsupReq", "UESta PoisonTLPBlocked")
     assert [line.split()[0] for line in function.lines] == ["Capabilities:", "UEMsk:", "ECRC-"]
+
+
+def test_records_with_line_ends_of_dos_are_told_apart_and_two_in_one_are_refused() -> None:
+    text = "Slot:\t3b:00.0\nClass:\t0107\n\nSlot:\t3c:00.0\nClass:\t0108\n"
+    assert lspci.parse_records(text.replace("\n", "\r\n")) == lspci.parse_records(text)
+    with pytest.raises(ToolError, match="a record of several functions: 3b:00"):
+        lspci.parse_records(text.replace("\n\n", "\n"))
+    with pytest.raises(ToolError, match="shows no PCI function: Slot:"):
+        lspci.parse_verbose(text)
