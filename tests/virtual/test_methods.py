@@ -100,6 +100,19 @@ profiles:
   quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, margin: 10%}
 """
 
+GROWING = """\
+name: growing
+defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 16, target: volume, drives: 1}
+workloads:
+  read: {rw: randread, bs: 4k}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings, scaling]
+vary: {raid.level: [0, 5], raid.members: {0: [2, 4], 5: [3]}}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
+"""
+
 LOOK = (
     "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
     "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
@@ -146,12 +159,14 @@ def on_bench(command: str) -> str:
     return ended.stdout
 
 
-def qualified(runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym") -> Path:
+def qualified(
+    runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym", candidate: str = "stable"
+) -> Path:
     """The run of a suite that passed; on the adapter with two channels, unless another is named."""
     file = folder / f"{name}.suite.yml"
     file.write_text(suite, encoding="utf-8")
     here = folder / "runs"
-    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", file, "--adapters", adapter, "--runs", here)
+    words = ("-i", INVENTORY, "--candidate", candidate, "--suite", file, "--adapters", adapter, "--runs", here)
     code, output = ran(runs, "storqual", "qualify", *words)
     assert code == 0, output
     (run,) = [made.parent for made in here.glob("*/run.json")]
@@ -270,3 +285,18 @@ def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
     assert second.at == 2
     assert second.efficiency.value == pytest.approx(1.0, abs=0.05)
     assert growth.found.linear_to == 2
+
+
+def test_a_volume_is_made_of_as_many_drives_as_its_level_is_to_have_and_reads_at_their_rate(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Each random read is one member's, of 100 a second: RAID 0 of two and four, RAID 5 of three."""
+    run = qualified(runs, tmp_path, "growing", GROWING, "fusion", "raid")
+    points = {(point.levels["raid.level"], point.levels["raid.members"]): point for point in points_of_runs([run])}
+    assert {key: len(point.drives) for key, point in points.items()} == {("0", 2): 2, ("0", 4): 4, ("5", 3): 3}
+    # sixteen at random over the members: one of four now and then waits for nothing
+    for (_, members), point in points.items():
+        assert 75 * members < point.mean("iops") <= 105 * members
+    study = next(one for one in setting_studies(list(points.values()), margin=0.1) if one.metric == "iops")
+    assert {(one.setting, one.influence) for one in study.effects} == {("raid.members", "better")}, study.sentences
+    assert on_bench("grep -h ^md /proc/mdstat; ls /var/lib/storqual/saved.json 2>/dev/null; true") == ""

@@ -14,9 +14,16 @@ AXIS_NAMES = {
     "ports": "ports",
     "adapters": "adapters",
     "numjobs": "jobs",
+    "raid.members": "members of a volume",
     "rwmixread": "reads, %",
 }
-_COUNTED = {"drives": "drives", "ports": "ports", "adapters": "adapters", "numjobs": "jobs"}
+_COUNTED = {
+    "drives": "drives",
+    "ports": "ports",
+    "adapters": "adapters",
+    "numjobs": "jobs",
+    "raid.members": "members",
+}
 _BINARY = {"k": " KiB", "m": " MiB", "g": " GiB", "t": " TiB", "p": " PiB"}
 
 

@@ -14,6 +14,7 @@ from storqual.inputs.drop import Drop, Firmware, On, Section
 from storqual.inputs.fields import normal_wwn
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.setting_values import MEMBERS
 from storqual_core.provision.driver import command_limit
 from storqual_core.provision.firmware.subject import DRIVE_TOOLS
 
@@ -303,6 +304,7 @@ def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_te
             getattr(found, section).setdefault(owner, {})[name] = value
     elif section == "raid":
         for volume in found.raid:
-            volume[name] = value
+            # members are varied by their number
+            volume[name] = volume[name][: int(str(value))] if qualified == MEMBERS else value
     else:
         _merge(getattr(found, section), {name: value})

@@ -14,7 +14,7 @@ from storqual.base.formulas import MB, drives_without_queueing, read_ahead_thres
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Adapter, Bench
 from storqual.inputs.suite import Suite
-from storqual.inputs.yaml_file import read_yaml
+from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.resolve import Resolved, resolve
 from storqual_core.guard.stamps import volume_path, volume_uuid
 
@@ -81,14 +81,14 @@ def layouts_of(bench: Bench, under_test: Sequence[str], drops: Sequence[Drop]) -
     return found
 
 
-def vary_problems(suite: Suite, path: Path, drops: Sequence[Drop]) -> Iterator[str]:
-    """Settings of volumes that a suite varies although a drop declares none."""
+def vary_problems(suite: Suite, path: Path, keys: Keys, drops: Sequence[Drop]) -> Iterator[str]:
+    """Settings of volumes that a suite varies although a drop declares none; `keys` are those of `vary`."""
     document = read_yaml(path)
     without = [drop.name for drop in drops if not drop.sections["raid"]]
     for name in suite.vary:
         if name.startswith("raid.") and without:
             sentence = f"{name} varied, and no volume in drop {' and '.join(dict.fromkeys(without))}"
-            yield document.problem(("vary", name), sentence, "a section raid in both drops")
+            yield document.problem((*keys, name), sentence, "a section raid in both drops")
 
 
 _HALF_A_TURN = Fraction(30)

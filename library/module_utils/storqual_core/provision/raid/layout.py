@@ -20,7 +20,7 @@ from ...kit.machine import Machine
 from ...kit.results import PartialError, Provisioned
 from ...kit.saved_state import SavedState, read_saved, remember
 from ...tools import TOOLS
-from ...tools.capabilities import offers
+from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
 from ..engine import Change, Outcome, lock_for, refuse_problems, refuse_unlike
 from .controller import ControllerVolumes
@@ -310,6 +310,26 @@ _TOOL_OF_DRIVER: Mapping[str, str] = {
     "mpt3sas": "sas3ircu",
     "smartpqi": "ssacli",
 }
+
+
+def possible_tools(named: str, driver: str) -> tuple[str, ...]:
+    """The tools that may make a volume of an adapter's drives: the one that is named, else md or its driver's."""
+    return (named,) if named else (_MD, *((_TOOL_OF_DRIVER[driver],) if driver in _TOOL_OF_DRIVER else ()))
+
+
+_FEWEST = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
+"""Members without which a level is none, whoever makes it."""
+
+
+def count_objection(tools: Sequence[str], level: str, count: int) -> str:
+    """Why no volume of that level has so many members: by the level itself, or by every tool (the first's words)."""
+    if level not in _FEWEST:
+        return ""
+    if count < _FEWEST[level]:
+        return f"RAID {level} needs {_FEWEST[level]} members, {count} are named"
+    request = VolumeRequest(level, tuple(str(number) for number in range(count)))
+    told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
+    return "; ".join(told[0]) if told and all(told) else ""
 
 
 def volumes_of(
