@@ -19,7 +19,7 @@ from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
-_LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
+LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
 
 
@@ -233,7 +233,7 @@ def _member_problems(
     """A volume with fewer members than its level needs, or with members on two benches."""
     members = settings.get("members", ())
     level = str(settings.get("level"))
-    least = _LEAST_MEMBERS.get(level, 1)
+    least = LEAST_MEMBERS.get(level, 1)
     if "members" in settings and len(members) < least:
         found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
         yield document.problem((*keys, "members"), found, f"{least} at least")

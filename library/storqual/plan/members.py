@@ -11,6 +11,7 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.suite import Suite
 from storqual.inputs.yaml_file import Keys, read_yaml
+from storqual.plan.checks import LEAST_MEMBERS
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import Varied, split
 from storqual_core.kit.setting_values import MEMBERS, RAID_LEVEL, check_level
@@ -53,13 +54,15 @@ def member_problems(
                 alias, named = str(volume["adapter"]), len(volume["members"])
                 tools = possible_tools(str(volume.get("tool", "")), bench.adapters[alias].driver or "")
                 for levels in varied:
-                    count, level = int(levels[MEMBERS]), str(levels.get(RAID_LEVEL, volume.get("level")))
+                    count, level = int(levels[MEMBERS]), str(levels.get(RAID_LEVEL, volume.get("level", "0")))
+                    least = LEAST_MEMBERS.get(level, 1)
                     objection = count_objection(tools, level, count)
                     if count > named:
                         few = f"at most {named}, the drives of the volume of drop {drop.name} on {bench.name} {alias}"
                         told[f"{count} members"] = few
-                    elif objection:
-                        told[f"{count} members at RAID level {level}"] = f"a count that it can have: {objection}"
+                    elif count < least or objection:
+                        expected = f"{least} at least" if count < least else f"another number: {objection}"
+                        told[f"{count} member{'s' * (count != 1)} for RAID {level}"] = expected
     for found, expected in told.items():
         yield document.problem(keys, found, expected)
 

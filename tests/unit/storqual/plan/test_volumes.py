@@ -139,12 +139,17 @@ def test_the_strip_arithmetic_is_that_of_the_varied_number_of_members(tmp_path: 
         (
             raid(level=5),
             "{raid.members: [2, 3]}",
-            "2 members at RAID level 5, expected a count that it can have: RAID 5 needs 3 members, 2 are named",
+            "found 2 members for RAID 5, expected 3 at least",
         ),
         (
             raid(level=10, tool="storcli"),
             "{raid.members: [3, 4]}",
-            "3 members at RAID level 10, expected a count that it can have: RAID 10 needs 4 members, 3 are named",
+            "found 3 members for RAID 10, expected another number: RAID 10 needs 4 members, 3 are named",
+        ),
+        (
+            raid(level=0),
+            "{raid.members: [1, 2]}",
+            "found 1 member for RAID 0, expected another number: RAID 0 needs 2 members, 1 are named",
         ),
         (raid(), "{raid.members: {5: 3}}", "found counts for 5, expected raid.level varied beside it"),
         (

@@ -317,16 +317,8 @@ def possible_tools(named: str, driver: str) -> tuple[str, ...]:
     return (named,) if named else (_MD, *((_TOOL_OF_DRIVER[driver],) if driver in _TOOL_OF_DRIVER else ()))
 
 
-_FEWEST = {"0": 1, "1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
-"""Members without which a level is none, whoever makes it."""
-
-
 def count_objection(tools: Sequence[str], level: str, count: int) -> str:
-    """Why no volume of that level has so many members: by the level itself, or by every tool (the first's words)."""
-    if level not in _FEWEST:
-        return ""
-    if count < _FEWEST[level]:
-        return f"RAID {level} needs {_FEWEST[level]} members, {count} are named"
+    """Why none of these tools makes such a volume of so many members, in the first one's words; empty when one does."""
     request = VolumeRequest(level, tuple(str(number) for number in range(count)))
     told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
     return "; ".join(told[0]) if told and all(told) else ""
