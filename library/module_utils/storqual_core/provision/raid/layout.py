@@ -318,7 +318,7 @@ def possible_tools(named: str, driver: str) -> tuple[str, ...]:
 
 
 def count_objection(tools: Sequence[str], level: str, count: int) -> str:
-    """Why none of these tools makes such a volume of so many members, in the first one's words; empty when one does."""
+    """Why none of these tools makes such a volume of so many members, as the first one says; empty when one does."""
     request = VolumeRequest(level, tuple(str(number) for number in range(count)))
     told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
     return "; ".join(told[0]) if told and all(told) else ""
