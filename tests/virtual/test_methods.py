@@ -113,11 +113,23 @@ profiles:
   quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
 """
 
+STRIPED = """\
+name: striped
+defaults: {engine: psync, direct: true, numjobs: 1, drives: 1}
+workloads:
+  stream: {rw: read, bs: 1m, factors: {target: [raw, volume, xfs_on_volume, ext4_on_volume]}}
+  zones: {rw: read, bs: 64k, zones: true, target: xfs_on_volume, factors: {numjobs: [1, 4]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 64MiB}
+"""
+
 LOOK = (
-    "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
+    "ls -d /sys/block/sd*/sd* /sys/block/md*/md*p* 2>/dev/null; grep -c storqual /proc/mounts; "
     "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
 )
-"""Parts of drives, mounts, what waits to be restored, mount points."""
+"""Parts of drives and volumes, mounts, what waits to be restored, mount points."""
 
 
 def ran(folder: Path, program: str, *words: object) -> tuple[int, str]:
@@ -183,11 +195,34 @@ def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(r
     assert code == 0, output
 
 
-def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(runs: Path, tmp_path: Path) -> None:
+def test_a_file_on_a_striped_volume_is_read_at_the_rate_of_its_drives_and_nothing_is_left(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Four drives of 6 MiB a second; a request of a MiB is sixteen strips, four of each drive."""
+    run = qualified(runs, tmp_path, "striped", STRIPED, candidate="stable-volume")
+    points = {tuple(point.levels.values()): point for point in points_of_runs([run])}
+    one = points["raw",].mean("throughput_mib_s")
+    assert one == pytest.approx(6, rel=0.15)
+    for target in ("volume", "xfs_on_volume", "ext4_on_volume"):
+        assert 2.5 * one < points[target,].mean("throughput_mib_s") < 4.2 * one, target
+        assert len(points[target,].drives) == 4
+    assert points[4,].mean("throughput_mib_s") > 2 * one
+    assert on_bench(LOOK).split() == ["0"]
+    assert on_bench("grep -h ^md /proc/mdstat; true") == ""
+    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    ("text", "drop"), [(FILES, "stable"), (STRIPED, "stable-volume")], ids=["of drives", "of a volume"]
+)
+def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(
+    runs: Path, tmp_path: Path, text: str, drop: str
+) -> None:
     suite = tmp_path / "files.suite.yml"
-    suite.write_text(FILES.replace("launches: 2", "launches: 6"), encoding="utf-8")
+    suite.write_text(text.replace("launches: 2", "launches: 6"), encoding="utf-8")
     here = tmp_path / "runs"
-    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", suite, "--adapters", "sym", "--runs", here)
+    words = ("-i", INVENTORY, "--candidate", drop, "--suite", suite, "--adapters", "sym", "--runs", here)
     with (runs / "killed.log").open("wb") as stream:
         job = subprocess.Popen(
             [str(BIN / "storqual"), "qualify", *map(str, words)],

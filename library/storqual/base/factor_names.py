@@ -45,7 +45,7 @@ def level_text(name: str, value: object) -> str:
     if name == "rwmixread":
         return f"{value} % reads"
     if name == "target":
-        return {"raw": "drive", "volume": "volume", "xfs": "XFS"}.get(str(value), str(value))
+        return {"raw": "drive"}.get(str(value), str(value).replace("xfs", "XFS").replace("_", " "))
     if name == "direct":
         return "direct" if value else "buffered"
     return f"{name}={value}"

@@ -38,7 +38,7 @@ from storqual.plan.sessions import (
     design_of,
     plan_sessions,
 )
-from storqual.plan.volumes import Layout, layouts_of, volumes_of
+from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
 from storqual.run.effort import Effort
 from storqual.run.records import PlannedPoint, PlannedSession
 
@@ -186,7 +186,8 @@ def plan_bench(
     sessions: list[PlannedSession] = []
     batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
-    took = BenchTime(bench, profile, costs)
+    took, arms = BenchTime(bench, profile, costs), [one.resolved for one in first.values()]
+    one_layout = all(arm.raid == arms[0].raid for arm in arms) and not any(n.startswith("raid.") for n in suite.vary)
     measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
@@ -233,10 +234,11 @@ def plan_bench(
             [seconds_of(launched_here, profile, costs.launch) for launched_here in parts],
         )
         if not sessions[1:] or design.kind == "sessions":
-            for line in provisioning(bench, first[session.arms[0]].resolved, session.change, costs):
+            resolved, kept = first[session.arms[0]].resolved, one_layout and bool(sessions[1:])
+            for line in provisioning(bench, resolved, session.change, costs, kept=kept):
                 took.add(line.what, line.seconds, line.source)
-        asks = [[ask_of(one.placed.point.pattern, profile) for one in launched_here] for launched_here in parts]
-        made_systems = sum(file_system_seconds(bench, ask) for ask in asks)
+        patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
+        made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
         took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
         took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between blocks")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
@@ -249,8 +251,10 @@ def plan_bench(
     factor = max(expected / planned_units, 1.0)
     conditioned = precondition_seconds(bench, under_test, profile.precondition)
     preconditioning = TimeLine("preconditioning", conditioned, "writes to the largest drive")
-    around = once(bench, arms := [one.resolved for one in first.values()], costs)
-    again = seconds_per_session(bench, arms, design.change, costs) if design.kind == "sessions" else 0.0
+    around = once(bench, arms, costs)
+    again = (
+        seconds_per_session(bench, arms, design.change, costs, kept=one_layout) if design.kind == "sessions" else 0.0
+    )
     return BenchPlan(
         bench=bench,
         under_test=tuple(under_test),
@@ -280,8 +284,9 @@ def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> st
     point = placed.point
     if point.hardware_only and bench.kind != "hardware":
         return f"needs hardware: {point.hardware_only}"
-    ask = ask_of(point.pattern, profile)
-    return no_room(bench, drives_for(team(bench, placed.adapter, point.pattern), point.pattern, layout), ask)
+    on_volumes, whole = point.pattern.on_volumes, team(bench, placed.adapter, point.pattern)
+    drives = () if on_volumes else drives_for(whole, point.pattern, layout)
+    return no_room(bench, drives, ask_of(point.pattern, profile), layout if on_volumes else NO_VOLUMES)
 
 
 def _effort(

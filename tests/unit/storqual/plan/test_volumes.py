@@ -201,7 +201,7 @@ def test_members_are_by_default_all_claimed_drives_but_the_spares(tmp_path: Path
 @pytest.mark.parametrize(
     ("baseline", "suite", "words"),
     [
-        ({}, SUITE, "needs 1 volumes of the drops, there are 0"),
+        ({}, SUITE, "needs 1 volume of the drops, there are 0"),
         ({}, SUITE.replace(", target: volume", "") + "vary: {raid.strip: [64k, 128k]}\n", "a section raid in both"),
     ],
 )
