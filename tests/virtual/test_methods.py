@@ -125,6 +125,19 @@ profiles:
   quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 64MiB}
 """
 
+CACHES = """\
+name: caches
+defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 4, target: volume, drives: 1}
+workloads:
+  write: {rw: randwrite, bs: 4k}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings]
+vary: {raid.level: [0], raid.members: [3], raid.disk_cache: [disable, enable]}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
+"""
+
 LOOK = (
     "ls -d /sys/block/sd*/sd* /sys/block/md*/md*p* 2>/dev/null; grep -c storqual /proc/mounts; "
     "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
@@ -335,3 +348,26 @@ def test_a_volume_is_made_of_as_many_drives_as_its_level_is_to_have_and_reads_at
     study = next(one for one in setting_studies(list(points.values()), margin=0.1) if one.metric == "iops")
     assert {(one.setting, one.influence) for one in study.effects} == {("raid.members", "better")}, study.sentences
     assert on_bench("grep -h ^md /proc/mdstat; ls /var/lib/storqual/saved.json 2>/dev/null; true") == ""
+
+
+def test_the_disk_cache_of_a_volume_is_the_write_cache_of_each_member_and_is_put_back(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Read back from the mode page of each, on three of four drives, and as it was found afterwards."""
+    caches = "for each in /sys/block/sd*; do echo ${each##*/} $(cat $each/queue/write_cache); done"
+    before = on_bench(caches)
+    run = qualified(runs, tmp_path, "caches", CACHES, "fusion", "raid")
+    started = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    seen = [
+        {
+            setting["drive"]: (setting["declared"], setting["read_back"])
+            for setting in event["provisioned"]["settings"]
+            if setting["name"] == "drive.WCE"
+        }
+        for event in started
+        if event["kind"] == "session_started"
+    ]
+    members = [f"0x5000c5001f2b0{number}00" for number in range(3)]
+    assert [[caches_of[member] for member in members] for caches_of in seen] == [[(0, 0)] * 3, [(1, 1)] * 3]
+    assert seen[0]["0x5000c5001f2b0300"] == (1, 1)
+    assert on_bench(caches) == before

@@ -300,7 +300,7 @@ raid.name text rebuild : the volume's name
 raid.read_policy choice ra,nora,adaptive : read-ahead by the controller
 raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too
 raid.io_policy choice direct,cached : direct or cached I/O
-raid.disk_cache choice enable,disable,default : write cache of the members
+raid.disk_cache choice enable,disable,default : write cache of the members; with md drive.WCE of each
 raid.initialisation choice none,fast,full rebuild : how much of a new volume is written first
 raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use

@@ -188,6 +188,61 @@ def test_what_is_no_number_of_members_is_refused(tmp_path: Path, level: str) -> 
         plan(tmp_path, raid(), raid(), f"{ON_VOLUME}vary: {{raid.level: [5], raid.members: [{level}]}}\n")
 
 
+def test_the_disk_cache_of_a_volume_that_md_makes_is_the_write_cache_of_its_members(tmp_path: Path) -> None:
+    """What the drop says of the other drives stays."""
+    drop = {**raid(), "drive": {"WCE": 1, "queue_depth": 16}}
+    campaign = plan(tmp_path, drop, drop, ON_VOLUME + "vary: {raid.disk_cache: [enable, disable]}\n")
+    specs = campaign.document["provision"]["b1"]
+    assert not any("disk_cache" in volume for spec in specs.values() for volume in spec["raid"])
+    caches = {
+        name.partition("=")[2][:-1]: [spec["drive"][drive]["WCE"] for drive in DRIVES]
+        for name, spec in specs.items()
+        if name.startswith("candidate")
+    }
+    assert caches == {"enable": [1] * 6, "disable": [0] * 4 + [1] * 2}
+
+
+def test_a_default_that_md_does_not_have_is_left_to_it_to_refuse(tmp_path: Path) -> None:
+    drop = raid(disk_cache="default")
+    spec = plan(tmp_path, drop, drop, ON_VOLUME).document["provision"]["b1"]["candidate"]
+    assert (spec["raid"][0]["disk_cache"], spec["drive"]) == ("default", {})
+
+
+def test_a_disk_cache_of_fewer_members_is_that_of_those_that_the_volume_has(tmp_path: Path) -> None:
+    vary = "vary: {raid.members: [3], raid.disk_cache: [disable]}\n"
+    (spec, _) = plan(tmp_path, raid(), raid(), ON_VOLUME + vary).document["provision"]["b1"].values()
+    assert spec["drive"] == {drive: {"WCE": 0} for drive in DRIVES[:3]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "tool", "spread"),
+    [
+        ("hardware", "sym53c8xx", {}, True),
+        ("hardware", "megaraid_sas", {}, False),
+        ("hardware", "megaraid_sas", {"tool": "mdadm"}, True),
+        ("hardware", "sym53c8xx", {"tool": "storcli"}, False),
+        ("virtual", "megaraid_sas", {}, True),
+    ],
+)
+def test_what_an_adapter_may_make_keeps_its_disk_cache(
+    tmp_path: Path, kind: str, driver: str, tool: dict[str, str], spread: bool
+) -> None:
+    hosts = lab_hosts({"sym": 6}, kind=kind)
+    hosts["b1"]["storqual_adapters"]["sym"]["driver"] = driver
+    drop = raid(disk_cache="disable", **tool)
+    document = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_VOLUME)).document
+    spec = document["provision"]["b1"]["candidate"]
+    assert ("disk_cache" in spec["raid"][0]) is not spread
+    assert (spec["drive"] == {drive: {"WCE": 0} for drive in DRIVES[:4]}) is spread
+
+
+def test_a_write_cache_that_is_declared_twice_is_refused(tmp_path: Path) -> None:
+    drop = {**raid(disk_cache="disable"), "drive": {"WCE": 1}}
+    told = f"b1: raid.disk_cache disable means WCE=0 of member {DRIVES[0]}, and 1 is declared"
+    with pytest.raises(BadInputError, match=told):
+        plan(tmp_path, drop, drop, ON_VOLUME)
+
+
 def test_members_are_by_default_all_claimed_drives_but_the_spares(tmp_path: Path) -> None:
     """`on` narrows them."""
     drop = {"raid": {"level": 6, "hot_spares": [DRIVES[5]]}}
