@@ -240,7 +240,7 @@ def plan_bench(
         patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
         made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
         took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
-        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between blocks")
+        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between batches")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2

@@ -293,7 +293,7 @@ def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot, volumes: Sequenc
     """Partitions that the kernel still knows tell of data, also where the table on the drive is gone.
 
     storqual's own part (provision/drives.py) is in the window of a stamped drive, or of a volume that it made: a
-    killed block leaves it.
+    killed batch leaves it.
     """
     content, paths = snapshot.contents.get(claim.id), [path.name for path in matching(claim, snapshot.drives)]
     own = {snapshot.volumes[volume.id].name for volume in volumes if snapshot.is_own(volume)}

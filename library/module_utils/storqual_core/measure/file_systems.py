@@ -85,7 +85,7 @@ class _Mounted:
 
 
 class FileSystems:
-    """The file systems of one block.
+    """The file systems of one batch.
 
     `windows` are what fio may touch of drives, `disks` the kernel names of those that may carry a file system; `save`
     remembers a drive before the first step on it; `write_files` writes new files from end to end.
@@ -212,7 +212,7 @@ def file_systems_of(
     runner: Runner,
     program: str,
 ) -> FileSystems:
-    """What makes file systems on the drives and volumes of this block; files get none. Raises nothing."""
+    """What makes file systems on the drives and volumes of this batch; files get none. Raises nothing."""
     volumes = {volume.id: volume for volume in read_volumes(block.targets)}
     devices = {name: place.device for name, place in places.items() if name in block.targets}
 

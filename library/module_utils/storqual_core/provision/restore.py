@@ -316,7 +316,7 @@ class _Restore:
             self.report.failures.append(str(problem))
 
     def drive(self, target: DriveTarget, values: Mapping[str, Any], *, has_part: bool) -> None:
-        """What the drive keeps itself, then the kernel's queue, then a part that a block left: each for itself."""
+        """What the drive keeps itself, then the kernel's queue, then a part that a batch left: each for itself."""
         tools = self.tools
         for kind in (True, False):
             declared = {name: value for name, value in values.items() if is_page(name) is kind}
@@ -329,7 +329,7 @@ class _Restore:
             )
 
     def _part_of_volume(self, uuid: str, claims: Mapping[str, Mapping[str, Any]]) -> Outcome:
-        """What a block left of a file system on a volume that stays; first, because it keeps the volume busy."""
+        """What a batch left of a file system on a volume that stays; first, because it keeps the volume busy."""
         tools, run = self.tools, self.saved.run
         machine, read = tools.machine or Machine(), read_claims(claims)
         found = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)

@@ -142,7 +142,7 @@ def test_no_launch_is_pointed_at_a_member(tree: BenchTree) -> None:
         pass
 
 
-def test_a_part_that_a_block_left_on_storquals_own_volume_is_no_reason_against_it(tree: BenchTree) -> None:
+def test_a_part_that_a_batch_left_on_storquals_own_volume_is_no_reason_against_it(tree: BenchTree) -> None:
     announce(tree)
     tree.partition("md127", 1, start=AREA)
     with hold_targets(block(["sym/volume1"])) as targets:

@@ -313,7 +313,7 @@ def test_what_a_block_left_of_a_file_system_goes_with_the_restore(tmp_path: Path
 
 
 @pytest.mark.parametrize("stays", [True, False], ids=["the volume stays", "the volume is gone"])
-def test_what_a_block_left_of_a_file_system_on_a_volume_goes_with_the_restore(tmp_path: Path, stays: bool) -> None:
+def test_what_a_batch_left_of_a_file_system_on_a_volume_goes_with_the_restore(tmp_path: Path, stays: bool) -> None:
     tree = BenchTree(tmp_path / "tree").adapter()
     state, made = str(tmp_path / "state"), volume_uuid(WWNS)
     for place, wwn in enumerate(WWNS):
