@@ -90,7 +90,10 @@ def write_pdf(report: Path, digest: str, target: Path, *, signatures: Sequence[s
         from weasyprint.urls import URLFetcher  # noqa: PLC0415
     except (ImportError, OSError) as problem:
         raise BadInputError(
-            [f"--pdf needs WeasyPrint, which is not here ({problem}); install storqual with its extra: storqual[pdf]"]
+            [
+                f"--pdf needs WeasyPrint, which is not here ({problem}); install storqual with its extra: "
+                "storqual[pdf] (in a checkout: make setup-pages)"
+            ]
         ) from None
     # links to points that are folded on paper lead nowhere, which it would tell of each on standard error
     logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
