@@ -45,7 +45,8 @@ class Way:
     Without `drivers` the way is for every adapter but those of `not_by`, whose drivers have no such thing, or answer
     without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
     only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
-    a driver that does not bring its drive back has failed.
+    a driver that does not bring its drive back has failed. `spares_load` is where the fault is met by I/Os of its
+    own, beside the load's region: then no I/O of the load may fail, whatever the fault says.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Way:
     not_by: tuple[str, ...] = ()
     downs_bench: bool = False
     returns: tuple[str, ...] = ()
+    spares_load: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ _RESET_SEEN = Proof(kernel=_RESET_LINE)
 def _seen(*names: str) -> tuple[Proof, ...]:
     return tuple(Proof(seen=name) for name in names)
 
+
+_MARKED = _seen("marked", "unreadable", "mended")
+# sense 11/00, or 11/14 where the drive remembers who marked the block
+_UNREADABLE_BLOCK = Proof(kernel=r"Add\. Sense: (?:Unrecovered read error|Read error - LBA marked bad)")
 
 # drivers without a handler of their own answer that such a reset is not available
 _BUS_RESETS = ("sym53c8xx", "am53c974", "mptspi")
@@ -243,7 +249,25 @@ _ALL: tuple[Fault, ...] = (
         "read_error",
         "drive",
         "the drive answers a read with an error, and the next as ever",
-        (Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        (
+            Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way(
+                "sg_write_uncorrectable",
+                "bench",
+                "drive",
+                (*_MARKED, Proof(kernel="Sense Key : Medium Error"), _UNREADABLE_BLOCK),
+                not_by=("nvme",),
+                spares_load=True,
+            ),
+            Way(
+                "nvme_write_uncorrectable",
+                "bench",
+                "drive",
+                (*_MARKED, Proof(kernel=r"Unrecovered Read Error|sct 0x2 / sc 0x81|critical medium error")),
+                ("nvme",),
+                spares_load=True,
+            ),
+        ),
         io_errors=True,
     ),
     Fault(

@@ -25,7 +25,8 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine
-from .bench_faults import BENCH_WAYS, Aim, missing
+from .aim import Aim
+from .bench_faults import BENCH_WAYS, missing
 from .device import HeldDevice
 from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
@@ -119,6 +120,7 @@ class TrialRun:
         self._trial, self._stream = trial, stream
         self._machine = machine or Machine()
         self._ended = threading.Event()
+        self._spare = (0, 0)
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -174,6 +176,7 @@ class TrialRun:
             first, last = load.first * 512, (load.first + load.sectors) * 512
             if first < window.offset or last > window.offset + window.size:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
+            self._spare = (last, window.offset + window.size - last)
             yield held
 
     def _load(self, device: HeldDevice) -> bool:
@@ -237,7 +240,7 @@ class TrialRun:
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return
-        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s)
+        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare)
         stream.line("fault", phase="begin", text=trial.way)
         try:
             BENCH_WAYS[trial.way].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))

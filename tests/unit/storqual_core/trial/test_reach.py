@@ -62,6 +62,12 @@ def test_a_fault_on_the_path_of_the_benchs_own_disk_is_refused_even_when_the_dis
     assert ask(tree, claims(A, B, C), "drive") == [A]
 
 
+def test_a_fault_of_the_benchs_own_disk_alone_is_refused_too(tree: BenchTree) -> None:
+    tree.mount(tree.machine.text("/sys/block/sda/dev"), "/")
+    with pytest.raises(GuardRefusalError, match=f"{A}: it carries /, and a fault of the drive would reach it"):
+        ask(tree, claims(A, B, C), "drive")
+
+
 def test_a_fault_of_the_driver_reaches_every_adapter_of_its_module_and_no_other(tree: BenchTree) -> None:
     second, foreign = "0x5000c50000000004", "0x5000c50000000005"
     tree.adapter("0000:00:07.0").scsi("sdd", pci="0000:00:07.0", hctl="3:0:0:0", wwn=second, serial="S4")
