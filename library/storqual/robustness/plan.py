@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from storqual.inputs.shape import raise_all
-from storqual.robustness.faults import FAULTS, Fault, Way
+from storqual.robustness.fault import Fault, Way
+from storqual.robustness.faults import FAULTS
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 

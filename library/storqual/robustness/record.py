@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven, way_of
+from storqual.robustness.fault import Fault, Way, unproven
+from storqual.robustness.faults import LOGGING_WAY, way_of
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation

@@ -22,6 +22,7 @@ from ..kit.machine import Machine, selected_word, write_attribute
 from ..tools.dmsetup import read_paths
 from .aim import Aim, Tell
 from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
+from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
 from .reach import driven_alike
 
 OTHER_VALUE = "other_value"
@@ -301,6 +302,9 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),
     "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
     "sg_write_uncorrectable": BenchWay("drive", _BLOCK + "device/scsi_level", reads_fail(mark_by_scsi)),
+    "aer_corrected": BenchWay("link", INJECTOR, inject(CORRECTED)),
+    "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
+    "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),
     "nvme_write_uncorrectable": BenchWay("drive", _BLOCK + "nsid", reads_fail(mark_by_nvme)),
 }
 

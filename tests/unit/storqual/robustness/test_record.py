@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from storqual.robustness.faults import FAULTS, unproven, way_of
+from storqual.robustness.fault import unproven
+from storqual.robustness.faults import FAULTS, way_of
 from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
@@ -265,7 +266,11 @@ _SCSI = (
     "[ 12.1] sd 2:0:0:0: [sda] tag#7 Add. Sense: Unrecovered read error",
 )
 _NVME = ("[ 12.1] nvme0n1: Read(0x2) @ LBA 20480, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR",)
-_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", *_SCSI, *_NVME)
+_LINK = tuple(
+    f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Physical Layer"
+    for severity in ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
+)
+_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", *_SCSI, *_NVME, *_LINK)
 """A line of the kernel for each proof that is one."""
 
 
@@ -327,3 +332,19 @@ def test_no_io_of_the_load_may_fail_where_the_fault_lies_beside_it() -> None:
     told = ("marked", "unreadable", "mended")
     assert "1 I/Os failed, none may" in marked("sg_write_uncorrectable", _SCSI, *told, errors=True).reasons[0]
     assert FAULTS["read_error"].io_errors
+
+
+@pytest.mark.parametrize(
+    ("way", "severity"),
+    [
+        ("aer_corrected", "Correctable"),
+        ("aer_not_fatal", "Uncorrectable (Non-Fatal)"),
+        ("aer_fatal", "Uncorrectable (Fatal)"),
+    ],
+)
+def test_an_error_of_the_link_is_proven_by_its_own_severity_alone_in_the_words_of_any_kernel(
+    way: str, severity: str
+) -> None:
+    line = f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Transaction Layer"
+    assert marked(way, (line,), "injected", "counted").outcome == "passed"
+    assert [marked(way, (one,), "injected", "counted").outcome for one in _LINK].count("passed") == 1
