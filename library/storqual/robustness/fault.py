@@ -37,7 +37,8 @@ class Way:
     without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
     only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
     a driver that does not bring its drive back has failed. `spares_load` is where the fault is met by I/Os of its
-    own, beside the load's region: then no I/O of the load may fail, whatever the fault says.
+    own, beside the load's region: then no I/O of the load may fail, whatever the fault says. `named_only` is where
+    the error lies above the driver: no plan takes such a way unless a suite names it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Way:
     downs_bench: bool = False
     returns: tuple[str, ...] = ()
     spares_load: bool = False
+    named_only: bool = False
 
 
 @dataclass(frozen=True)

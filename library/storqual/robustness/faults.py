@@ -205,7 +205,10 @@ _ALL: tuple[Fault, ...] = (
         "write_error",
         "drive",
         "the drive answers a write with an error, and takes the next",
-        (Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        (
+            Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way("dm_flakey", "bench", "drive", _seen("inserted", "refused", "taken_again"), named_only=True),
+        ),
         io_errors=True,
     ),
     Fault(

@@ -103,7 +103,7 @@ def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> lis
         if (way.where == "bench" or kind == "virtual")
         and (not way.drivers or driver in way.drivers)
         and driver not in way.not_by
-        and wanted in (None, way.name)
+        and (wanted == way.name or (wanted is None and not way.named_only))
     ]
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from ..kit.errors import ToolError
+from ..kit.machine import Machine
 from ..tools import nvme, sg3
 from .aim import Aim, Tell
 
@@ -27,21 +28,20 @@ medium, EIO where the driver does not tell it."""
 
 
 class Sectors:
-    """The aimed drive, opened past the page cache. Raises ToolError when its node is another device by now.
+    """A device node, opened past the page cache. Raises ToolError when it is another device than that of `number`.
 
     The guard holds the drive meanwhile: the load of the same trial does.
     """
 
-    def __init__(self, aim: Aim) -> None:
-        self.drive = aim.drive
+    def __init__(self, machine: Machine, node: str, number: str = "") -> None:
         try:
-            self._descriptor = os.open(aim.machine.path(aim.drive.node), os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+            self._descriptor = os.open(machine.path(node), os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
         except OSError as problem:
-            raise ToolError(f"{aim.drive.node} cannot be opened: {problem.strerror}") from problem
-        found = aim.machine.opened(self._descriptor)
-        if found != aim.drive.number:
+            raise ToolError(f"{node} cannot be opened: {problem.strerror}") from problem
+        found = machine.opened(self._descriptor) if number else ""
+        if found != number:
             self.close()
-            raise ToolError(f"{aim.drive.node} is device {found} now, {aim.drive.number} was aimed at")
+            raise ToolError(f"{node} is device {found} now, {number} was aimed at")
 
     @property
     def path(self) -> str:
@@ -86,9 +86,9 @@ def mark_by_scsi(aim: Aim, sectors: Sectors, spot: Spot) -> None:
         sg3.mark_uncorrectable(aim.runner, sectors.path, at // spot.block)
 
 
-def mark_by_nvme(aim: Aim, sectors: Sectors, spot: Spot) -> None:
+def mark_by_nvme(aim: Aim, _sectors: Sectors, spot: Spot) -> None:
     """Write Uncorrectable of all blocks at once. Raises ToolError."""
-    nvme.write_uncorrectable(aim.runner, sectors.drive.node, spot.first // spot.block, spot.size // spot.block)
+    nvme.write_uncorrectable(aim.runner, aim.drive.node, spot.first // spot.block, spot.size // spot.block)
 
 
 def find_spot(aim: Aim) -> Spot:
@@ -113,7 +113,8 @@ def reads_fail(mark: Mark) -> Callable[[Aim, Tell], None]:
     """The way that marks a spot by `mark`: reads of it fail while it lasts, and no read beside it."""
 
     def way(aim: Aim, tell: Tell) -> None:
-        spot, sectors = find_spot(aim), Sectors(aim)
+        spot = find_spot(aim)
+        sectors = Sectors(aim.machine, aim.drive.node, aim.drive.number)
         try:
             _write(aim, sectors, spot.first, 2 * spot.size)
             _expect_readable(aim, sectors, spot.first, 2 * spot.size, "before anything was marked")

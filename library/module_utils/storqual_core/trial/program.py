@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping
 
 from ..guard.claims import Claim, read_claims
-from ..guard.hold import Hold, hold
+from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import read_drives
@@ -28,6 +28,7 @@ from ..kit.machine import Machine
 from .aim import Aim
 from .bench_faults import BENCH_WAYS, missing
 from .device import HeldDevice
+from .layer import layered
 from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
@@ -168,7 +169,7 @@ class TrialRun:
         return True
 
     @contextmanager
-    def _holder(self) -> Iterator[Hold]:
+    def _holder(self) -> Iterator[Mapping[str, str]]:
         trial = self._trial
         claims = [claim for claim in trial.claims if claim.id == trial.drive]
         with hold(claims, purpose="write", state_dir=trial.state_dir, run=trial.run) as held:
@@ -177,7 +178,12 @@ class TrialRun:
             if first < window.offset or last > window.offset + window.size:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
             self._spare = (last, window.offset + window.size - last)
-            yield held
+            drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+            if drive is None or not (trial.way and BENCH_WAYS[trial.way].layered):
+                yield held
+                return
+            with layered(held, drive, self._machine, command.run) as nodes:
+                yield nodes
 
     def _load(self, device: HeldDevice) -> bool:
         """Fill, load and fault; whether there is anything to read back."""

@@ -50,8 +50,8 @@ class FakeDrive:
             self.marked |= set(range(first * 512, (first + count) * 512, 512))
         return Completed(tuple(argv), 0, "", "", 0.0)
 
-    def sectors(self, aim: Aim) -> FakeDrive:
-        self.drive = aim.drive
+    def sectors(self, _machine: object, node: str, number: str = "") -> FakeDrive:
+        assert (node, bool(number)) in (("/dev/sda", True), ("/dev/nvme0n1", True))
         return self
 
     path = "/proc/7/fd/9"
@@ -217,7 +217,8 @@ def test_each_way_is_for_drives_of_its_own_command_set(tree: BenchTree) -> None:
 
 def test_sectors_are_written_past_the_cache_of_the_device_that_was_aimed_at(tree: BenchTree) -> None:
     tree.fill("sda", SPOT, b"x" * 8192)
-    sectors = Sectors(aimed(tree))
+    aim = aimed(tree)
+    sectors = Sectors(aim.machine, aim.drive.node, aim.drive.number)
     assert sectors.read(SPOT, 4096) == sectors.write(SPOT, 4096) == 0
     assert Path(sectors.path).samefile(tree.machine.path("/dev/sda"))
     sectors.close()

@@ -257,7 +257,7 @@ def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
     held = SimpleNamespace(window=lambda _drive: window)
     aims: list[Any] = []
     drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
-    way = SimpleNamespace(scope="drive", bring=lambda aim, _tell: aims.append(aim))
+    way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
     monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
     monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
     monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
@@ -265,3 +265,20 @@ def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
     with run._holder():
         run._bring_about()
     assert [aim.spare for aim in aims] == [(6 << 20, 9 << 20)]
+
+
+@pytest.mark.parametrize("way", ["probe", "layer"])
+def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
+    ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", ways)
+    monkeypatch.setattr(program, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
+    run = TrialRun(read_trial(trial_file(tmp_path, way=way, scope="drive")), cast("Any", FakeStream()))
+    with run._holder() as given:
+        assert given == (held if way == "probe" else ("layer", True, True))
