@@ -247,7 +247,7 @@ class Profile(Shape):
     precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
     budget: Duration | None = None
     file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
-    block: Duration = Field(default=600.0, gt=0, description="the longest block")
+    block: Duration = Field(default=600.0, gt=0, description="the longest batch")
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
 
 

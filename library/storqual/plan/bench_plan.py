@@ -241,7 +241,7 @@ def plan_bench(
         asks = [[ask_of(one.placed.point.pattern, profile) for one in launched_here] for launched_here in parts]
         made_systems = sum(file_system_seconds(bench, ask) for ask in asks)
         took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
-        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between blocks")
+        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between batches")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2

@@ -313,7 +313,7 @@ os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
 os.cmdline list reboot : arguments added to the kernel command line
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
-virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
+virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions

@@ -83,7 +83,7 @@ class _Mounted:
 
 
 class FileSystems:
-    """The file systems of one block.
+    """The file systems of one batch.
 
     `windows` are what fio may touch of drives, `disks` the kernel names of those that may carry a file system; `save`
     remembers a drive before the first step on it; `write_files` writes new files from end to end.
@@ -210,7 +210,7 @@ def file_systems_of(
     runner: Runner,
     program: str,
 ) -> FileSystems:
-    """What makes file systems on the drives of this block; its volumes and files get none. Raises nothing."""
+    """What makes file systems on the drives of this batch; its volumes and files get none. Raises nothing."""
     claims = {name: target for name, target in block.targets.items() if "claim" in target}
     devices = {name: place.device for name, place in places.items() if name in claims}
 

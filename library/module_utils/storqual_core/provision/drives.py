@@ -3,7 +3,7 @@
 
 And a part of a drive that only the kernel knows of: the window that fio has of it, as a device for a file system. No
 partition table is written, so the guard's stamps at both ends stay, and at every moment, a power cut included, the
-drive is recognised as scratch. The part goes when its block ends, with the next boot, or with the restore.
+drive is recognised as scratch. The part goes when its batch ends, with the next boot, or with the restore.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def drop_part(runner: Runner, machine: Machine, disk: str) -> list[str]:
 
 
 def restore_part(runner: Runner, machine: Machine, drive: str, disk: str, *, check: bool) -> Provisioned:
-    """Take away what a block that was killed left of its part; the record of it. Raises ToolError."""
+    """Take away what a batch that was killed left of its part; the record of it. Raises ToolError."""
     before = ", ".join(partitions(machine, disk)) or None
     if not check:
         drop_part(runner, machine, disk)

@@ -314,7 +314,7 @@ class _Restore:
             self.report.failures.append(str(problem))
 
     def drive(self, target: DriveTarget, values: Mapping[str, Any], *, has_part: bool) -> None:
-        """What the drive keeps itself, then the kernel's queue, then a part that a block left: each for itself."""
+        """What the drive keeps itself, then the kernel's queue, then a part that a batch left: each for itself."""
         tools = self.tools
         for kind in (True, False):
             declared = {name: value for name, value in values.items() if is_page(name) is kind}

@@ -8,7 +8,6 @@ Everything it knows goes to the trial's stream as it happens. Exit status: 0 the
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
-from .stream import Stream
+from .stream import Stream, run_file
 from .verify import MOST_SECTORS, read_region
 
 _LOG_S = 0.2
@@ -294,25 +293,9 @@ class TrialRun:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the trial in the file that is named."""
-    words = sys.argv[1:] if argv is None else argv
-    if len(words) != 1:
-        sys.stderr.write("usage: trial TRIAL.json\n")
-        return 3
-    try:
-        trial = read_trial(Path(words[0]))
-    except BadInputError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    stream = Stream(trial.stream)
-    code, message = 0, ""
-    try:
-        with hold_lock(Path(trial.state_dir), trial.run, "trial", wait_s=_EARLIER_S):
-            TrialRun(trial, stream).run()
-    except StorqualError as problem:
-        code, message = problem.exit_code, str(problem)
-    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
-        code, message = 2, f"{type(problem).__name__}: {problem}"
-    stream.send()
-    stream.line("end", code=code, message=message, ios=stream.told)
-    stream.close()
-    return code
+    return run_file(argv, read_trial, _run)
+
+
+def _run(trial: TrialFile, stream: Stream) -> None:
+    with hold_lock(Path(trial.state_dir), trial.run, "trial", wait_s=_EARLIER_S):
+        TrialRun(trial, stream).run()

@@ -108,7 +108,7 @@ def test_another_sample_under_a_known_id_is_refused(tmp_path: Path) -> None:
 )
 def test_a_sample_that_was_not_planned_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path, samples = empty_run(tmp_path)
-    with pytest.raises(StorqualError, match="spool of block"):
+    with pytest.raises(StorqualError, match="spool of batch"):
         collect(path, BLOCK, spool([samples[1], {**samples[0], **change}]))
     assert list(read_run(path).samples) == []
     assert not [
@@ -153,6 +153,6 @@ def test_the_spool_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_block_that_was_never_planned_is_refused(tmp_path: Path) -> None:
     path, _ = empty_run(tmp_path)
-    with pytest.raises(BadInputError, match="found no such block"):
+    with pytest.raises(BadInputError, match="found no such batch"):
         collect(path, "s99-b01", "")
     assert read_block(path, BLOCK)["session"] == "s02"
