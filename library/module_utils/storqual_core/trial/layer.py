@@ -73,7 +73,7 @@ def layered(held: Held, drive: Drive, machine: Machine, runner: Runner) -> Itera
 @contextmanager
 def _exclusive(path: str) -> Iterator[None]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:
         raise ToolError(f"{path} cannot be opened: {problem.strerror}") from problem
     try:
