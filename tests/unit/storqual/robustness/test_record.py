@@ -348,3 +348,17 @@ def test_an_error_of_the_link_is_proven_by_its_own_severity_alone_in_the_words_o
     line = f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Transaction Layer"
     assert marked(way, (line,), "injected", "counted").outcome == "passed"
     assert [marked(way, (one,), "injected", "counted").outcome for one in _LINK].count("passed") == 1
+
+
+def test_what_a_third_reading_gives_rightly_was_read_stale_twice() -> None:
+    old = [[10, 2, "good", 1]]
+    wrong = changed("found", {"runs": old})
+    assert verdict(wrong).reasons[0].startswith("lost: ")
+    third = {
+        "kind": "found",
+        "at": 8 * S + 1,
+        "turn": 3,
+        "runs": [[10, 1, "good", 2], [11, 1, "good", 2]],
+        "whole": True,
+    }
+    assert verdict([*wrong[:-1], third, wrong[-1]]).reasons[0].startswith("stale: ")
