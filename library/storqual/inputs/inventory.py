@@ -92,9 +92,7 @@ class Drive(Shape):
     size: Size | None = None
     rotation_rate: int | None = Field(default=None, ge=0)
     port: int = Field(default=0, ge=0)
-    paths: tuple[Name, ...] | None = Field(
-        default=None, strict=False, description="adapters that reach it as well; its own for a second port"
-    )
+    paths: tuple[Name, ...] | None = Field(default=None, strict=False, description="other adapters that reach it")
     position: Text | None = Field(default=None, description="where it sits, for people: bay, slot, cable")
     claim: bool = False
     file: Text | None = None
@@ -348,8 +346,8 @@ def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[st
             yield f"{what} claimed without {', '.join(missing)}", "them: a claim names WWN, serial, model and size"
     if drive.paced is not None:
         yield f"`paced` on {what} of a {bench.kind} bench", "it on files of local benches only"
-    if drive.paths is not None and len(set(drive.paths)) < len(drive.paths):
-        yield f"`paths` of {what} that name an adapter twice", "each once, its own for a second port of it"
+    if drive.paths is not None and len({alias, *drive.paths}) <= len(drive.paths):
+        yield f"`paths` of {what} that name an adapter twice, or its own", "each other adapter that reaches it once"
     if drive.virtual is not None and bench.kind != "virtual":
         yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
 

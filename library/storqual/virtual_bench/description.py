@@ -203,7 +203,7 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
     for key in sorted(set(limits) - {"iops", "bandwidth", "service_time"}):
         read.complain(f"{where}.virtual.{key}", "unknown; expected iops, bandwidth or service_time")
     if not isinstance(entry.get("paths") or [], list):
-        read.complain(f"{where}.paths", f"expected a list of adapters, found {entry['paths']!r}")
+        read.complain(f"{where}.paths", f"expected a list of other adapters, found {entry['paths']!r}")
     return VirtualDrive(
         device=f"{alias}-{index}",
         identity=wwn or serial.lower(),
@@ -222,7 +222,7 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
 
 
 def _others(entry: object) -> Sequence[object]:
-    """The adapters that a drive is reached through as well; its own where it hangs on two ports of it."""
+    """The other adapters that a drive is reached through as well."""
     listed = entry.get("paths") if isinstance(entry, dict) else None
     return listed if isinstance(listed, list) else ()
 
@@ -291,8 +291,8 @@ def _with_paths(
                 )
             for alias in _others(entries[adapter.alias]["drives"][index]):
                 other = found.get(str(alias))
-                if other is None or any(DEVICES[one.device].namespaces for one in (adapter, other)):
-                    read.complain(where, f"expected adapters of this bench with SCSI drives, found {alias!r}")
+                if other in (None, adapter) or any(DEVICES[one.device].namespaces for one in (adapter, other)):
+                    read.complain(where, f"expected other adapters of this bench with SCSI drives, found {alias!r}")
                     continue
                 target = sum(one.channel == 0 for one in other.drives)
                 path = replace(

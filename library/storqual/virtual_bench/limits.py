@@ -109,20 +109,13 @@ async def set_limits(
 
 
 def _placed(description: BenchDescription, identity: str, alias: str) -> tuple[VirtualAdapter, VirtualDrive]:
-    """A drive where it stands, or its path on the adapter `alias`; of two ports of one adapter the second.
-
-    Raises BadInputError when there is none.
-    """
+    """A drive where it stands, or its path on the adapter `alias`. Raises BadInputError when there is none."""
     wanted = description.drive(identity).identity
-    found = [
-        (adapter, drive)
-        for adapter in description.adapters
-        for drive in adapter.drives
-        if drive.identity == wanted and (alias == adapter.alias if alias else not drive.first)
-    ]
-    if not found:
-        raise BadInputError([f"{description.name}: {alias} has no path to {identity}"])
-    return found[-1]
+    for adapter in description.adapters:
+        for drive in adapter.drives:
+            if drive.identity == wanted and (alias == adapter.alias if alias else not drive.first):
+                return adapter, drive
+    raise BadInputError([f"{description.name}: {alias} has no path to {identity}"])
 
 
 async def unplug(monitor: Monitor, description: BenchDescription, identity: str, alias: str = "") -> bool:

@@ -94,7 +94,7 @@ def refuse_beyond(
     if aimed.adapter != adapter:
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
     touched = reached(machine, drives, aimed, scope)
-    if scope == "path" and not any(one.id == drive and one.name != aimed.name for one in drives):
+    if scope == "path" and not any(one.id == drive and one.adapter != adapter for one in drives):
         refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
     if scope == "link":
         refusals += [

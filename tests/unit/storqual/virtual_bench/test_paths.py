@@ -65,10 +65,14 @@ def test_it_is_one_drive_that_the_guest_sees_twice() -> None:
     [
         (
             {"paths": ["middle"]},
-            "drives[0].paths: expected adapters of this bench with SCSI drives, found 'middle'",
+            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'middle'",
         ),
-        ({"paths": "right"}, "drives[0].paths: expected a list of adapters, found 'right'"),
-        ({"paths": [{}]}, "drives[0].paths: expected adapters of this bench with SCSI drives, found {}"),
+        (
+            {"paths": ["left"]},
+            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'left'",
+        ),
+        ({"paths": "right"}, "drives[0].paths: expected a list of other adapters, found 'right'"),
+        ({"paths": [{}]}, "drives[0].paths: expected other adapters of this bench with SCSI drives, found {}"),
         ({"virtual": {"iops": 200}}, "drives[0].paths: a drive of several paths has a WWN, and no `virtual`"),
         ({"wwn": None}, "drives[0].paths: a drive of several paths has a WWN, and no `virtual`"),
     ],
@@ -85,7 +89,7 @@ def test_a_path_of_or_to_a_namespace_cannot_be_built(alias: str) -> None:
     entries = adapters()
     entries["right"]["drives"] = []
     entries["left"]["drives"][0].update({"wwn": "eui.0011223344556677"} if alias == "left" else {})
-    with pytest.raises(BadInputError, match=r"\.paths: expected adapters"):
+    with pytest.raises(BadInputError, match=r"\.paths: expected other adapters"):
         describe("vbench", entries, {"adapters": devices})
 
 
@@ -112,25 +116,3 @@ def test_a_path_is_pulled_and_put_back_and_the_other_stays() -> None:
     assert sorted(qemu.limits) == ["right-0", "right-1"]
     with pytest.raises(BadInputError, match="left has no path to"):
         asyncio.run(unplug(qemu, replace(described, name="b"), OWN, "left"))
-
-
-def test_two_ports_of_one_adapter_are_two_devices_on_it_of_which_the_second_is_pulled() -> None:
-    described = describe("vbench", adapters(paths=["left"]), {"adapters": DEVICES})
-    told = [
-        json.loads(value) for name, value in pairwise(machine_argv(described, _machine(), TCG)) if name == "-device"
-    ]
-    ports = {one["id"]: one for one in told if one["driver"] == "scsi-hd" and one["bus"] == "left.0"}
-    assert {name: (port["scsi-id"], port["drive"]) for name, port in ports.items()} == {
-        "left-0": (0, "left-0-file"),
-        "left-1": (1, "left-0-file"),
-    }
-    assert len({port["wwn"] for port in ports.values()}) == 1
-    assert all(port["share-rw"] for port in ports.values())
-    assert ([drive.identity for drive in described.drives], described.devices) == ([SHARED, OWN], 3)
-    qemu: Any = FakeQemu()
-    qemu.limits = {"left-0": (0, 0), "left-1": (0, 0), "right-0": (0, 0)}
-    assert asyncio.run(unplug(qemu, described, SHARED, "left"))
-    assert sorted(qemu.limits) == ["left-0", "right-0"]
-    assert asyncio.run(plug(qemu, described, SHARED, Limit(), "left"))
-    assert asyncio.run(unplug(qemu, described, SHARED))
-    assert sorted(qemu.limits) == ["left-1", "right-0"]

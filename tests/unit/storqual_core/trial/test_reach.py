@@ -124,13 +124,6 @@ def test_a_path_is_aimed_at_through_the_adapter_under_test_and_reaches_no_other_
     assert aimed_at(read_drives(shared.machine), "0x5", PCI) is None
 
 
-def test_one_of_two_ports_of_one_adapter_may_be_lost(tree: BenchTree) -> None:
-    with pytest.raises(GuardRefusalError, match=f"{A}: it has no path beside the one through {PCI}"):
-        lose(tree, claims(A))
-    tree.scsi("sdd", hctl="2:0:5:0", wwn=A, serial="S1")
-    assert lose(two_paths(tree, "sda", "sdd"), claims(A)) == [A]
-
-
 def test_the_only_path_to_a_drive_is_never_lost(shared: BenchTree) -> None:
     with pytest.raises(GuardRefusalError, match=f"{B}: it has no path beside the one through {PCI}"):
         lose(shared, claims(A, B), drive=B)
