@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.robustness.faults import Keeps
+from storqual.robustness.fault import Keeps
 from storqual_core.trial.load import FLUSH, READ, WRITE, WRITE_THROUGH
 from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, ZERO
 from storqual_core.trial.verify import UNREADABLE

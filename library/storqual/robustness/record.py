@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven, way_of
+from storqual.robustness.fault import Fault, Way, unproven
+from storqual.robustness.faults import LOGGING_WAY, way_of
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
@@ -89,7 +90,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
 def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Iterable[str]:
     """What speaks against a trial whose fault was proven."""
     yield from _not_recovered(seen, way)
-    allowed = {"none": False, "any": True, None: fault.io_errors}[expect.errors]
+    allowed = {"none": False, "any": True, None: fault.io_errors and not way.spares_load}[expect.errors]
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
         yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"

@@ -24,7 +24,8 @@ from ..host.sysfs import Drive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from ..kit.machine import Machine
-from .bench_faults import BENCH_WAYS, Aim
+from .aim import Aim
+from .bench_faults import BENCH_WAYS
 from .foreign_program import MOST_OUTPUT, Ended, run_foreign
 from .reach import refuse_beyond
 from .state import read_state

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
 from ..guard.claims import Claim, read_claims
-from ..guard.hold import Hold, hold
+from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import read_drives
@@ -24,8 +24,10 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine
-from .bench_faults import BENCH_WAYS, Aim, missing
+from .aim import Aim
+from .bench_faults import BENCH_WAYS, missing
 from .device import HeldDevice
+from .layer import layered
 from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
@@ -121,6 +123,7 @@ class TrialRun:
         self._trial, self._stream = trial, stream
         self._machine = machine or Machine()
         self._ended = threading.Event()
+        self._spare = (0, 0)
         self._loaded: Load | None = None
 
     def run(self) -> None:
@@ -169,7 +172,7 @@ class TrialRun:
         return True
 
     @contextmanager
-    def _holder(self) -> Iterator[Hold]:
+    def _holder(self) -> Iterator[Mapping[str, str]]:
         trial = self._trial
         claims = [claim for claim in trial.claims if claim.id == trial.drive]
         with hold(claims, purpose="write", state_dir=trial.state_dir, run=trial.run) as held:
@@ -177,7 +180,13 @@ class TrialRun:
             first, last = load.first * 512, (load.first + load.sectors) * 512
             if first < window.offset or last > window.offset + window.size:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
-            yield held
+            self._spare = (last, window.offset + window.size - last)
+            drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+            if drive is None or not (trial.way and BENCH_WAYS[trial.way].layered):
+                yield held
+                return
+            with layered(held, drive, self._machine, command.run) as nodes:
+                yield nodes
 
     def _load(self, device: HeldDevice) -> bool:
         """Fill, load and fault; whether there is anything to read back."""
@@ -241,7 +250,7 @@ class TrialRun:
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return
-        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s)
+        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare)
         stream.line("fault", phase="begin", text=trial.way)
         try:
             BENCH_WAYS[trial.way].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -270,3 +271,38 @@ def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_tim
     path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
     assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=False)))
     assert clock.now == pytest.approx(ends_at, abs=0.5)
+
+
+def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load of the trial file has bytes 2 MiB to 6 MiB, the guard gives 1 MiB to 15 MiB."""
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    aims: list[Any] = []
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
+    way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
+    run = TrialRun(read_trial(trial_file(tmp_path, way="probe", scope="drive")), cast("Any", FakeStream()))
+    with run._holder():
+        run._bring_about()
+    assert [aim.spare for aim in aims] == [(6 << 20, 9 << 20)]
+
+
+@pytest.mark.parametrize("way", ["probe", "layer"])
+def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
+    ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", ways)
+    monkeypatch.setattr(program, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
+    run = TrialRun(read_trial(trial_file(tmp_path, way=way, scope="drive")), cast("Any", FakeStream()))
+    with run._holder() as given:
+        assert given == (held if way == "probe" else ("layer", True, True))
