@@ -25,7 +25,7 @@ CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="ut
 
 MOST_MODULES_OF_A_ROOM = 22
 MOST_LINES_OF_A_MODULE = 400
-MOST = {CORE: (157, 29_530), CONTROL: (317, 45_240)}
+MOST = {CORE: (159, 30_300), CONTROL: (317, 45_300)}
 """Modules and lines of each package: a room that grows says here how far, and why is asked in review."""
 
 
