@@ -16,6 +16,8 @@ from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
+pytestmark = pytest.mark.slow
+
 POINT = POINTS[1]
 QUIET = {"noise": 0.003}
 WCE = {"drive": "0x5000", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": True}

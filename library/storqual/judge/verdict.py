@@ -198,9 +198,11 @@ def _same_build(run: Run) -> list[str]:
             details = event.fields.get("provisioned") or {}
             build = {"kernel": event.fields.get("kernel"), "drivers": details.get("drivers")}
             builds[str(event.fields.get("arm"))].add(json.dumps(build, sort_keys=True))
-    if builds["baseline"] and builds["baseline"] == builds["candidate"]:
-        return ["both arms ran the same kernel with the same driver builds"]
-    return []
+    if not builds["baseline"] or builds["baseline"] != builds["candidate"]:
+        return []
+    if any(not json.loads(build)["drivers"] for build in builds["baseline"]):
+        return ["both arms ran the same kernel; no driver build was read"]
+    return ["both arms ran the same kernel with the same driver builds"]
 
 
 _RULES = ("suite", "gate", "waivers", "history")

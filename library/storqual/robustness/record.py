@@ -35,9 +35,9 @@ class Verdict:
 
 def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Checked | None = None) -> Verdict:
     """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault."""
-    first, second = seen.found.get(1, []), seen.found.get(2, [])
+    first, *again = (seen.found.get(turn, []) for turn in sorted({1, *seen.found}))
     dead = _nothing_readable(seen)
-    violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole and not dead else ()
+    violations = tuple(seen.oracle.judge(first, fault.keeps, *again)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
     wrong += [

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..guard.claims import Claim, read_claims
 from ..guard.hold import Hold, hold
@@ -37,6 +37,9 @@ _LOG_S = 0.2
 _END_S = 60.0
 _EARLIER_S = 30.0
 _OTHER_SECTORS = 48
+_LOOKS = 4
+_MOST_AGAIN = 4096
+_MOST_FOUND = 500
 ENDED = ".ended"
 """What the name of a stream is followed by in that of the file which says that the control node's fault has ended."""
 
@@ -118,6 +121,7 @@ class TrialRun:
         self._trial, self._stream = trial, stream
         self._machine = machine or Machine()
         self._ended = threading.Event()
+        self._loaded: Load | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -180,6 +184,7 @@ class TrialRun:
         trial, stream = self._trial, self._stream
         stream.line("state", when="before", state=self._state())
         load = Load(trial.load, trial.tag, device, stream.tell)
+        self._loaded = load
         problem = load.fill()
         stream.send()
         if problem:
@@ -263,23 +268,37 @@ class TrialRun:
     def _verify(self, device: HeldDevice) -> None:
         """Read all back, twice: a second reading that is right where the first was not tells a stale read.
 
-        The second is made of other commands than the first, or what is wrong at every n-th would be so twice.
+        The second is made of other commands than the first, or what is wrong at every n-th would be so twice. What is
+        wrong in both all the same is read again sector by sector, as long as that brings something else.
         """
-        trial, stream = self._trial, self._stream
+        trial, _stream = self._trial, self._stream
         if device.lost:
             return
         descriptor = device.use()
         try:
-            for turn, chunk in ((1, MOST_SECTORS), (2, _OTHER_SECTORS)):
-                found: list[list[Any]] = []
-                for one in read_region(descriptor, trial.tag, trial.load.first, trial.load.sectors, chunk):
-                    found.append(list(one))
-                    if len(found) >= 500:
-                        stream.line("found", turn=turn, runs=found)
-                        found = []
-                stream.line("found", turn=turn, runs=found, whole=True)
+            wrong = self._read_back(descriptor, 1, MOST_SECTORS, [(trial.load.first, trial.load.sectors)])
+            wrong &= self._read_back(descriptor, 2, _OTHER_SECTORS, [(trial.load.first, trial.load.sectors)])
+            for turn in range(3, 3 + _LOOKS):
+                if wrong:
+                    wrong &= self._read_back(descriptor, turn, 1, [(one, 1) for one in sorted(wrong)[:_MOST_AGAIN]])
         finally:
             device.done(0)
+
+    def _read_back(self, descriptor: int, turn: int, chunk: int, parts: Sequence[tuple[int, int]]) -> set[int]:
+        """Read parts (first sector, how many) and tell them; the sectors that are not what was written last."""
+        trial, stream = self._trial, self._stream
+        found: list[list[Any]] = []
+        wrong: set[int] = set()
+        for first, sectors in parts:
+            for one in read_region(descriptor, trial.tag, first, sectors, chunk):
+                found.append(list(one))
+                if self._loaded is not None:
+                    wrong.update(self._loaded.doubtful(*one))
+                if len(found) >= _MOST_FOUND:
+                    stream.line("found", turn=turn, runs=found)
+                    found = []
+        stream.line("found", turn=turn, runs=found, whole=True)
+        return wrong
 
 
 def main(argv: list[str] | None = None) -> int:

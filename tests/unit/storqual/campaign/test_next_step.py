@@ -23,6 +23,8 @@ from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.support.simulated_campaign import Bench, KilledError, drive
 from tests.support.simulated_campaign import plan as plan_run_of
 
+pytestmark = pytest.mark.slow
+
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
 
 

@@ -18,6 +18,8 @@ from storqual.run import append_event, read_run
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
 
 

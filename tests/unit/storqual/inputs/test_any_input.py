@@ -20,6 +20,8 @@ from storqual.inputs.suite_file import read_suite
 from storqual.inputs.yaml_file import Document
 from storqual_core.kit.errors import BadInputError
 
+pytestmark = pytest.mark.slow
+
 WORDS = """
 driver kernel package options dkms module firmware file sha256 tool from activation nvram execution_throttle
 drive  WCE queue_depth scheduler raid level members strip os cmdline governor virtual iops_limit all unplug

@@ -276,3 +276,17 @@ def test_a_line_of_no_known_kind_is_refused() -> None:
         Observed().take({"kind": "other", "at": 0})
     with pytest.raises(ValueError, match="phase"):
         Observed().take({"kind": "fault", "at": 0, "phase": "x", "text": ""})
+
+
+def test_what_a_third_reading_gives_rightly_was_read_stale_twice() -> None:
+    old = [[10, 2, "good", 1]]
+    wrong = changed("found", {"runs": old})
+    assert verdict(wrong).reasons[0].startswith("lost: ")
+    third = {
+        "kind": "found",
+        "at": 8 * S + 1,
+        "turn": 3,
+        "runs": [[10, 1, "good", 2], [11, 1, "good", 2]],
+        "whole": True,
+    }
+    assert verdict([*wrong[:-1], third, wrong[-1]]).reasons[0].startswith("stale: ")

@@ -17,6 +17,8 @@ from storqual.run import collect, iter_events, read_block, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
 
+pytestmark = pytest.mark.slow
+
 BLOCK = "s02-b01"
 
 

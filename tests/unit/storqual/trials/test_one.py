@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from storqual.trials.link import Link
     from storqual.virtual_bench.places import BenchPlaces
 
+pytestmark = pytest.mark.slow
+
 
 class LinkToHere:
     """A bench that is this machine."""

@@ -22,6 +22,8 @@ from tests.unit.storqual.virtual_bench.test_paths import SHARED, bench
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 DRIVE = "0x5000c5001f2d0000"
 REQUEST = TrialRequest(
     inventories=["inventories/virtual_paths"],

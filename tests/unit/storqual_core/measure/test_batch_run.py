@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from storqual_core.measure.asks import FileSystemAsk
     from storqual_core.measure.batch_file import Block, SwitchStep
 
+pytestmark = pytest.mark.slow
+
 
 class Bench:
     """A bench with a fake fio: what it answers, and what was run on it."""

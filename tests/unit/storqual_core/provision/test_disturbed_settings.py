@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from storqual_core.host.block_stack import DriveTarget
 
+pytestmark = pytest.mark.slow
+
 WATCHED = ("scheduler", "nr_requests", "queue_depth", "read_ahead_kb", "max_sectors_kb", "nomerges", "WCE", "RCD")
 
 

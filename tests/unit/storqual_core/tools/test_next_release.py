@@ -17,6 +17,8 @@ from tests.unit.storqual_core.tools.test_recordings import MET
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parent / "fixtures"
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
 # the parsers whose answers are facts, by the folder of their outputs

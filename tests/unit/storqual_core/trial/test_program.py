@@ -192,6 +192,30 @@ def test_the_second_reading_is_made_of_other_commands_than_the_first(
     assert device.problems == [0]
 
 
+def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every seventh read gives what was there before, a sector may be hit in both of the first readings."""
+    asked: list[tuple[int, int, int]] = []
+
+    def read_region(_: int, __: bytes, first: int, sectors: int, chunk: int) -> list[tuple[int, int, str, int]]:
+        asked.append((first, sectors, chunk))
+        wrong = len(asked) < 5 and (sectors > 1 or len(asked) == 3)
+        return [(4100, 2, "good", 1)] if sectors > 1 else [(first, 1, "good", 1 if wrong else 2)]
+
+    class Loaded:
+        def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
+            return [] if (code, sequence) == ("good", 2) else list(range(first, first + count))
+
+    monkeypatch.setattr(program, "read_region", read_region)
+    stream = FakeStream()
+    run = TrialRun(read_trial(trial_file(tmp_path)), cast("Any", stream))
+    monkeypatch.setattr(run, "_loaded", Loaded())
+    run._verify(cast("Any", FakeDevice(lost=False)))
+    assert asked[2:] == [(4100, 1, 1), (4101, 1, 1), (4100, 1, 1)]
+    assert [line["turn"] for kind, line in stream.told if kind == "found"] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("turns", [1, 4])
 def test_what_is_left_after_the_bench_was_down_is_read_once_its_drive_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
