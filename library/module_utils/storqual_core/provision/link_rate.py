@@ -2,8 +2,8 @@
 """The rate that a drive's SAS link is negotiated at: the highest that its phys allow (`maximum_linkrate`).
 
 The phys are those that face the drive, on the adapter or on the last expander. A write has the link negotiated
-afresh, so it is waited for. Drivers that cannot set it show the attribute read-only (scsi_transport_sas:
-`set_phy_speed`).
+afresh, so it is waited for. Drivers that cannot set it (without set_phy_speed of the transport class) show the
+attribute read-only.
 """
 
 from __future__ import annotations
