@@ -25,7 +25,7 @@ CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="ut
 
 MOST_MODULES_OF_A_ROOM = 22
 MOST_LINES_OF_A_MODULE = 400
-MOST = {CORE: (158, 29_660), CONTROL: (317, 45_135)}
+MOST = {CORE: (160, 30_480), CONTROL: (318, 45_400)}
 """Modules and lines of each package: a room that grows says here how far, and why is asked in review."""
 
 

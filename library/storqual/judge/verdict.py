@@ -200,8 +200,12 @@ def _same_build(run: Run) -> list[str]:
             builds[str(event.fields.get("arm"))].add(json.dumps(build, sort_keys=True))
     if not builds["baseline"] or builds["baseline"] != builds["candidate"]:
         return []
-    if any(not json.loads(build)["drivers"] for build in builds["baseline"]):
+    read = [json.loads(build)["drivers"] or {} for build in builds["baseline"]]
+    if not all(read):
         return ["both arms ran the same kernel; no driver build was read"]
+    alike = sorted({name for drivers in read for name, build in drivers.items() if not build.get("srcversion")})
+    if alike:
+        return [f"both arms ran the same kernel; builds of {', '.join(alike)} have no srcversion to tell them apart"]
     return ["both arms ran the same kernel with the same driver builds"]
 
 

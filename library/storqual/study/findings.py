@@ -108,14 +108,15 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
             if effect.influence not in ("better", "worse") or low is None or high is None:
                 continue
             better = effect.influence == "better"
-            level, other = (effect.level, effect.base) if better else (effect.base, effect.level)
+            (level, along), (other, other_along) = (effect.levels(base=not better), effect.levels(base=better))
             gains = (
                 [effect.shift.value, low, high]
                 if better
                 else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
             )
             yield Advice(
-                f"{what} for {where}: {effect.setting} {level} gives {100 * gains[0]:.1f} % more IOPS than {other} "
+                f"{what} for {where}: {effect.setting} {level}{along} gives {100 * gains[0]:.1f} % more IOPS than "
+                f"{other}{other_along} "
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
@@ -127,11 +128,12 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
     """Settings whose every level is shown to make no difference, and levels of others that make none."""
     for setting in dict.fromkeys(one.setting for one in study.effects):
         effects = [one for one in study.effects if one.setting == setting]
-        alike = [str(one.level) for one in effects if one.influence == "neutral"]
+        alike = ["".join(one.levels(base=False)) for one in effects if one.influence == "neutral"]
         if len(alike) == len(effects):
-            yield f"{setting} makes {none}; leave it"
+            with_it = " and ".join(dict.fromkeys(name for one in effects for name, _, _ in one.along))
+            yield f"{setting}{f' with {with_it}' if with_it else ''} makes {none}; leave it"
         elif alike:
-            yield f"{setting} {' and '.join([str(effects[0].base), *alike])} make {none}"
+            yield f"{setting} {' and '.join([''.join(effects[0].levels(base=True)), *alike])} make {none}"
 
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:

@@ -295,13 +295,13 @@ nvram.scsi_parity flag 0..1 reload : parity checking on the SCSI bus
 nvram.scsi_bus_reset flag 0..1 reload : reset the SCSI bus at start
 nvram.boot_rom flag 0..1 reboot : the adapter's boot code is enabled
 raid.level choice 0,1,5,6,10,50,60 rebuild : RAID level
-raid.members list rebuild : claimed drives by WWN or serial, in order
+raid.members list rebuild : claimed drives by WWN or serial, in order; a suite varies their number
 raid.strip size 512..1073741824 B rebuild : bytes on one drive before the next is used
 raid.name text rebuild : the volume's name
 raid.read_policy choice ra,nora,adaptive : read-ahead by the controller
 raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too
 raid.io_policy choice direct,cached : direct or cached I/O
-raid.disk_cache choice enable,disable,default : write cache of the members
+raid.disk_cache choice enable,disable,default : write cache of the members; with md drive.WCE of each
 raid.initialisation choice none,fast,full rebuild : how much of a new volume is written first
 raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use

@@ -216,7 +216,7 @@ def claim_memory(claims: Iterable[Claim], drive: str) -> dict[str, Any]:
 
 
 MEMORY = "file_system"
-"""In saved.json, `file_system@<drive>`: null, because a claimed drive has no part when it is found."""
+"""In saved.json, `file_system@<drive>`, or `@<UUID>` of a volume: null, because it has no part when it is found."""
 _PART = 1
 _SECTOR = 512
 
@@ -256,6 +256,23 @@ def restore_part(runner: Runner, machine: Machine, drive: str, disk: str, *, che
         drop_part(runner, machine, disk)
     now = ", ".join(partitions(machine, disk)) or None
     return Provisioned(MEMORY, None, before, now, drive=drive, changed=before != now)
+
+
+def restore_part_of_volume(
+    runner: Runner, machine: Machine, claims: Sequence[Claim], state_dir: str, run_id: str, uuid: str, *, check: bool
+) -> Provisioned:
+    """The same of a volume that storqual made, by its UUID; one that is gone took its part with it.
+
+    Raises ToolError, GuardRefusalError.
+    """
+    volume = next((one for one in own_volumes(machine, state_dir, claims) if one.uuid == uuid), None)
+    if volume is None:
+        return Provisioned(MEMORY, None, None, None, drive=uuid)
+    members = [claim for claim in claims if claim.id in volume.members]
+    with hold.hold(
+        members, purpose="settings", state_dir=state_dir, run=run_id, volumes=[volume], machine=machine, runner=runner
+    ):
+        return restore_part(runner, machine, uuid, volume.id, check=check)
 
 
 def _node(machine: Machine, disk: str) -> str:

@@ -33,6 +33,9 @@ _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "C
 _STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
 _ILL = {"degraded", "failed", "broken", "inactive", "not started"}
 _READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
+_IN_SYNC = re.compile(r"active sync(?: set-\w)?\Z")
+# in place of the node of a device that the kernel does not have any more
+_GONE = "missing"
 _NO_STRIP = "1"
 _NO_REDUNDANCY = "0"
 _LEVELS = {"0": 2, "1": 2, "5": 3, "6": 4, "10": 2}
@@ -100,8 +103,8 @@ def _kept(words: Fields, label: str, value: str) -> Fields:
 def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str, str]]) -> None:
     """Raise ToolError when another number of devices is told than listed, or two sizes that cannot be one."""
     listed = {
-        "Total Devices": sum(path.startswith("/") for _, _, path in rows),
-        "Failed Devices": len(volume.failed),
+        "Total Devices": sum(path.startswith("/") or path == _GONE for _, _, path in rows),
+        "Failed Devices": sum("faulty" in state for _, state, _ in rows),
         "Raid Devices": len({place for place, _, _ in rows if place != "-"}),
     }
     for label, count in listed.items():
@@ -119,14 +122,17 @@ def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str,
 def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> VolumeFacts:
     states = [word.strip() for word in words.get("State").split(",") if word.strip()]
     kib = words.get("Array Size").split(" ")[0]
-    placed = sorted((int(place), path) for place, state, path in rows if place != "-" and path.startswith("/"))
-    loose = [(state, path) for place, state, path in rows if place == "-" and path.startswith("/")]
-    failed = tuple(path for state, path in loose if "faulty" in state)
+    there = [(place, state, path) for place, state, path in rows if path.startswith("/")]
+    failed = tuple(path for _, state, path in there if "faulty" in state)
+    # what is to take a member's place is none yet
+    spares = tuple(
+        path
+        for place, state, path in there
+        if path not in failed and ("replacement" in state or (place == "-" and state.startswith("spare")))
+    )
+    placed = sorted((int(place), path) for place, _, path in there if place != "-" and path not in (*failed, *spares))
     # an array that is not started tells no places
-    unplaced = tuple(path for state, path in loose if not state)
-    # older releases name no policy
-    told = (words.get("Intent Bitmap") or words.get("Consistency Policy")).lower()
-    bitmap = "internal" if told.startswith(("internal", "bitmap")) else "none"
+    unplaced = tuple(path for place, state, path in there if place == "-" and not state)
     return VolumeFacts(
         id=node,
         # the host that made it stands before a colon, and in brackets behind it
@@ -136,15 +142,28 @@ def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> Volum
         size=int(kib) * 1024 if kib.isdecimal() and kib.isascii() else None,
         strip=_chunk(words.get("Chunk Size")),
         members=(*(path for _, path in placed), *unplaced),
-        spares=tuple(path for state, path in loose if state.startswith("spare") and path not in failed),
+        spares=spares,
         failed=failed,
-        policies={"bitmap": bitmap},
+        policies=_bitmap(words),
         progress=_progress(words, states),
         device=node,
         uuid=_uuid(words.get("UUID")),
         healthy=not _ILL & {state.lower() for state in states} if states else None,
-        settings={key: value for key, value in words.without(*_READ).items() if not key.endswith(" Status")},
+        settings={
+            **{key: value for key, value in words.without(*_READ).items() if not key.endswith(" Status")},
+            # a journal, and members that are only written
+            **{f"Device {path}": state for _, state, path in there if state and not _IN_SYNC.match(state)},
+        },
     )
+
+
+def _bitmap(words: Fields) -> dict[str, Value]:
+    """Whether there is a write-intent bitmap; nothing for one in a file, which is neither of the two values."""
+    # older releases name no policy
+    told = (words.get("Intent Bitmap") or words.get("Consistency Policy")).lower()
+    if told.startswith("/"):
+        return {}
+    return {"bitmap": "internal" if told.startswith(("internal", "bitmap")) else "none"}
 
 
 def _chunk(text: str) -> int | None:
@@ -211,7 +230,7 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
         ("read_policy", "drive.read_ahead_kb is the kernel's read-ahead"),
         ("write_policy", "md writes through"),
         ("io_policy", "fio's direct I/O passes the page cache by"),
-        ("disk_cache", "declare drive.WCE for the members"),
+        ("disk_cache", "a drop's enable or disable is drive.WCE of the members"),
         ("rebuild_rate", "md knows rates in KiB/s, not shares"),
     ):
         if name in request.policies:

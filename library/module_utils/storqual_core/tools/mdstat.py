@@ -24,6 +24,8 @@ _REMARK = re.compile(r"^\([a-z-]+\)$")
 _BLOCKS = re.compile(r"^\s+(?P<kib>\d+) blocks\b(?P<rest>.*)$")
 _CHUNK = re.compile(r"\b(?P<size>\d+k) (?:chunks?|rounding)\b", re.IGNORECASE)
 _COUNTS = re.compile(r"\[(?P<wanted>\d+)/(?P<there>\d+)\]\s+\[(?P<letters>[U_]+)\]")
+# the array of metadata that hardware made: it holds arrays, and is never started itself
+_CONTAINER = re.compile(r"\bsuper external:(?![/-])")
 _TASK = re.compile(
     r"\b(?P<task>resync|recovery|reshape|check|repair)\s*=\s*(?:(?P<percent>\d+(?:\.\d+)?)%|(?P<word>[A-Z]+))"
 )
@@ -58,15 +60,19 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
     remarks = [word.strip("()") for word in rest if _REMARK.match(word)]
     rest = [word for word in rest if not _REMARK.match(word)]
     level = rest.pop(0) if rest and not _MEMBER.match(rest[0]) else ""
-    members: dict[str, list[tuple[int, str]]] = {"": [], "S": [], "F": []}
+    members: dict[str, list[tuple[int, str]]] = {"": [], "S": [], "F": [], "J": []}
     for word in rest:
         match = _MEMBER.match(word)
         if match is None:
             raise ToolError(f"{_FILE} lists the device {word[:60]!r} of {name}, which is not understood")
         flags = match.group("flags")
-        kind = "F" if "(F)" in flags else "S" if "(S)" in flags and state == "active" else ""
+        # a journal is no member, and what is to take a member's place (R) is none yet
+        spare = "(R)" in flags or ("(S)" in flags and state == "active")
+        kind = "F" if "(F)" in flags else "J" if "(J)" in flags else "S" if spare else ""
         members[kind].append((int(match.group("number")), f"/dev/{match.group('name').replace('!', '/')}"))
-    placed, spares, failed = (tuple(path for _, path in sorted(members[kind])) for kind in ("", "S", "F"))
+    placed, spares, failed, journals = (
+        tuple(path for _, path in sorted(members[kind])) for kind in ("", "S", "F", "J")
+    )
     return VolumeFacts(
         f"/dev/{name}",
         level=level.replace("raid", ""),
@@ -76,6 +82,7 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
         failed=failed,
         device=f"/dev/{name}",
         healthy=state == "active" and not failed,
+        settings={"journal": " ".join(journals)} if journals else {},
     )
 
 
@@ -87,7 +94,7 @@ def _more(volume: VolumeFacts, line: str) -> VolumeFacts:
     settings = {**volume.settings, f"line {number}": line.strip()}
     if counts is not None:
         settings["members"] = " ".join(counts.groups())
-    volume = replace(volume, settings=settings)
+    volume = replace(volume, settings=settings, healthy=None if _CONTAINER.search(line) else volume.healthy)
     if blocks is not None:
         strip = parse_size(chunk.group("size")) if chunk else None
         volume = replace(volume, size=int(blocks.group("kib")) * 1024, strip=strip)
@@ -109,4 +116,5 @@ def _checked(volume: VolumeFacts) -> VolumeFacts:
             f"{len(volume.members)}"
         )
     states = [volume.state] if wanted == there else [volume.state, "degraded"]
-    return replace(volume, state=", ".join(states), healthy=bool(volume.healthy) and wanted == there)
+    # a member that failed may have been replaced already
+    return replace(volume, state=", ".join(states), healthy=volume.state.startswith("active") and wanted == there)

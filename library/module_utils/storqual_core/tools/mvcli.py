@@ -12,9 +12,10 @@ import re
 from dataclasses import replace
 from typing import Mapping
 
+from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import MissingToolError, ToolError, refuse_for
-from ..kit.labelled_text import Line, printed_size, read_line, whole_number
+from ..kit.labelled_text import Line, plain_label, printed_size, read_line, size_range, whole_number
 from .capabilities import AdapterFacts, DriveFacts, FirmwareImage, PortFacts, ToolFacts, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mvcli", "mnv_cli")
@@ -30,9 +31,24 @@ _TOTAL = re.compile(r"^Total # of ")
 _STARTS = ("id", "adapter id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
 _SIZE = re.compile(r"^(?P<number>\d+)\s*(?P<prefix>[KMGT])$")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
-_VOLUME_LABELS = ("id", "name", "status", "vd status", "bga status", "stripe size", "size", "raid mode")
+_VOLUME_LABELS = (
+    *("id", "name", "status", "vd status", "bga status", "bga progress", "stripe size", "stripe block size"),
+    *("size", "raid mode", "pd raid setup", "pds"),
+)
+_DRIVE_LABELS = (
+    "id",
+    "serial",
+    "serial number",
+    "model",
+    "firmware version",
+    "wwn",
+    "status",
+    "pd status",
+    "ssd type",
+)
 _GOOD = ("functional", "optimal", "normal")
 _ERROR = re.compile(r"\b(?:error|fail(?:ed|ure)?|invalid)\b", re.IGNORECASE)
+_IDLE = ("", "not running", "n/a", "none")
 _BACKGROUND = {"rebuild": "rebuild", "init": "initialise", "migrat": "reshape", "check": "check"}
 
 Record = Mapping[str, str]
@@ -86,6 +102,21 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
     return tuple(_volume(record) for record in records)
 
 
+def parse_drives(text: str) -> tuple[DriveFacts, ...]:
+    """The drives of `info -o pd`. Raises ToolError for a record that is none, or of two."""
+    records = parse_records(text)[0]
+    for record in records:
+        if not _told(record, "Model", "Serial", "Serial number") or any(label.endswith(".2") for label in record):
+            raise ToolError(f"record {record['id']} is no drive, or of two drives: {', '.join(record)[:120]}")
+    return tuple(_drive(record) for record in records)
+
+
+def _told(record: Record, *labels: str) -> str:
+    """The value under the first of `labels` that has one: the two tools and their releases space them differently."""
+    plain = {plain_label(label): value for label, value in record.items()}
+    return next((plain[label] for label in map(plain_label, labels) if plain.get(label)), "")
+
+
 def _controller(record: Record, index: str) -> AdapterFacts:
     version = record.get("firmware version", "")
     place = re.match(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F]{1,2})$", record.get("bus device fun", ""))
@@ -95,9 +126,10 @@ def _controller(record: Record, index: str) -> AdapterFacts:
         raise ToolError(f"card {record['id']} tells of {len(ports)} links and {speeds} speeds of links")
     return AdapterFacts(
         index=index,
-        model=record.get("product", record.get("subnqn", "")).strip(),
+        # the product of some cards is told as PCI ids
+        model=_told(record, "Model number", "Product", "SUBNQN"),
         vendor="Marvell",
-        serial=record.get("serial no", record.get("serial number", "")),
+        serial=_told(record, "Serial no", "Serial number"),
         pci=f"0000:{place.group(1)}:{place.group(2)}.{int(place.group(3), 16):x}".lower() if place else "",
         firmware={"firmware": version} if version else {},
         settings=dict(record),
@@ -111,47 +143,60 @@ def _controller(record: Record, index: str) -> AdapterFacts:
 
 
 def _drive(record: Record) -> DriveFacts:
+    size, sizes = _sizes(record.get("size", ""))
+    blocks, block = whole_number(_told(record, "LBA")), whole_number(_told(record, "Sector size"))
     return DriveFacts(
         position=record["id"],
-        serial=record.get("serial", record.get("serial number", "")),
-        model=record.get("model", ""),
-        revision=record.get("firmware version", ""),
-        size=_size(record.get("size", "")),
-        state=record.get("status", record.get("pd status", "")),
-        media=record.get("type", record.get("ssd type", "")),
+        wwn=printed_wwn(_told(record, "WWN")),
+        serial=_told(record, "Serial", "Serial number"),
+        model=_told(record, "Model"),
+        revision=_told(record, "Firmware version"),
+        size=blocks * block if blocks and block else size,
+        size_range=None if blocks and block else sizes,
+        state=_told(record, "Status", "PD status"),
+        media=_told(record, "SSD type"),
+        settings={label: value for label, value in record.items() if label not in _DRIVE_LABELS},
     )
 
 
-def _size(text: str) -> int | None:
-    """`228818 M` counts in powers of 1024; `128KB` too."""
+def _sizes(text: str) -> tuple[int | None, tuple[int, int] | None]:
+    """`228818 M`, `128KB` and `894 GB` count in powers of 1024 and are rounded: the figure, and what it can mean."""
     match = _SIZE.match(text)
-    return printed_size(f"{match.group('number')} {match.group('prefix')}B" if match else text, base=1024)
+    plain = f"{match.group('number')} {match.group('prefix')}B" if match else text
+    return printed_size(plain, base=1024), size_range(plain, base=1024)
 
 
 def _volume(record: Record) -> VolumeFacts:
     state = record.get("status", record.get("vd status", ""))
     unread = [value.lower() for label, value in record.items() if label not in _VOLUME_LABELS]
     sound = not any(value.startswith(("running", "in progress", "rebuild", "init", "degraded")) for value in unread)
-    strip = record.get("stripe size", "")
-    background = record.get("bga status", "not running").lower()
-    told = f"{background} {record.get('bga progress', '')}".lower()
-    percent = _PERCENT.search(told)
-    under_way: dict[str, float] = {}
-    if background not in ("not running", "n/a", "none", ""):
-        task = next((name for word, name in _BACKGROUND.items() if word in told), background)
-        under_way[task] = float(percent.group("percent")) if percent else 0.0
+    strip = _told(record, "Stripe size", "Stripe block size")
+    size, sizes = _sizes(record.get("size", ""))
+    under_way = _progress(_told(record, "BGA status").lower(), _told(record, "BGA progress").lower())
     return VolumeFacts(
         id=record["id"],
         name=record.get("name", ""),
         level=record.get("raid mode", "").upper().replace("RAID", "").strip(),
         state=state,
-        size=_size(record.get("size", "")),
+        size=size,
+        size_range=sizes,
         # mvcli prints KiB without a unit
-        strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _size(strip),
-        members=tuple(record.get("pd raid setup", "").split()),
+        strip=int(strip) * 1024 if re.fullmatch(r"[0-9]{1,6}", strip) else _sizes(strip)[0],
+        members=tuple(_told(record, "PD RAID setup", "PDs").split()),
         progress=under_way,
         healthy=(state.lower() in _GOOD and not under_way and sound) if state else None,
+        settings={label: value for label, value in record.items() if label not in _VOLUME_LABELS},
     )
+
+
+def _progress(status: str, progress: str) -> dict[str, float]:
+    """Percent by task; mnv_cli tells how far a task is, and nothing when there is none."""
+    if status in _IDLE and (status or progress in _IDLE):
+        return {}
+    told = f"{status} {progress}"
+    percent = _PERCENT.search(told)
+    task = next((name for word, name in _BACKGROUND.items() if word in told), status or progress)
+    return {task: float(percent.group("percent")) if percent else 0.0}
 
 
 def _ask(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> Completed:
@@ -184,10 +229,10 @@ def read_facts(runner: Runner) -> ToolFacts:
             break
         notes += parse_records(text)[1]
         for card in parse_cards(text, index)[:1]:
-            drives, noise = parse_records(_info(runner, index, "pd"))
+            listed = _info(runner, index, "pd")
             volumes = read_volumes(runner, index)
-            adapters.append(replace(card, drives=tuple(_drive(each) for each in drives), volumes=volumes))
-            notes += noise
+            adapters.append(replace(card, drives=parse_drives(listed), volumes=volumes))
+            notes += parse_records(listed)[1]
     if len(missing) > _CONTROLLERS:
         raise missing[0]
     return ToolFacts(tuple(adapters), tuple(notes))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
@@ -28,6 +28,8 @@ _LISTED = re.compile(
     r"^\s*(?P<index>\d+)\s+\S+\s+[0-9A-Fa-f]+h\s+[0-9A-Fa-f]+h\s+"
     r"(?P<domain>[0-9A-Fa-f]+)h:(?P<bus>[0-9A-Fa-f]+)h:(?P<device>[0-9A-Fa-f]+)h:(?P<function>[0-9A-Fa-f]+)h\s"
 )
+# each controller of a list has a table of its own
+_HEADS = re.compile(r"^\s*(?:Adapter\s+Vendor\b|Index\s+Type\b)", re.IGNORECASE)
 _RULE = re.compile(r"^-{8,}$")
 _BANNER = re.compile(r"^(?:LSI|Avago|Broadcom|Copyright|Version )|^SAS[23]IRCU: |^Read configuration has been")
 _MEGABYTES = re.compile(r"^(?P<size>[0-9]{1,15})(?:\s*/\s*(?P<sectors>[0-9]{1,18}))?$")
@@ -64,12 +66,17 @@ def parse_list(text: str) -> dict[str, str]:
                 int(match.group(part), 16) for part in ("domain", "bus", "device", "function")
             )
             found[match.group("index")] = f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
-        elif begun and line.strip() and _DONE.lower() not in line.lower():
+        elif begun and line.strip() and _DONE.lower() not in line.lower() and not _of_table(line):
             raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
         begun = begun or bool(_TABLE.match(line))
     if not begun or not found:
         raise ToolError("this is no list of controllers: it has no table of them")
     return found
+
+
+def _of_table(line: str) -> bool:
+    """Whether a line is the head of a table or the rule below it."""
+    return bool(_HEADS.match(line) or _TABLE.match(line))
 
 
 def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
@@ -108,7 +115,9 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     if strange:
         raise ToolError(f"{index}: labels that belong to nothing: {', '.join(strange)[:200]}")
     kinds = [fields.get("").lower() for fields in parts["physical"]]
-    drives = [fields for fields, kind in zip(parts["physical"], kinds) if "enclosure services" not in kind]
+    drives = [
+        _drive(fields, index) for fields, kind in zip(parts["physical"], kinds) if "enclosure services" not in kind
+    ]
     adapter = AdapterFacts(
         index=index,
         model=settings.get("Controller type"),
@@ -119,8 +128,8 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             if label in settings
         },
         settings=settings.printed(),
-        drives=tuple(_drive(fields, index) for fields in drives),
-        volumes=tuple(_volume(fields) for fields in parts["ir"]),
+        drives=tuple(drives),
+        volumes=tuple(_volume(fields, drives) for fields in parts["ir"]),
         enclosures=tuple(
             EnclosureFacts(position=each.get("Enclosure#"), slots=_number(each.get("Numslots")))
             for each in parts["enclosure"]
@@ -230,10 +239,11 @@ def _capacity(text: str) -> tuple[int | None, tuple[int, int] | None]:
     return megabytes << 20, size_range(f"{megabytes} MB", base=1024)
 
 
-def _volume(fields: Fields) -> VolumeFacts:
+def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
     state = _code(fields.get("Status of volume"))
     size = _MEGABYTES.match(fields.get("Size (in MB)"))
-    members = [fields.printed()[label] for label in fields if _MEMBER.match(label)]
+    members = [fields.printed()[label].replace(" ", "") for label in fields if _MEMBER.match(label)]
+    lost = {drive.position for drive in drives if drive.state in ("MIS", "FLD")}
     if not fields.get("Volume ID"):
         raise ToolError(f"a volume ({fields.get('')}) is listed without its id")
     return VolumeFacts(
@@ -245,7 +255,8 @@ def _volume(fields: Fields) -> VolumeFacts:
         size=int(size.group("size")) << 20 if size else None,
         size_range=size_range(f"{size.group('size')} MB", base=1024) if size else None,
         strip=None,
-        members=tuple(member.replace(" ", "") for member in members),
+        members=tuple(members),
+        failed=tuple(member for member in members if member in lost),
         healthy=state == "OKY" if state else None,
         settings={
             name: value for name, value in fields.without("", *_VOLUME_LABELS).items() if not _MEMBER.match(name)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import plain_label, size_range
+from ..kit.labelled_text import plain_label, printed_size, size_range
 from .capabilities import AdapterFacts, FirmwareImage, Spelling, ToolFacts, Value, VolumeFacts, VolumeRequest
 from .shapes.storcli_answer import (
     adapter_of,
@@ -61,8 +61,11 @@ _FIRMWARE = {
     "bios": ("Bios Version", "BIOS Version"),
     "nvdata": ("NVDATA Version",),
 }
-_CACHE = re.compile(r"\A(NR|R)?(AWB|WB|WT)?([CD])?\Z")
+# `Ra` reads ahead when it finds a sequence; newer releases call always-write-back forced
+_CACHE = re.compile(r"\A(NR|Ra|R)?(AWB|FWB|WB|WT)?([CD])?\Z")
 _READ_POLICY = {"R": "ra", "NR": "nora"}
+_WRITE_POLICY = {"FWB": "awb"}
+_FAILED = ("Failed", "Offln", "UBad", "Msng")
 _IO_POLICY = {"D": "direct", "C": "cached"}
 _DISK_CACHE = {"disk's default": "default", "enabled": "enable", "disabled": "disable"}
 _VOLUME = re.compile(r"\A/c\d+/v\d+\Z", re.IGNORECASE)
@@ -149,20 +152,33 @@ def _listed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     read, write, through = cache.groups() if cache else (None, None, None)
     policies = {
         "read_policy": _READ_POLICY.get(read or "", ""),
-        "write_policy": (write or "").lower(),
+        "write_policy": _WRITE_POLICY.get(write or "", (write or "").lower()),
         "io_policy": _IO_POLICY.get(through or "", ""),
     }
-    state = words.get("State", "")
+    members, spares, failed = _places(placed)
+    state, printed = words.get("State", ""), words.get("Size", "")
     return VolumeFacts(
         id=number,
         name=words.get("Name", ""),
         level=words.get("TYPE", "").upper().replace("RAID", ""),
         state=state,
-        members=tuple(position for position, held in placed if held not in ("DHS", "GHS")),
-        spares=tuple(position for position, held in placed if held == "DHS"),
+        size=printed_size(printed, base=1024),
+        size_range=size_range(printed, base=1024, off=3),
+        members=members,
+        spares=spares,
+        failed=failed,
         policies={name: value for name, value in policies.items() if value},
         healthy={"": None, "Optl": True}.get(state, False),
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
+    )
+
+
+def _places(placed: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Members, spares and those that failed among drives, which are given by position and state."""
+    return (
+        tuple(position for position, held in placed if held not in ("DHS", "GHS")),
+        tuple(position for position, held in placed if held == "DHS"),
+        tuple(position for position, held in placed if held in _FAILED),
     )
 
 
@@ -205,6 +221,7 @@ def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     volume = _listed(row, {})
     named = {plain_label(key): value for key, value in data.items()}
     drives = [as_mapping(drive) for drive in as_list(named.get(f"pdsforvd{volume.id}"))]
+    members, spares, failed = _places([(as_text(drive.get("EID:Slt")).strip(), _state(drive)) for drive in drives])
     words = flat(as_mapping(named.get(f"vd{volume.id}properties")), without=())
     if not words:
         raise ToolError(f"volume {volume.id} is listed without its properties")
@@ -215,13 +232,12 @@ def _detailed(row: object, data: Mapping[str, Any]) -> VolumeFacts:
     return replace(
         volume,
         wwn=printed_wwn(first(words, "SCSI NAA Id")),
-        size=None if blocks is None else blocks_size(blocks, unit, printed),
-        size_range=size_range(printed, base=1024, off=3) if blocks is None else None,
+        size=volume.size if blocks is None else blocks_size(blocks, unit, printed),
+        size_range=volume.size_range if blocks is None else None,
         strip=size_of(first(words, "Strip Size")),
-        members=tuple(
-            as_text(drive.get("EID:Slt")).strip() for drive in drives if _state(drive) not in ("DHS", "GHS")
-        ),
-        spares=tuple(as_text(drive.get("EID:Slt")).strip() for drive in drives if _state(drive) == "DHS"),
+        members=members,
+        spares=spares,
+        failed=failed,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},

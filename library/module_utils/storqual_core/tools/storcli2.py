@@ -16,7 +16,7 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError, refuse_for
 from ..kit.json_text import as_int, as_list, as_mapping, as_text
-from ..kit.labelled_text import size_range
+from ..kit.labelled_text import printed_size, size_range
 from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 from .shapes.storcli_answer import (
     adapter_of,
@@ -114,29 +114,37 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
     placed = [
         drive for drive in map(as_mapping, as_list(data.get("PD LIST"))) if as_text(drive.get("DG")).strip() == group
     ]
-    members, spares = _places(placed)
-    state = words.get("State", "")
+    members, spares, failed = _places(placed)
+    state, printed = words.get("State", ""), words.get("Size", "")
     return VolumeFacts(
         id=number,
         name=words.get("Name", ""),
         level=words.get("TYPE", "").upper().replace("RAID", ""),
         state=state,
+        size=printed_size(printed, base=1024),
+        size_range=size_range(printed, base=1024, off=3),
         members=members,
         spares=spares,
+        failed=failed,
         policies={name: value for name, value in policies.items() if value},
         healthy={"": None, "Optl": True}.get(state, False),
         settings={name: value for name, value in words.items() if name not in ("DG/VD", "TYPE", "State", "Name")},
     )
 
 
-def _places(drives: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Members and spares among drives, by position."""
+def _places(drives: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Members, spares and those that failed among drives, by position."""
     places = [(as_text(drive.get("EID:Slt")).strip(), as_text(drive.get("State")).strip()) for drive in drives]
     if not all(place and state for place, state in places):
         raise ToolError(f"{_TOOL} lists a drive of a volume without its place or its state")
     return (
         tuple(place for place, state in places if state not in ("DHS", "GHS")),
         tuple(place for place, state in places if state == "DHS"),
+        tuple(
+            place
+            for (place, _), drive in zip(places, drives)
+            if as_text(drive.get("Status")).strip() in ("Failed", "Offline", "Missing")
+        ),
     )
 
 
@@ -177,18 +185,19 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     drives = [as_mapping(drive) for drive in as_list(entry.get("PDs"))]
     blocks, unit = as_int(first(words, "Number of Blocks")), size_of(first(words, "Block Size"))
     printed = volume.settings.get("Size", "")
-    members, spares = _places(drives)
+    members, spares, failed = _places(drives)
     device = first(words, "OS Drive Name")
     told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
     disk_cache = _DISK_CACHE.get(told.lower(), "")
     return replace(
         volume,
         wwn=printed_wwn(first(words, "SCSI NAA Id")),
-        size=None if blocks is None else blocks_size(blocks, unit, printed),
-        size_range=size_range(printed, base=1024, off=3) if blocks is None else None,
+        size=volume.size if blocks is None else blocks_size(blocks, unit, printed),
+        size_range=volume.size_range if blocks is None else None,
         strip=size_of(first(words, "Strip Size")),
         members=members,
         spares=spares,
+        failed=failed,
         policies={**volume.policies, **({"disk_cache": disk_cache} if disk_cache else {})},
         device=f"/dev/{device.rpartition('/')[2]}" if device else "",
         settings={**volume.settings, **words},

@@ -225,3 +225,21 @@ def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_it
     assert "sym, raid.level: raid.level 0 and 5 make no difference of 3 % or more." in told
     assert "sym, drive.NCS: drive.NCS makes no difference of 3 % or more; leave it." in told
     assert not any("raid.level makes" in text for text in told)
+
+
+def test_advice_on_a_raid_level_says_how_many_members_each_has() -> None:
+    rates = {("0", 4): 400.0, ("5", 3): 200.0}
+    points = [
+        point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": count}, noise=0.001)
+        for (level, count), rate in rates.items()
+    ]
+    (told,) = findings(points, ["settings"], benches={}).advice
+    assert "raid.level 0 (raid.members 4) gives " in told.text
+    assert " % more IOPS than 5 (raid.members 3) (interval " in told.text
+
+
+def test_throughput_over_the_members_of_a_volume_has_a_shape() -> None:
+    """Each member adds its share, as long as there is no other limit."""
+    points = [point("sym", "dbms", 100.0 * count, varied={"raid.members": count}, noise=0.001) for count in (2, 3, 4)]
+    (growth,) = findings(points, ["scaling"], benches={}).growths
+    assert (growth.line.along, growth.found.linear_to) == ("raid.members", 4)

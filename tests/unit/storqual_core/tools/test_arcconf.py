@@ -220,3 +220,85 @@ def test_a_state_that_tells_how_far_it_is() -> None:
     text = SMARTRAID.replace(": Optimal\n   Size", ": Degraded, Rebuilding ( Rebuild : 38 % )\n   Size")
     (volume,) = arcconf.parse_config(text).adapters[0].volumes
     assert (volume.progress, volume.healthy) == ({"rebuild": 38.0}, False)
+
+
+def test_a_segment_that_is_missing_is_no_member_without_a_name() -> None:
+    text = (
+        "Controllers found: 1\nLogical device information\nLogical device number 0\n"
+        "   Logical device name : old\n   RAID level : 1\n"
+        "   Status of logical device : Degraded\n   Dedicated Hot-Spare : 0,12\n   Dedicated Hot-Spare : 0,13\n"
+        "   Logical device segment information\n"
+        "   Segment 0 : Present (2861588MB, SATA, HDD, Channel:0, Device:10)      DSN0001\n"
+        "   Segment 1 : Missing\n" + DONE
+    )
+    (volume,) = arcconf.parse_config(text).adapters[0].volumes
+    assert (volume.members, volume.failed, volume.healthy) == (("0 10",), (), False)
+    assert volume.spares == ("0 12", "0 13")
+    assert volume.settings["Logical device segment information: Segment 1"] == "Missing"
+
+
+def test_members_of_a_serveraid_stand_in_one_line_and_okay_is_well() -> None:
+    text = (
+        "Controllers found: 1\nController information\n   Controller Status : Okay\n   Controller Model : IBM X 6\n"
+        "   Logical drives/Offline/Critical : {}/0/0\nLogical drive information\nLogical drive number 1\n"
+        "   RAID level : 1\n   Status of logical drive : Okay\n   Drive(s) (Channel,Device) : 1,0 1,1\n" + DONE
+    )
+    (volume,) = arcconf.parse_config(text.format(1)).adapters[0].volumes
+    assert (volume.members, volume.healthy) == (("1 0", "1 1"), True)
+    with pytest.raises(ToolError, match="says that it has 2 volumes and lists 1"):
+        arcconf.parse_config(text.format(2))
+
+
+ENCLOSURE = """   Channel #2:
+      Device #0
+         Device is an Enclosure Services Device
+         Reported Channel,Device(T:L)         : 2,0(0:0)
+         Enclosure Logical Identifier         : 53CE5A0000000040
+         Vendor                               : ACME
+         Model                                : BP 8
+         Status of Enclosure Services Device
+            Speaker status                    : Not Available
+     Backplane:
+      Device #0
+         Device is an UBM Controller
+         Backplane ID                         : 7
+"""
+
+
+def test_an_enclosure_is_told_and_other_devices_are_kept() -> None:
+    text = SMARTRAID.replace("\n\n\nCommand completed", f"\n{ENCLOSURE}\n\nCommand completed")
+    adapter = arcconf.parse_config(text).adapters[0]
+    assert [(each.position, each.vendor, each.model) for each in adapter.enclosures] == [("2 0", "ACME", "BP 8")]
+    assert adapter.settings["device 2 0: Status of Enclosure Services Device: Speaker status"] == "Not Available"
+    assert adapter.settings["device 0: Backplane ID"] == "7"
+    assert adapter.drives == smartraid().drives
+
+
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
+    text = SMARTRAID.replace("\n\n\nCommand completed", f"\n{ENCLOSURE}\n\nCommand completed")
+    text = text.replace("5002538E00000001", "53CE5A0000000001")
+    for speed, wwn in (("SATA 6.0 Gb/s", ""), ("SAS 12.0 Gb/s", "0x53ce5a0000000001")):
+        told = text.replace("      Device #5\n", f"      Device #5\n         Transfer Speed : {speed}\n")
+        assert arcconf.parse_config(told).adapters[0].drives[1].wwn == wwn
+
+
+def test_a_drive_that_does_not_answer_has_no_size_and_no_serial_is_unknown() -> None:
+    text = SMARTRAID.replace("Total Size                           : 457862 MB", "Total Size : 0 MB")
+    adapter = arcconf.parse_config(text.replace(": CSN0002", ": Unknown")).adapters[0]
+    assert (adapter.drives[1].size, adapter.drives[1].size_range, adapter.serial) == (None, None, "")
+
+
+def test_a_member_on_a_backplane_is_found_by_its_place() -> None:
+    text = SMARTRAID.replace("Enclosure 1, Slot 1(", "Backplane 0, Slot 1(")
+    text = text.replace(
+        "Device 5                                   : Present (457862MB", "Device 9 : Present (457862MB"
+    )
+    text = text.replace("Connector:CN0, Enclosure:1, Slot:1) SAME", "Connector:CN0, Backplane:0, Slot:1) SAME")
+    assert arcconf.parse_config(text).adapters[0].volumes[0].members[1] == "0 5"
+
+
+def test_no_operation_under_no_task_is_idle_and_another_is_refused() -> None:
+    text = "Controllers found: 1\n\nCurrent operation              : {}\n"
+    assert arcconf.parse_tasks(text.format("None") + DONE) == {}
+    with pytest.raises(ToolError, match="an operation stands under no task"):
+        arcconf.parse_tasks(text.format("Rebuild") + DONE)

@@ -180,3 +180,37 @@ def test_labels_in_capitals_are_labels() -> None:
     text = REBUILDING
     loud = text.replace("Raid Level :", "RAID LEVEL :").replace("State : active", "STATE : active")
     assert mdadm.parse_detail(loud) == mdadm.parse_detail(text)
+
+
+def with_rows(text: str, *rows: str) -> str:
+    """The rebuilding array with other devices."""
+    return text.partition("       1       8       32")[0] + "".join(f"   {row}\n" for row in rows)
+
+
+def test_a_member_that_failed_in_its_place_is_no_member() -> None:
+    text = with_rows(REBUILDING, "0 8 80 0 faulty   /dev/sdb", "1 8 81 1 faulty   /dev/sdc")
+    for old, new in (("Devices : 4", "Devices : 2"), ("Devices : 6", "Devices : 2"), ("Devices : 1", "Devices : 2")):
+        text = text.replace(old, new)
+    volume = mdadm.parse_detail(text.replace("active, degraded, recovering", "clean, FAILED"))
+    assert (volume.members, volume.failed, volume.healthy) == ((), ("/dev/sdb", "/dev/sdc"), False)
+
+
+def test_a_device_that_the_kernel_does_not_have_any_more_is_counted() -> None:
+    text = REBUILDING.replace("faulty   /dev/sdd", "faulty   missing")
+    volume = mdadm.parse_detail(text)
+    assert (volume.failed, volume.members) == ((), mdadm.parse_detail(REBUILDING).members)
+
+
+def test_a_journal_is_kept_and_a_replacement_is_no_member_yet() -> None:
+    text = REBUILDING.replace("-      spare   /dev/sdg", "-      journal   /dev/sdg")
+    volume = mdadm.parse_detail(text.replace("active sync set-A   /dev/sdc", "active sync writemostly   /dev/sdc"))
+    assert (volume.spares, volume.settings["Device /dev/sdg"]) == ((), "journal")
+    assert volume.settings["Device /dev/sdc"] == "active sync writemostly"
+    text = REBUILDING.replace("-      spare   /dev/sdg", "1      spare rebuilding replacement   /dev/sdg")
+    assert mdadm.parse_detail(text).spares == ("/dev/sdg",)
+    assert mdadm.parse_detail(text).members == mdadm.parse_detail(REBUILDING).members
+
+
+def test_a_bitmap_in_a_file_is_neither_internal_nor_none() -> None:
+    text = REBUILDING.replace("Intent Bitmap : Internal", "Intent Bitmap : /boot/md.bitmap")
+    assert mdadm.parse_detail(text).policies == {}

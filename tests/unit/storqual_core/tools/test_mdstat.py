@@ -24,7 +24,9 @@ def test_arrays_are_read_with_members_and_what_is_under_way() -> None:
     )
     assert (parity.healthy, parity.state) == (False, "active, degraded")
     assert (stripes.level, stripes.strip, stripes.state) == ("0", 524288, "active, auto-read-only")
-    assert (container.level, container.healthy, container.members) == ("", False, ("/dev/sdb", "/dev/sdc"))
+    # a container is never started, and a volume of it that is not is not well
+    assert (container.level, container.healthy, container.members) == ("", None, ("/dev/sdb", "/dev/sdc"))
+    assert mdstat.parse_arrays(TEXT.replace("external:imsm", "external:/md9/0"))[3].healthy is False
     assert "bitmap" in parity.settings["line 3"]
 
 
@@ -52,3 +54,15 @@ def test_what_does_not_agree_or_is_not_whole_is_refused(old: str, new: str) -> N
 @pytest.mark.parametrize(("word", "task"), [("resync=PENDING", "initialise"), ("check =  1.5%", "check")])
 def test_a_task_that_waits_is_under_way(word: str, task: str) -> None:
     assert list(mdstat.parse_arrays(TEXT.replace("recovery =  5.0%", word))[1].progress) == [task]
+
+
+def test_a_journal_and_a_replacement_are_no_members() -> None:
+    text = TEXT.replace("sdf1[5](S)", "sdf1[5](R) sdg1[6](J)").replace("sde1[4]", "sde1[4](W)")
+    parity = mdstat.parse_arrays(text)[1]
+    assert (parity.members, parity.spares) == (("/dev/sdb2", "/dev/sdc1", "/dev/sde1"), ("/dev/sdf1",))
+    assert parity.settings["journal"] == "/dev/sdg1"
+
+
+def test_an_array_whose_failed_member_was_replaced_is_well() -> None:
+    mirror = mdstat.parse_arrays(TEXT.replace("sdb1[1] sda1[0]", "sdb1[1] sda1[0] sdz1[2](F)"))[0]
+    assert (mirror.failed, mirror.healthy) == (("/dev/sdz1",), True)

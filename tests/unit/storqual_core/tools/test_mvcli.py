@@ -98,3 +98,44 @@ def test_volumes_that_would_be_lost_are_refused() -> None:
 def test_a_task_under_a_label_that_is_not_known_is_no_health() -> None:
     text = fixture_text("mvcli", "vd.txt").replace("BGA status:          running", "Task:   running")
     assert mvcli.parse_volumes(text)[0].healthy is False
+
+
+PROGRESS = "BGA progress:        Rebuilding is running in 21%"
+
+
+def test_a_volume_of_the_nvme_tool_has_members_a_strip_and_what_is_under_way() -> None:
+    text = fixture_text("mvcli", "nvme_vd.txt")
+    (volume,) = mvcli.parse_volumes(text)
+    assert (volume.members, volume.strip, volume.healthy) == (("0", "1"), 128 * 1024, False)
+    assert (volume.progress, volume.settings["pd count"]) == ({"rebuild": 21.0}, "2")
+    low, high = volume.size_range or (0, 0)
+    assert low <= 480103981056 <= high
+    (volume,) = mvcli.parse_volumes(text.replace(PROGRESS, "").replace("Degrade", "Functional"))
+    assert (volume.progress, volume.healthy) == ({}, True)
+
+
+def test_drives_have_their_names_and_a_size_that_holds_the_true_one() -> None:
+    text = (
+        "Adapter:             0\nPD ID:               0\nType:                SATA PD\nSize:                458 G\n"
+        "model:               EXAMPLE480\nSerial:              DSN0001\nSSD Type:            SSD\n"
+        "WWN:                 5000000000000001\nPD status:           online\n\n"
+        "PD ID:               1\nModel:               EXAMPLE960\nSector Size:         512 bytes\n"
+        "LBA:                 1875385008\nSize:                894 GB\nStatus:              Idle\n\n"
+        "Total # of PD:       2\n"
+    )
+    sata, nvme = mvcli.parse_drives(text)
+    assert (sata.wwn, sata.serial, sata.media, sata.state) == ("0x5000000000000001", "DSN0001", "SSD", "online")
+    assert (sata.size_range, sata.settings["type"]) == ((457 << 30, 459 << 30), "SATA PD")
+    assert (nvme.size, nvme.size_range, nvme.state) == (1875385008 * 512, None, "Idle")
+    with pytest.raises(ToolError, match="record 0 is no drive"):
+        mvcli.parse_drives(fixture_text("mvcli", "nvme_vd.txt"))
+    with pytest.raises(ToolError, match="of two drives"):
+        mvcli.parse_drives(
+            text.replace("PD ID:               1\n", "").replace("# of PD:       2", "# of PD:       1")
+        )
+
+
+def test_a_card_has_its_serial_and_the_model_that_it_is_sold_by() -> None:
+    text = "Adapter ID: 0\nProduct: 1b4b-9230\nSerialNo: CSN0001\nModelNumber: Mirroring Kit\n"
+    (card,) = mvcli.parse_cards(text)
+    assert (card.serial, card.model) == ("CSN0001", "Mirroring Kit")

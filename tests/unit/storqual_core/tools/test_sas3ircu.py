@@ -153,3 +153,17 @@ def test_labels_are_read_in_any_case_and_spacing() -> None:
 def test_the_text_of_another_command_is_refused(parse: Any, text: str) -> None:
     with pytest.raises(ToolError):
         parse(text)
+
+
+def test_each_controller_of_a_list_has_a_table_of_its_own() -> None:
+    table = LIST[LIST.index("         Adapter") : LIST.index("SAS3IRCU: ")]
+    second = table.replace("   0     SAS3008", "   1     SAS2308_2").replace("00h:3bh", "00h:5eh")
+    text = LIST.replace("SAS3IRCU: ", f"\n{second}SAS3IRCU: ")
+    assert sas3ircu.parse_list(text) == {"0": "0000:3b:00.0", "1": "0000:5e:00.0"}
+
+
+def test_a_member_that_is_missing_failed() -> None:
+    text = DISPLAY.replace("(OPT)", "(MIS)")
+    (volume,) = sas3ircu.parse_display(text).adapters[0].volumes
+    assert (volume.members, volume.failed) == (("2:0", "2:1"), ("2:0",))
+    assert sas3ircu.parse_display(DISPLAY).adapters[0].volumes[0].failed == ()

@@ -203,3 +203,120 @@ def test_status_lines_of_older_commands_are_read() -> None:
 def test_the_node_is_read_with_the_mount_points_in_its_line() -> None:
     text = TREE.replace("Disk Name: /dev/sdx", "Disk Name: /dev/sdx          Mount Points: None")
     assert ssacli.parse_controllers(text).adapters[0].volumes[0].device == "/dev/sdx"
+
+
+def test_a_list_within_a_volume_ends_where_the_volume_goes_on() -> None:
+    listed = "         Disk Partition Information\n            Partition   1: Basic, 1024 MiB, /boot\n"
+    text = TREE.replace("         Logical Drive Label: SCRATCH\n", f"{listed}         Logical Drive Label: SCRATCH\n")
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(TREE).adapters
+    assert "Disk Partition Information: Partition   1: Basic, 1024 MiB, /boot" in facts.notes
+
+
+def test_an_array_accelerator_is_no_array_and_a_share_of_no_writes_is_write_through() -> None:
+    text = TREE.replace("         Caching:  Enabled", "         Array Accelerator: Enabled")
+    for label in ("Cache Ratio: 25% Read / 75% Write", "Accelerator Ratio: 25% Read / 75% Write"):
+        (volume, _) = (
+            ssacli.parse_controllers(text.replace("Cache Ratio: 25% Read / 75% Write", label)).adapters[0].volumes
+        )
+        assert (volume.wwn, volume.policies["write_policy"]) == ("0x600508b1001c48afdd414eb0f3000001", "wb")
+    text = text.replace("Cache Ratio: 25% Read / 75% Write", "Accelerator Ratio: 100% Read / 0% Write")
+    assert ssacli.parse_controllers(text).adapters[0].volumes[0].policies["write_policy"] == "wt"
+
+
+SCSI = """Smart Array 5x in Slot 0 (Embedded)       (sn: PSN0002)
+
+   array A (Parallel SCSI, Unused Space: 0 MB)
+
+      logicaldrive 1 (33.9 GB, RAID 1, Recovering, 26% complete)
+{indent}physicaldrive 1:0   (port 1:id 0 , Parallel SCSI, --- GB, Failed)
+{indent}physicaldrive 2:1   (port 2:id 1 , Parallel SCSI, 36.4 GB, Rebuilding)
+{indent}physicaldrive 1:5   (port 1:id 5 , Parallel SCSI, 72.8 GB, OK, spare)
+"""
+
+
+@pytest.mark.parametrize("indent", ["      ", "         "], ids=["beside the volume", "below the volume"])
+def test_drives_of_padded_columns_are_drives_members_and_spares(indent: str) -> None:
+    (adapter,) = ssacli.parse_controllers(SCSI.format(indent=indent)).adapters
+    assert [(drive.position, drive.state, drive.media, drive.size) for drive in adapter.drives] == [
+        ("1:0", "Failed", "Parallel SCSI", None),
+        ("2:1", "Rebuilding", "Parallel SCSI", 36_400_000_000),
+        ("1:5", "OK", "Parallel SCSI", 72_800_000_000),
+    ]
+    (volume,) = adapter.volumes
+    assert (volume.members, volume.spares, volume.progress) == (("1:0", "2:1"), ("1:5",), {"rebuild": 26.0})
+
+
+def test_a_drive_in_a_line_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(ToolError, match="listed 'physicaldrive 1I:1:9 / SAS"):
+        ssacli.parse_controllers(SHORT + "      physicaldrive 1I:1:9 / SAS, 300 GB\n")
+
+
+def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
+    text = SHORT.replace("   Unassigned\n", "   Reserved Drives\n")
+    assert ssacli.parse_controllers(text).adapters == ssacli.parse_controllers(SHORT).adapters
+
+
+CARD = """MSCC SmartX 3000-8e in Slot 2085
+   Controller Status: OK
+
+   Expander 378
+      WWID: 51402EC00000007D
+      Port: CN1
+      Box: 1
+
+   Port Name: CN1 (Mixed)
+      SAS Address: 50000D1E00000844
+      Managed Cable Serial Number: CSN0001
+
+   Unassigned
+
+      physicaldrive CN1:1:1
+         Interface Type: Solid State SATA
+         Size: 500 GB
+         WWID: 51402EC000000040
+
+      physicaldrive CN1:1:2
+         Interface Type: SAS
+         Size: 500 GB
+         WWID: 5000C50000000041
+
+   SEP (Vendor ID MSCC, Model Smart Adapter) 379
+      Port: Unknown
+"""
+
+
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
+    (adapter,) = ssacli.parse_controllers(CARD).adapters
+    assert [drive.wwn for drive in adapter.drives] == ["", "0x5000c50000000041"]
+
+
+def test_a_card_of_another_maker_is_not_of_hpe_and_what_is_told_around_it_is_kept() -> None:
+    (adapter,) = ssacli.parse_controllers(CARD).adapters
+    assert (adapter.vendor, ssacli.parse_controllers(SHORT).adapters[0].vendor) == ("MSCC", "HPE")
+    assert [port.name for port in adapter.ports] == ["CN1"]
+    assert adapter.settings["port CN1: Port Mode"] == "Mixed"
+    assert adapter.settings["port CN1: Managed Cable Serial Number"] == "CSN0001"
+    assert adapter.enclosures[-1].position == "SEP (Vendor ID MSCC, Model Smart Adapter) 379"
+    assert ssacli.parse_controllers(TREE).adapters[0].settings["sensor 0: Location"] == "ASIC"
+
+
+WARNING = """
+Warning: Unrecoverable Media Errors Detected on Drives during previous Rebuild
+or Background Surface Analysis (ARM) scan. Backup and Restore are recommended. The
+following logical drives are affected{}
+
+"""
+
+
+@pytest.mark.parametrize("end", [": 2", "."])
+@pytest.mark.parametrize(
+    "before", ["   Bus Interface: PCI\n", "         Strip Size: 128 KB\n", "      physicaldrive 1I:1:2\n"]
+)
+def test_a_warning_in_between_takes_nothing_with_it(before: str, end: str) -> None:
+    text = TREE.replace(before, WARNING.format(end) + before, 1)
+    facts = ssacli.parse_controllers(text)
+    assert facts.adapters == ssacli.parse_controllers(TREE).adapters
+    assert f"following logical drives are affected{end}" in facts.notes
+    without_a_blank_line = text.replace(f"affected{end}\n\n", f"affected{end}\n")
+    assert ssacli.parse_controllers(without_a_blank_line).adapters == facts.adapters

@@ -283,7 +283,9 @@ def test_an_overview_is_read_as_what_it_is() -> None:
 
 def test_a_short_list_of_volumes_is_read() -> None:
     (volume,) = storcli.parse_volumes(said("volumes_short"))
-    assert (volume.id, volume.level, volume.name, volume.size) == ("239", "5", "scratch", None)
+    assert (volume.id, volume.level, volume.name) == ("239", "5", "scratch")
+    low, high = volume.size_range or (0, 0)
+    assert low < 3906469888 * 512 < high < low + 2**33
 
 
 @pytest.mark.parametrize(
@@ -319,3 +321,29 @@ def test_a_member_that_tells_no_name_is_not_lost() -> None:
     volume = VolumeFacts("1", members=("252:0", "252:1"), device="/dev/sdf")
     adapter = AdapterFacts("0", drives=tuple(behind), volumes=(volume,))
     assert storcli.drives_behind(ToolFacts((adapter,)), "/dev/sdf") == ("0x5000c50000000001", "252:1")
+
+
+@pytest.mark.parametrize(
+    ("cache", "policies"),
+    [
+        ("RFWBD", {"read_policy": "ra", "write_policy": "awb", "io_policy": "direct"}),
+        ("RAWBD", {"read_policy": "ra", "write_policy": "awb", "io_policy": "direct"}),
+        ("RaWTD", {"write_policy": "wt", "io_policy": "direct"}),
+    ],
+)
+def test_policies_of_every_release_are_read(cache: str, policies: dict[str, str]) -> None:
+    (volume,) = storcli.parse_volumes(said("volumes_short").replace("NRWTC", cache))
+    assert volume.policies == policies
+
+
+@pytest.mark.parametrize("state", ["Failed", "Offln", "Msng"])
+def test_a_member_that_failed_is_told(state: str) -> None:
+    (volume,) = storcli.parse_volumes(said("volumes").replace('"Rbld"', f'"{state}"'))
+    assert (volume.failed, volume.members) == (("252:2",), ("252:0", "252:1", "252:2"))
+
+
+def test_every_section_of_what_backs_the_cache_is_kept() -> None:
+    more = '"Firmware_Status": [{"Property": "Replacement required", "Value": "Yes"}], "Cachevault_Info": ['
+    text = said("cachevault").replace('"Cachevault_Info": [', more)
+    found = storcli.parse_backup(text)
+    assert {**storcli.parse_backup(said("cachevault")), "Firmware_Status / Replacement required": "Yes"} == found

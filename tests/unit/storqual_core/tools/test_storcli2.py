@@ -152,3 +152,10 @@ def test_what_is_not_verified_is_refused_with_every_reason() -> None:
     assert "how storcli2 makes RAID 60 is not verified" in storcli2.objections(VolumeRequest("60", ()))[0]
     with pytest.raises(ToolError, match="knows no io_policy"):
         storcli2.set_policy(Replay([]), "0", VOLUME, "io_policy", "direct")
+
+
+def test_a_member_that_failed_is_told_and_a_listed_volume_has_a_size() -> None:
+    assert storcli2.parse_volumes(TEXTS["volumes"])[0].failed == ("306:1",)
+    assert storcli2.parse_volumes(TEXTS["volumes_4096"])[0].failed == ()
+    low, high = storcli2.parse_volumes(TEXTS["volumes_short"])[0].size_range or (0, 0)
+    assert low < 2441478144 * 4096 < high

@@ -37,7 +37,7 @@ def parse_tasks(text: str) -> dict[str, dict[str, float]]:
             continue
         if plain_label(line.label or line.text).endswith("task") and not line.value:
             tasks.append((line.text.lower(), Fields()))
-        elif plain_label(line.label) == "currentoperation" and not tasks:
+        elif plain_label(line.label) == "currentoperation" and not tasks and line.value.lower() != "none":
             raise ToolError("what is under way could not be read: an operation stands under no task")
         elif line.labelled and tasks:
             tasks[-1][1].add(line.label, line.value)

@@ -15,8 +15,9 @@ from typing import Sequence
 from ...host.identity import printed_wwn, same_maker
 from ...kit.errors import ToolError
 from ...kit.labelled_text import Fields, Line, plain_label, printed_size, read_line, size_range
-from ..capabilities import AdapterFacts, DriveFacts, PortFacts, ToolFacts, Value, VolumeFacts
+from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts, Value, VolumeFacts
 
+_COUNTED = ("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded", "Logical drives/Offline/Critical")
 _DONE = "command completed successfully."
 _RULE = re.compile(r"^[-=]{8,}$")
 _COUNT = "controllers found"
@@ -37,11 +38,15 @@ _TITLES = {
 }
 _MEMBER = re.compile(r"^(?:(?:Group \d+, )?Segment|Device) (?P<number>\d+)$", re.IGNORECASE)
 _MEMBER_VALUE = re.compile(r"^(?P<state>[A-Za-z][A-Za-z -]*?)(?:\s*\((?P<place>[^)]*)\))?(?:\s+(?P<serial>\S+))?$")
-_PLACE = re.compile(r"Enclosure[: ](?P<enclosure>\d+)\s*,\s*Slot[: ](?P<slot>\d+)", re.IGNORECASE)
+_PLACE = re.compile(
+    r"(?:Enclosure|Backplane|Connector)[: ](?P<holder>\d+)\s*,\s*(?:Slot|Device)[: ](?P<slot>\d+)", re.IGNORECASE
+)
+_AT = re.compile(r"\bChannel[: ](?P<channel>\d+)\s*,\s*Device[: ](?P<device>\d+)", re.IGNORECASE)
+_PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
 _CHANNEL = re.compile(r"^\s*(?P<channel>\d+)\s*,\s*(?P<device>\d+)\s*(?:\(|$)")
 _LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
-_OPTIMAL = "optimal"
+_OPTIMAL = ("optimal", "okay")
 _DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
 _VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
 # labels that only a volume or a drive has: elsewhere its heading was not understood
@@ -107,11 +112,11 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     kinds = {part.kind for part in parts}
     if "Controller Model" not in own.fields and not kinds & {"volumes", "devices"}:
         raise ToolError(f"controller {index}: this is no answer to GETCONFIG: it has no controller, volume or device")
-    drives = [part for part in parts if part.kind == "device" and _is_drive(part)]
+    devices = [part for part in parts if part.kind == "device"]
+    drives = [part for part in devices if _is_drive(part)]
+    enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]
     volumes = [part for part in parts if part.kind == "volume"]
-    counted = re.match(
-        r"(\d+)\s*/", own.fields.get("Logical devices/Failed/Degraded", "Logical drives/Failed/Degraded")
-    )
+    counted = re.match(r"(\d+)\s*/", own.fields.get(*_COUNTED))
     if counted and kinds & {"volumes", "devices"} and int(counted.group(1)) != len(volumes):
         raise ToolError(f"controller {index} says that it has {counted.group(1)} volumes and lists {len(volumes)}")
     version = Fields(
@@ -122,10 +127,11 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
         }
     )
     names = [name for name in map(printed_wwn, _addresses(own)) if name]
+    expanders = [printed_wwn(part.fields.get("Enclosure Logical Identifier")) for part in enclosures]
     adapter = AdapterFacts(
         index=index,
         model=own.fields.get("Controller Model"),
-        serial=own.fields.get("Controller Serial Number"),
+        serial=_told(own.fields.get("Controller Serial Number")),
         pci=_pci(own.fields.get("PCI Address")),
         driver=own.fields.get("Driver Name"),
         driver_version=version.get("Driver"),
@@ -135,10 +141,14 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
             if version.get(label)
         },
         health=own.fields.get("Controller Status"),
-        settings=_settings(parts, own),
-        drives=tuple(_drive(part, index, names) for part in drives),
+        settings=_settings(parts, own, drives),
+        drives=tuple(_drive(part, index, names, expanders) for part in drives),
         volumes=tuple(_volume(part, drives, own) for part in volumes),
         ports=tuple(PortFacts("host", wwn=name) for name in names[:1]),
+        enclosures=tuple(
+            EnclosureFacts(_position(part), part.fields.get("Vendor"), part.fields.get("Model"))
+            for part in enclosures
+        ),
     )
     return ToolFacts((adapter,), tuple(notes))
 
@@ -195,6 +205,8 @@ def _keep(part: _Part, line: Line) -> None:
         state, place, serial = (value.group(name) or "" for name in ("state", "place", "serial"))
         number = member.group("number") if line.label.lower().startswith("device") else ""
         part.members.append((state, place, serial, number))
+        if not (place or serial or number):
+            part.below.add(f"{part.title}: {line.label}", line.value)
         return
     lists_members = (
         part.kind == "volume" and part.title.lower() in _MEMBERS and not line.value.startswith("Availability")
@@ -211,15 +223,15 @@ def _keep(part: _Part, line: Line) -> None:
         part.fields.add(line.label, line.value)
 
 
-def _settings(parts: Sequence[_Part], own: _Part) -> dict[str, str]:
-    """What was printed of the controller, and of everything that is neither a volume nor a device."""
-    found = dict(own.fields.printed())
-    found.update(own.below.printed())
+def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> dict[str, str]:
+    """What was printed of the controller, and of everything that is neither a volume nor a drive."""
+    found = Fields({**own.fields.printed(), **own.below.printed()})
     for part in parts:
-        if part is not own and part.kind not in ("volume", "device"):
-            name = f"{part.kind} {part.name}" if part.kind == "array" else part.name
-            found.update({f"{name}: {label}": value for label, value in part.kept().items()})
-    return found
+        if part is not own and part.kind != "volume" and part not in drives:
+            name = f"{part.kind} {_position(part) or part.name}" if part.kind in ("array", "device") else part.name
+            for label, value in part.kept().items():
+                found.add(f"{name}: {label}", value)
+    return found.printed()
 
 
 def _addresses(own: _Part) -> list[str]:
@@ -244,26 +256,31 @@ def _pci(text: str) -> str:
 
 def _position(part: _Part) -> str:
     """`0 4`: channel and device, the two words that commands take."""
-    match = _CHANNEL.match(part.fields.get("Reported Channel,Device(T:L)"))
+    return _channel(_CHANNEL.match(part.fields.get("Reported Channel,Device(T:L)")))
+
+
+def _channel(match: re.Match[str] | None) -> str:
     return f"{match.group('channel')} {match.group('device')}" if match else ""
 
 
-def _drive(part: _Part, index: str, names: Sequence[str]) -> DriveFacts:
+def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[str]) -> DriveFacts:
     fields, position = part.fields, _position(part)
     if not position:
         raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
     wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
-    lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in names)
+    lenders = [*names, *(expanders if fields.get("Transfer Speed").upper().startswith("SATA") else ())]
+    lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
     return DriveFacts(
         position=position,
-        # a SATA drive is called by a name that the controller lends it
+        # a SATA drive is called by a name that the controller lends it, or the expander that it is behind
         wwn="" if lent else wwn,
         serial=_told(fields.get("Serial number")),
         vendor=_told(fields.get("Vendor")),
         model=_told(fields.get("Model")),
         revision=_told(fields.get("Firmware", "Firmware level", "Firmware version")),
-        size=printed_size(size, base=1024),
-        size_range=size_range(size, base=1024),
+        # of a drive that does not answer 0 MB are told
+        size=printed_size(size, base=1024) or None,
+        size_range=size_range(size, base=1024) if printed_size(size, base=1024) else None,
         state=fields.get("State"),
         media=_media(fields),
         settings=part.kept(*_DRIVE_LABELS),
@@ -288,9 +305,18 @@ def _media(fields: Fields) -> str:
 def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
     fields = part.fields
     state = fields.get("Status of logical device", "Status of logical drive")
-    members = [(_member(each, drives), each[0].lower()) for each in part.members]
+    segments = [(_member(each, drives), each[0].lower()) for each in part.members]
+    # ServeRAID lists them in one line, as channel and device
+    segments += [(_channel(pair), "present") for pair in _PAIRS.finditer(fields.get("Drive(s) (Channel,Device)"))]
+    dedicated = [
+        _channel(pair)
+        for label, value in fields.printed().items()
+        if plain_label(label).startswith("dedicatedhotspare")
+        for pair in _PAIRS.finditer(value)
+    ]
+    members = [(name, held) for name, held in segments if name]
     level, size = _LEVEL.match(fields.get("RAID level")), fields.get("Size")
-    rebuilding = "rebuilding" in state.lower() or any(held == "rebuilding" for _, held in members)
+    rebuilding = "rebuilding" in state.lower() or any(held == "rebuilding" for _, held in segments)
     percent = _PERCENT.search(state.partition(":")[2]) if rebuilding else None
     disk = fields.get("Disk Name").split(" ")[0]
     return VolumeFacts(
@@ -303,13 +329,13 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
         size_range=size_range(size, base=1024),
         strip=printed_size(fields.get("Stripe-unit size", "Strip Size"), base=1024),
         members=tuple(name for name, held in members if "spare" not in held),
-        spares=tuple(name for name, held in members if "spare" in held),
+        spares=(*(name for name, held in members if "spare" in held), *dedicated),
         failed=tuple(name for name, held in members if held in ("missing", "failed", "inconsistent", "offline")),
         policies=_policies(fields, own.fields),
         # how far it is stands in GETSTATUS, and in the state of some builds
         progress={"rebuild": float(percent.group("percent")) if percent else 0.0} if rebuilding else {},
         device=disk if disk.startswith("/") else "",
-        healthy=(state.lower() == _OPTIMAL and all(held == "present" for _, held in members)) if state else None,
+        healthy=(state.lower() in _OPTIMAL and all(held == "present" for _, held in segments)) if state else None,
         settings=part.kept(*_VOLUME_LABELS),
     )
 
@@ -317,9 +343,9 @@ def _volume(part: _Part, drives: Sequence[_Part], own: _Part) -> VolumeFacts:
 def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
     """The position of a member: of the one drive in its place, else with its number, else with its serial."""
     _, place, serial, number = member
-    wanted, channel = _PLACE.search(place), _CHANNEL.match(place)
+    wanted, channel = _PLACE.search(place), _CHANNEL.match(place) or _AT.search(place)
     if channel is not None:
-        return f"{channel.group('channel')} {channel.group('device')}"
+        return _channel(channel)
     for fitting in (
         [drive for drive in drives if wanted and _in_place(drive, wanted.groups())],
         [drive for drive in drives if number and drive.name == number],

@@ -65,6 +65,16 @@ def parse_backup(text: str, tool: str = "storcli") -> Mapping[str, str]:
                 found[as_text(row.get("Property")).strip()] = as_text(row.get("Value")).strip()
             else:
                 found.update({key: as_text(value).strip() for key, value in row.items()})
+        for name, rows in answer.data.items():
+            # its firmware, its gauge and so on
+            told = [as_mapping(row) for row in as_list(rows)] if name != section else []
+            found.update(
+                {
+                    f"{name} / {as_text(row['Property']).strip()}": as_text(row.get("Value")).strip()
+                    for row in told
+                    if "Property" in row
+                }
+            )
     return found
 
 
