@@ -10,6 +10,7 @@ from typing import Any
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads, generator_contests
 from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.features import Feature, features
+from storqual.study.placement import placement_advice, shared_advice
 from storqual.study.points import Point
 from storqual.study.published import Beside, Overlay, beside, overlays_of
 from storqual.study.scale import Growth, growths, saturation_advice
@@ -148,38 +149,16 @@ def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
 
 
 def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+    tested: dict[str, list[str]] = {}
     for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
+        tested.setdefault(bench, []).append(alias)
+    for bench, aliases in tested.items():
         entry = benches.get(bench) or {}
-        declared = (entry.get("adapters") or {}).get(alias) or {}
         before = (entry.get("environment") or {}).get("before") or {}
-        found = (before.get("adapters") or {}).get(alias) or {}
-        for text in placement_advice(alias, declared, found):
+        found = {alias: (before.get("adapters") or {}).get(alias) or {} for alias in aliases}
+        for alias in aliases:
+            declared = (entry.get("adapters") or {}).get(alias) or {}
+            for text in placement_advice(alias, declared, found[alias]):
+                yield Advice(text, "study-ceiling")
+        for text in shared_advice(bench, found):
             yield Advice(text, "study-ceiling")
-
-
-_MB = 1_000_000
-
-
-def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
-
-    A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
-    paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
-    """
-    ceiling = declared.get("ceiling") or {}
-    slot, link = float(ceiling.get("slot") or 0), float(ceiling.get("link") or 0)
-    ports = len({drive.get("port") or 0 for drive in declared.get("drives") or ()})
-    if slot and link:
-        fed = int(slot // link)
-        carries = f"{alias}: its slot carries {slot / _MB:.0f} MB/s, a port {link / _MB:.0f} MB/s"
-        if fed >= max(ports, 1):
-            yield f"{carries}: the slot feeds all {ports} port{'s' if ports != 1 else ''} at full rate."
-        elif fed:
-            yield f"{carries}: it feeds {fed} of {ports} ports at full rate; spread the others over another slot."
-        else:
-            yield f"{carries}: not one port runs at full rate here; a faster slot may give {link / slot:.1f} times."
-    lane = found.get("link") or {}
-    for what, name in (("speed", "speed"), ("width", "width")):
-        now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")
-        if now and best and now != best:
-            yield f"{alias}: its PCI link runs at {what} {now}, the card can {best}: another slot may give more."

@@ -113,6 +113,19 @@ def _cpu_lists(setting: Setting, value: object) -> dict[str, list[int]]:
     return found
 
 
+LINK_RATES = ("1.5 Gbit", "3.0 Gbit", "6.0 Gbit", "12.0 Gbit", "22.5 Gbit")
+"""Rates of a SAS link, lowest first, in the words of the kernel (scsi_transport_sas)."""
+
+
+def _link_rate(_setting: Setting, value: object) -> str:
+    """`3 Gbit`, `3.0 Gbit/s` and `3` are `3.0 Gbit`."""
+    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9])?)(?: ?Gbit(?:/s)?)?", str(value).strip())
+    rate = f"{float(found.group(1)):.1f} Gbit" if found else ""
+    if rate not in LINK_RATES:
+        raise ValueError(f"{value!r} is not one of {', '.join(LINK_RATES)}")
+    return rate
+
+
 def _unplug(setting: Setting, value: object) -> dict[str, object]:
     entries = _mapping(setting, value)
     wrong = sorted(set(entries) ^ {"drive", "after_s"})
@@ -128,6 +141,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "choice": _choice,
     "cpu_lists": _cpu_lists,
     "text": _text,
+    "link_rate": _link_rate,
     "list": _list,
     "mapping": _mapping,
     "dkms_package": _dkms_package,

@@ -269,6 +269,7 @@ drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O : req
 drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes : request size
 drive.nomerges integer 0..2 : 0 all merges, 1 simple merges only, 2 none
 drive.rq_affinity integer 0..2 : 0 any CPU, 1 group of the submitting CPU, 2 that CPU completes
+drive.link_rate link_rate : highest rate of the drive's SAS link (1.5, 3.0, 6.0, 12.0, 22.5 Gbit) : negotiated
 nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
 nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
 nvram.interrupt_delay integer 0..255 100us reload : interrupt delay timer
@@ -329,6 +330,7 @@ _PROOFS = {
     "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
     "own attributes": "the queue has that scheduler's own attributes while it serves reads",
     "request size": "reads become requests of that size",
+    "negotiated": "the rate that the link was negotiated at",
     "in-flight": "the in-flight count of a drive never exceeds it while more is offered",
     "version": "the version is read back, settings and links are compared with those before",
     "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",

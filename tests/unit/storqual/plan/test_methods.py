@@ -113,6 +113,13 @@ def test_ports_scale_to_eight(campaigns: dict[str, Campaign]) -> None:
     assert max(len(point["drives"]) for point in points if not point["skipped"]) == 8
 
 
+def test_the_rate_of_links_is_a_factor_of_every_point_of_its_profile() -> None:
+    suite = load_suite(project_root() / "suites" / "a6826a-port-scaling.suite.yml")
+    assert suite.profiles["link_rates"].vary == {"drive.link_rate": ("1.5 Gbit", "3.0 Gbit")}
+    assert {"settings", "scaling"} <= set(suite.studies)
+    assert not suite.vary
+
+
 def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dict[str, Campaign]) -> None:
     """RAID 0, 5 and 10 of 4, 3 and 4 drives by sessions; the strip arithmetic and the read-ahead inequality."""
     document = campaigns["perc3qc-raid"].document
