@@ -158,7 +158,7 @@ COMMON: tuple[Rule, ...] = (
         "file_system_error",
         r"^XFS(?: \(\S+\))?: .*(?:I/O error|corrupt|shut(?:ting)? ?down|xfs_do_force_shutdown"
         r"|writeback error|internal error|CRC error|returned error|error -?\d+|mount failed"
-        r"|check failed|run xfs_repair|please (?:u|un)mount)",
+        r"|check failed|run xfs_repair|please (?:u|un)mount|torn write|failed to locate log)",
         'XFS (sdb1): metadata I/O error in "xfs_buf_ioend" at daddr 0x8 len 8 error 5',
         source="fs/xfs",
     ),

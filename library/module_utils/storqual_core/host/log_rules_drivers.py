@@ -339,7 +339,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "path_failed",
-        r"\bnvme\S*: no (?:usable|available) path|\bnvme\S*: .*controller connectivity lost",
+        r"\bnvme\S*: no (?:usable|available) path|\bnvme\S*: .*(?:controller connectivity lost"
+        r"|starting error recovery|transport association event)",
         "block nvme0n1: no usable path - requeuing I/O",
         driver="nvme",
         source="drivers/nvme/host/multipath.c, fc.c",

@@ -103,8 +103,9 @@ LINKS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|(?:ADAPTER|BUS) RESET|Firmware dump"
-        r"|RISC paused)|ISP (?:abort|error)",
+        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|(?:ADAPTER|BUS) RESET"
+        r"|(?<!for )(?:Firmware|FW) dump(?! (?:template|size))"
+        r"|RISC paused|detected PCI disconnect)|ISP (?:abort|error)",
         "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",
         driver="qla2xxx",
         source="drivers/scsi/qla2xxx",

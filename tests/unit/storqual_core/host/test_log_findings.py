@@ -118,6 +118,12 @@ def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: Rule) -> None:
 
 
 MORE = [
+    ("file_system_error", "XFS (sda1): Torn write (CRC failure) detected at log block 0x1c0. Truncating"),
+    ("file_system_error", "XFS (dm-0): failed to locate log tail"),
+    ("adapter_reset", "qla2xxx [0000:04:00.0]-8041:1: detected PCI disconnect."),
+    ("adapter_reset", "qla2xxx [0000:04:00.0]-d001:1: Unable to capture FW dump"),
+    ("path_failed", "nvme nvme1: NVME-FC{0}: starting error recovery Connectivity Loss"),
+    ("path_failed", "nvme nvme1: NVME-FC{0}: transport association event: transport detected io error"),
     ("adapter_reset", "smartpqi 0000:5c:00.0: controller offline: reason code 0x6100c"),
     ("adapter_reset", "smartpqi 0000:5c:00.0: reset of scsi 1:1:0:0: SUCCESS"),
     ("adapter_reset", "aacraid 0000:86:00.0: IOP reset succeeded"),
@@ -202,6 +208,8 @@ MORE = [
     ("kernel_bug", "rcu: INFO: rcu_sched self-detected stall on CPU"),
 ]
 QUIET = [
+    "qla2xxx [0000:08:00.0]-00c5:1: Allocated (9344 KB) for firmware dump.",
+    "XFS (sda1): unknown mount option [foo].",
     "megaraid_sas 0000:18:00.0: Online Controller Reset(OCR)\t: Enabled",
     "megaraid_sas 0000:03:00.0: 5210 (7213s/0x0020/INFO) - Controller is operating normally",
     "mpt3sas_cm0: sending message unit reset !!",
