@@ -219,7 +219,9 @@ def test_a_file_on_a_striped_volume_is_read_at_the_rate_of_its_drives_and_nothin
     for target in ("volume", "xfs_on_volume", "ext4_on_volume"):
         assert 2.5 * one < points[target,].mean("throughput_mib_s") < 4.2 * one, target
         assert len(points[target,].drives) == 4
-    assert points[4,].mean("throughput_mib_s") > 2 * one
+    # a request of one strip is one drive's, and zones that begin on the same drive go round the drives in step
+    for readers in (1, 4):
+        assert points[readers,].mean("throughput_mib_s") > 1.5 * one
     assert on_bench(LOOK).split() == ["0"]
     assert on_bench("grep -h ^md /proc/mdstat; true") == ""
     code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
