@@ -23,12 +23,12 @@ def read_paths(runner: Runner, number: str) -> dict[str, bool]:
     return parse_status(done.stdout)
 
 
-def create(runner: Runner, name: str, table: str) -> None:
+def create_device(runner: Runner, name: str, table: str) -> None:
     """Make a device of that name with that table. Raises ToolError."""
     runner(["dmsetup", "create", name, "--table", table], timeout=_CHANGE_S).expect()
 
 
-def load(runner: Runner, name: str, table: str) -> None:
+def load_table(runner: Runner, name: str, table: str) -> None:
     """Give a device another table; what is under way ends by the old one first. Raises ToolError."""
     runner(["dmsetup", "reload", name, "--table", table], timeout=_CHANGE_S).expect()
     runner(["dmsetup", "resume", name], timeout=_CHANGE_S).expect()
@@ -39,7 +39,7 @@ def read_table(runner: Runner, name: str) -> str:
     return runner(["dmsetup", "table", name], timeout=20.0).expect().stdout
 
 
-def remove(runner: Runner, name: str) -> None:
+def remove_device(runner: Runner, name: str) -> None:
     """Take a device away; one that is still open is tried for some seconds. Raises ToolError."""
     runner(["dmsetup", "remove", "--retry", name], timeout=_CHANGE_S).expect()
 

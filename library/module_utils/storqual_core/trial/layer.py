@@ -60,12 +60,12 @@ def layered(held: Held, drive: Drive, machine: Machine, runner: Runner) -> Itera
     node, name = layer_node(drive), f"{LAYER}{drive.name}"
     held.release(drive.id)
     try:
-        dmsetup.create(runner, name, _passing(drive))
+        dmsetup.create_device(runner, name, _passing(drive))
         try:
             with _exclusive(machine.path(node)):
                 yield {drive.id: node}
         finally:
-            dmsetup.remove(runner, name)
+            dmsetup.remove_device(runner, name)
     finally:
         held.retake(drive.id)
 
@@ -88,7 +88,7 @@ def fail_writes(aim: Aim, tell: Tell) -> None:
     sectors = Sectors(aim.machine, layer_node(aim.drive))
     try:
         try:
-            dmsetup.load(aim.runner, name, _failing(aim.drive))
+            dmsetup.load_table(aim.runner, name, _failing(aim.drive))
             if " flakey " in dmsetup.read_table(aim.runner, name):
                 tell("inserted", f"writes through {name} fail from now on")
             problem = sectors.write(spot.first, spot.size)
@@ -96,7 +96,7 @@ def fail_writes(aim: Aim, tell: Tell) -> None:
                 tell("refused", f"a write at byte {spot.first} failed with {errno.errorcode.get(problem, problem)}")
             time.sleep(aim.away_s)
         finally:
-            dmsetup.load(aim.runner, name, _passing(aim.drive))
+            dmsetup.load_table(aim.runner, name, _passing(aim.drive))
         problem = sectors.write(spot.first, spot.size)
         if problem:
             raise ToolError(f"writes through {name} still fail: {errno.errorcode.get(problem, problem)}")
