@@ -33,8 +33,8 @@ class EffectiveCriterion:
     unstated: str = ""
 
 
-def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
-    """`criterion` under `profile`; a limit's unit was checked when the suite was planned."""
+def effective(criterion: Criterion, profile: Profile, kind: str) -> EffectiveCriterion:
+    """`criterion` under `profile` on a bench of `kind`; a limit's unit was checked when the suite was planned."""
     if criterion.reference is not None:
         from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
 
@@ -56,7 +56,7 @@ def effective(criterion: Criterion, profile: Profile) -> EffectiveCriterion:
         alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
         min=low,
         max=high,
-        required=criterion.required,
+        required=criterion.is_required(kind),
         source=source,
         hardware_only=criterion.hardware_only or "",
         over=criterion.over or "",

@@ -123,14 +123,14 @@ def _sheet_problems(product: Product, document: Document) -> Iterator[str]:
 
 
 def criteria_at(
-    suite: Suite, point: PointLike, profile: str, adapter: Mapping[str, Any]
+    suite: Suite, point: PointLike, profile: str, adapter: Mapping[str, Any], kind: str
 ) -> tuple[EffectiveCriterion, ...]:
     """The criteria that are judged at a point, with what they inherit from the profile and take from spec sheets.
 
-    `adapter` is the point's adapter as the inventory describes it.
+    `adapter` is the point's adapter as the inventory describes it, `kind` that of its bench.
     """
     rules = (
-        effective(criterion, suite.profiles[profile])
+        effective(criterion, suite.profiles[profile], kind)
         for criterion in suite.criteria
         if criterion.is_asked(profile) and applies(criterion, point.workload, point.factors, point.adapter)
     )

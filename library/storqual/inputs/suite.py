@@ -134,6 +134,12 @@ def _cells(value: object) -> object:
     return value
 
 
+def _required(value: object) -> object:
+    if value is True or value is False or value == "hardware":
+        return value
+    raise ValueError("true, false, or `hardware`: on benches of hardware")
+
+
 Levels = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_factors)]
 Limit = Annotated[str, BeforeValidator(_limit)]
 
@@ -199,7 +205,7 @@ class Criterion(Shape):
     reference: Text | None = Field(default=None, description="a published figure such as a6826a:iops.read[2]")
     hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
     unit: Text | None = None
-    required: bool = True
+    required: Annotated[bool | Literal["hardware"], BeforeValidator(_required)] = True
     source: Text | None = None
     requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
     profiles: ManyOf[Name] = Field(default=(), description="judged under these profiles only; under all without it")
@@ -208,6 +214,10 @@ class Criterion(Shape):
     def name(self) -> str:
         """Its id; the metric where none is given."""
         return self.id or self.metric
+
+    def is_required(self, kind: str) -> bool:
+        """Whether it decides on a bench of that kind; `hardware` means what an emulation can only tell."""
+        return kind == "hardware" if self.required == "hardware" else self.required
 
     def is_asked(self, profile: str) -> bool:
         """Whether it is judged in campaigns of that profile."""

@@ -45,7 +45,10 @@ def asked_of(run: Run, rules: Suite, policy: Gate) -> list[Asked]:
     return [
         Asked(
             point,
-            tuple(_by_policy(one, policy) for one in criteria_at(rules, point, profile, adapter_of(run, point))),
+            tuple(
+                _by_policy(one, policy)
+                for one in criteria_at(rules, point, profile, adapter_of(run, point), kind_of(run, point))
+            ),
         )
         for point in points
     ]
@@ -55,6 +58,11 @@ def adapter_of(run: Run, point: PlannedPoint) -> Mapping[str, Any]:
     """The adapter of a point as the inventory describes it; empty where the run does not have it."""
     found: Mapping[str, Any] = (run.benches[point.bench].get("adapters") or {}).get(point.adapter) or {}
     return found
+
+
+def kind_of(run: Run, point: PlannedPoint) -> str:
+    """The kind of a point's bench."""
+    return str(run.benches[point.bench].get("kind") or "hardware")
 
 
 def metrics_of(asked: Sequence[Asked]) -> dict[PointKey, list[str]]:
@@ -103,7 +111,7 @@ def questions_of(run: Run, asked: Sequence[Asked], points: Mapping[PointKey, Poi
         for rule in one.criteria:
             others = peers[point.bench, point.point] if rule.against == "peers" else []
             beside = tuple((adapter, other) for adapter, other in others if adapter != point.adapter)
-            emulated = run.benches[point.bench].get("kind") != "hardware"
+            emulated = kind_of(run, point) != "hardware"
             excused = f"needs hardware: {rule.hardware_only}" if rule.hardware_only and emulated else rule.unstated
             own = paired if rule.against == "baseline" else launches
             question = Question(point, rule, own, kind == "sessions", beside, excused)

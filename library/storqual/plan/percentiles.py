@@ -40,7 +40,7 @@ def unsupported(plan: BenchPlan, suite: Suite) -> Iterator[tuple[int, str]]:
             if not point.skipped and applies(criterion, point.workload, point.factors, point.adapter)
             if most.get((point.adapter, point.point), math.inf) < fewest
         ]
-        if short and criterion.required:
+        if short and criterion.is_required(plan.bench.kind):
             ios, worst = min(short)
             others = f" (and at {len(short) - 1} more points)" if len(short) > 1 else ""
             sentence = (

@@ -11,7 +11,7 @@ from storqual.inputs import load_suite
 from storqual.inputs.effective import EffectiveCriterion
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import Suite
-from storqual.judge.asked import adapter_of
+from storqual.judge.asked import adapter_of, kind_of
 from storqual.judge.outcome import required_roles
 from storqual.metrics import METRICS, Metric
 from storqual.report.criterion import place_name
@@ -63,7 +63,7 @@ def _criteria(run: Run, suite: Suite) -> Table:
     """Each criterion once for each pair of limits that points have by it."""
     counted: Counter[tuple[str, ...]] = Counter()
     for point in run.plan.points:
-        for one in criteria_at(suite, point, run.suite.profile, adapter_of(run, point)):
+        for one in criteria_at(suite, point, run.suite.profile, adapter_of(run, point), kind_of(run, point)):
             metric = METRICS.get(one.metric)
             shifts = one.against in ("baseline", "peers")
             counted[

@@ -32,7 +32,7 @@ def test_a_limit_is_that_share_of_the_figure(tmp_path: Path) -> None:
     loaded = load_suite(
         suite(tmp_path, 'metric: iops, against: published, reference: "a6826a:iops.read[2]", min: 90 %')
     )
-    found = effective(loaded.criteria[0], loaded.profiles["quick"])
+    found = effective(loaded.criteria[0], loaded.profiles["quick"], "hardware")
     assert (found.min, found.max) == (pytest.approx(63090.0), None)
     assert "A6826A" in found.source
     assert "p. 2" in found.source
@@ -43,7 +43,7 @@ def test_a_label_may_hold_blanks(tmp_path: Path) -> None:
     loaded = load_suite(
         suite(tmp_path, f"metric: throughput_mb_s, against: published, reference: {reference}, max: 100 %")
     )
-    assert effective(loaded.criteria[0], loaded.profiles["quick"]).max == pytest.approx(130.0)
+    assert effective(loaded.criteria[0], loaded.profiles["quick"], "hardware").max == pytest.approx(130.0)
 
 
 @pytest.mark.parametrize(

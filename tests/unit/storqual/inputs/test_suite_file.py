@@ -62,7 +62,9 @@ def test_full_asks_for_tails_and_stalls_and_quick_keeps_its_criteria() -> None:
     """`full` has the time for them; two seconds of `quick` hold neither a p99 nor a stall."""
     suite = load_suite(find_suite("adapter"))
     point = Point("rand_write", factors={"bs": 4096, "drives": 4, "iodepth": 8})
-    asked = {name: {one.id: one for one in criteria_at(suite, point, name, {})} for name in ("quick", "full")}
+    asked = {
+        name: {one.id: one for one in criteria_at(suite, point, name, {}, "hardware")} for name in ("quick", "full")
+    }
     required = {name: {one.metric for one in found.values() if one.required} for name, found in asked.items()}
     assert required["full"] - required["quick"] == {"latency_p99_us", "longest_stall_s", "dips_per_min"}
     assert set(asked["quick"]) == {"iops", "throughput_mb_s", "cpu_us_per_io", "latency_mean_us"}
@@ -72,7 +74,7 @@ def test_full_asks_for_tails_and_stalls_and_quick_keeps_its_criteria() -> None:
     # fewer I/Os than a percentile needs: one at a time, or large ones of a slow drive
     for size, depth in ((4096, 1), (262144, 8)):
         slow = Point("rand_write", factors={"bs": size, "drives": 4, "iodepth": depth})
-        assert "p99" not in {one.id for one in criteria_at(suite, slow, "full", {})}
+        assert "p99" not in {one.id for one in criteria_at(suite, slow, "full", {}, "hardware")}
 
 
 def test_a_criterion_of_an_unknown_profile_is_an_error(tmp_path: Path) -> None:
@@ -96,18 +98,22 @@ def test_a_name_comes_from_the_file(tmp_path: Path) -> None:
 def test_criteria_inherit_from_the_profile(tmp_path: Path) -> None:
     suite = load_suite(write(tmp_path, GOOD))
     at = {"bs": 65536, "drives": 1}
-    found = criteria_at(suite, Point("seq_read", factors=at), "quick", {})
+    found = criteria_at(suite, Point("seq_read", factors=at), "quick", {}, "hardware")
     assert [(criterion.id, criterion.margin, criterion.indifference, criterion.min) for criterion in found] == [
         ("iops", 0.08, 0.02, None),
         ("floor", 0.08, 0.02, 100.0),
     ]
-    assert [c.id for c in criteria_at(suite, Point("seq_read", factors={"bs": 4096}), "full", {})] == ["iops"]
-    assert [c.id for c in criteria_at(suite, Point("rand_write", factors={"bs": 4096}), "full", {})] == ["iops"]
+    assert [c.id for c in criteria_at(suite, Point("seq_read", factors={"bs": 4096}), "full", {}, "hardware")] == [
+        "iops"
+    ]
+    assert [c.id for c in criteria_at(suite, Point("rand_write", factors={"bs": 4096}), "full", {}, "hardware")] == [
+        "iops"
+    ]
 
 
 def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None:
     suite = load_suite(write(tmp_path, GOOD.replace("against: baseline}", "against: baseline, margin: 2%}")))
-    criterion = criteria_at(suite, Point("seq_read"), "quick", {})[0]
+    criterion = criteria_at(suite, Point("seq_read"), "quick", {}, "hardware")[0]
     assert (criterion.margin, criterion.indifference) == (0.02, 0.01)
 
 
@@ -135,6 +141,11 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
             "indifference: 2%",
             "indifference: 9%",
             "found an indifference zone of 9 %, expected less than the margin (8 %)",
+        ),
+        (
+            "against: baseline}",
+            "against: baseline, required: maybe}",
+            "found 'maybe' in criteria[0].required, expected true, false, or `hardware`: on benches of hardware",
         ),
         ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
         ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),

@@ -363,3 +363,14 @@ def test_what_an_emulation_cannot_answer_is_skipped_with_the_reason(tmp_path: Pa
         outcomes[kind] = {(row["outcome"], row["reason"].startswith("needs hardware: no real port")) for row in rows}
     assert outcomes["virtual"] == {("SKIPPED", True)}
     assert {outcome for outcome, _ in outcomes["hardware"]} <= {"PASS", "MARGINAL"}
+
+
+def test_what_is_required_on_hardware_is_told_and_decides_nothing_on_an_emulation(tmp_path: Path) -> None:
+    criterion = "  - {id: port, metric: iops, against: absolute, min: 9000000, required: hardware}\n"
+    suite = SUITE.replace("profiles:", criterion + "profiles:")
+    outcomes = {}
+    for kind in ("virtual", "hardware"):
+        verdict = judge_run(make_run(tmp_path / kind, suite=suite, kind=kind))
+        (row, *_) = [row for row in verdict["criteria"] if row["id"] == "port"]
+        outcomes[kind] = (row["outcome"], row["required"], verdict["outcome"] == "FAIL")
+    assert outcomes == {"virtual": ("FAIL", False, False), "hardware": ("FAIL", True, True)}
