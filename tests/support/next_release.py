@@ -20,6 +20,8 @@ _SIZE = re.compile(r"\b(?P<number>\d+(?:\.\d+)?) (?P<unit>[MG])B\b")
 _UNREAD = ("settings", "notes", "counters")
 _RENAMED = "Novelty Of Tomorrow"
 _SECTION = "Module Of Tomorrow"
+_LIST = "List Of Tomorrow"
+_FACTS = re.compile(r"^(?P<heading>\s*[a-z]+drive \S+|\s*array \w+) \(", re.IGNORECASE | re.MULTILINE)
 _MOST = 40
 
 
@@ -61,6 +63,9 @@ def _of_lines(text: str) -> Iterator[Variant]:
     yield Variant("labels in small letters", spelt(str.lower))
     yield Variant("wider columns", changed(lambda m: f"{m['indent']}{m['label']}{m['gap']}        :{m['value']}"))
     yield Variant("other units", _SIZE.sub(_other_unit, text))
+    yield Variant("line ends of another system", "\r\n".join(lines))
+    yield Variant("blanks at the end of lines", "\n".join(f"{line}  " for line in lines))
+    yield Variant("headings with their facts padded", _FACTS.sub(r"\g<heading>   (", text))
     step = max(1, len(labelled) // _MOST)
     for place, match in list(labelled.items())[::step]:
         new = [*lines]
@@ -74,6 +79,7 @@ def _of_lines(text: str) -> Iterator[Variant]:
             new = [*lines]
             new[place], new[place + 1] = new[place + 1], new[place]
             yield Variant(f"reordered lines {place + 1} and {place + 2}", "\n".join(new))
+    yield from _with_more_in_between(lines, labelled)
     borders = [place for place, line in enumerate(lines) if not line.strip()]
     for place in borders[:: max(1, len(borders) // _MOST)]:
         section = [_SECTION, "   State                    : Failed", "   Size                     : 1 MB", ""]
@@ -81,6 +87,23 @@ def _of_lines(text: str) -> Iterator[Variant]:
         yield Variant(
             f"a section in line {place + 1}", "\n".join([*lines[:place], "", *section, *lines[place:]]), "?"
         )
+
+
+def _with_more_in_between(lines: list[str], labelled: dict[int, re.Match[str]]) -> Iterator[Variant]:
+    """A list within an object, and a paragraph for people beside one."""
+    within = [
+        place
+        for place, match in labelled.items()
+        if match["indent"] and labelled.get(place - 1) and labelled[place - 1]["indent"] == match["indent"]
+    ]
+    for place in within[:: max(1, len(within) // _MOST)]:
+        indent = labelled[place]["indent"]
+        more = [f"{indent}{_LIST}", f"{indent}   Entry   1: Basic, 1024 MiB"]
+        yield Variant(f"a list in line {place + 1}", "\n".join([*lines[:place], *more, *lines[place:]]))
+    borders = [place for place, line in enumerate(lines) if not line.strip()]
+    for place in borders[:: max(1, len(borders) // _MOST)]:
+        notice = ["", "Warning: something that people should know, which goes on", "in a second line.", ""]
+        yield Variant(f"a notice in line {place + 1}", "\n".join([*lines[:place], *notice, *lines[place:]]))
 
 
 def _other_unit(match: re.Match[str]) -> str:
@@ -113,10 +136,18 @@ def _of_json(front: str, document: Any) -> Iterator[Variant]:
             return {**{key: with_section(inner) for key, inner in body.items()}, _SECTION: {"State": "-", "Size": 1}}
         return body
 
+    def as_text(body: Any) -> Any:
+        if isinstance(body, list):
+            return [as_text(inner) for inner in body]
+        if isinstance(body, dict):
+            return {key: as_text(inner) for key, inner in body.items()}
+        return str(body) if isinstance(body, int) and not isinstance(body, bool) else body
+
     yield Variant("names in capitals", written(spelt(document, str.upper)))
     yield Variant("names in small letters", written(spelt(document, str.lower)))
     yield Variant("another order", written(reordered(document)))
     yield Variant("new sections", written(with_section(document)))
+    yield Variant("numbers as text", written(as_text(document)))
     names = sorted(set(_names(document)))
     for name in names[:: max(1, len(names) // _MOST)]:
         yield Variant(
