@@ -43,8 +43,8 @@ test-long: setup-bench ## the long tests: the guard's states on three controller
 	    $(BIN)/python -m pytest tests -m long -o junit_family=xunit1 --junitxml "$$log" || code=$$?; \
 	    $(BIN)/python -m tests.live record "$$log" && exit $$code
 
-test-fast: setup ## tests of the code itself: no virtual bench, no browser, no whole campaign
-	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages and not plays' --numprocesses auto --dist loadfile
+test-fast: setup ## tests of the code itself, in two minutes: no virtual bench, no browser, no whole campaign, no attack
+	@$(BIN)/python -m pytest tests -m 'not bench and not long and not pages and not plays and not slow' --numprocesses auto --dist loadfile
 
 test-pages: setup-pages ## reports in Chromium: axe-core, widths, paper, no script; and PDF
 	@$(BIN)/python -m pytest tests -m pages

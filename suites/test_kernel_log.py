@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel log of every block is clean: a perfect number with an adapter reset in the middle is not a pass."""
+"""The kernel log of every batch is clean: a perfect number with an adapter reset in the middle is not a pass."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
-    """The finished blocks of a bench; one with trouble in its log cannot be judged, so the check is an ERROR."""
+def batches(run: Run, bench: Mapping[str, Any]) -> list[Event]:
+    """The finished batches of a bench; one with trouble in its log cannot be judged, so the check is an ERROR."""
     finished = [event for event in run.events if event.kind == "block_finished" and event.bench == bench["name"]]
     if not finished:
-        pytest.fail("no block was finished on this bench, so no kernel log was read", pytrace=False)
+        pytest.fail("no batch was finished on this bench, so no kernel log was read", pytrace=False)
     unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in finished} - {""}
     if unread and bench.get("kind") == "local":
         pytest.skip(f"files of this machine were planned, not a bench; {min(unread)}")
     if unread:
-        pytest.fail(f"the kernel's log of a block was not read: {min(unread)}", pytrace=False)
+        pytest.fail(f"the kernel's log of a batch was not read: {min(unread)}", pytrace=False)
     trouble = [
-        f"block {event.fields['block']}: {finding['lines'][0]}"
+        f"batch {event.fields['block']}: {finding['lines'][0]}"
         for event in finished
         for finding in event.fields.get("findings") or ()
     ]
-    # what was measured before a bench lost its power has its log, and the rest was measured in another block
+    # what was measured before a bench lost its power has its log, and the rest was measured in another batch
     trouble += [
-        f"block {event.fields['block']} was {event.fields['outcome']}: {event.fields.get('message') or 'no reason'}"
+        f"batch {event.fields['block']} was {event.fields['outcome']}: {event.fields.get('message') or 'no reason'}"
         for event in finished
         if event.fields["outcome"] != "done" and not recovered(run, event)
     ]
@@ -42,7 +42,7 @@ def blocks(run: Run, bench: Mapping[str, Any]) -> list[Event]:
     return finished
 
 
-def test_the_kernel_log_is_clean(blocks: list[Event], record_property: Callable[[str, object], None]) -> None:
-    """No adapter reset, timeout, sense error, bus error or oops between the markers of any block."""
-    assert blocks
-    record_property("looked_at", f"kernel log of {len(blocks)} block{'' if len(blocks) == 1 else 's'}")
+def test_the_kernel_log_is_clean(batches: list[Event], record_property: Callable[[str, object], None]) -> None:
+    """No adapter reset, timeout, sense error, bus error or oops between the markers of any batch."""
+    assert batches
+    record_property("looked_at", f"kernel log of {len(batches)} batch{'' if len(batches) == 1 else 'es'}")

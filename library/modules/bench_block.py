@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start, collect or stop one block on a bench."""
+"""Start, collect or stop one batch on a bench."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bench_block
-short_description: Run a block of fio launches on a bench without the control node
+short_description: Run a batch of fio launches on a bench without the control node
 description:
-  - A block is an ordered list of fio launches that the bench program runs by itself, spooling each finished sample to
+  - A batch is an ordered list of fio launches that the bench program runs by itself, spooling each finished sample to
     disk. This module starts one, fetches what is finished, or stops it.
-  - A playbook that wants live progress follows a block with M(measure_block) instead, which costs the bench no Python
+  - A playbook that wants live progress follows a batch with M(measure_block) instead, which costs the bench no Python
     start per question.
 options:
   state:
     description:
-      - C(started) has the block run and returns at once. A block that runs already, or is finished, is left alone;
+      - C(started) has the batch run and returns at once. A batch that runs already, or is finished, is left alone;
         one that was interrupted in this boot goes on with the launches that have no sample.
       - C(collected) returns the complete lines of the spool from O(offset) on.
-      - C(stopped) ends the block; the launch under way is thrown away.
+      - C(stopped) ends the batch; the launch under way is thrown away.
     type: str
     choices: [started, collected, stopped]
     default: started
   block_file:
-    description: The block file on the bench.
+    description: The batch file on the bench.
     type: path
     required: true
   program:
@@ -39,7 +39,7 @@ author: [storqual]
 """
 
 EXAMPLES = r"""
-- name: Start a block
+- name: Start a batch
   bench_block:
     block_file: /var/lib/storqual/spool/20261121T020000Z-adapter-1a2b/s01-b01.json
     program: /var/lib/storqual/core-0123456789abcdef.pyz
@@ -54,7 +54,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 running:
-  description: Whether the block runs now.
+  description: Whether the batch runs now.
   returned: always
   type: bool
   sample: true
@@ -64,12 +64,12 @@ samples:
   type: int
   sample: 12
 of:
-  description: How many launches the block has.
+  description: How many launches the batch has.
   returned: always
   type: int
   sample: 20
 end:
-  description: How the block ended, null while it has not.
+  description: How the batch ended, null while it has not.
   returned: always
   type: dict
   sample: {outcome: done, message: ""}
@@ -102,7 +102,7 @@ from ansible.module_utils.storqual_core.measure.control import (
 
 
 def work(given: dict[str, Any], check: bool) -> dict[str, Any]:
-    """Do what is asked; the result says how the block is afterwards."""
+    """Do what is asked; the result says how the batch is afterwards."""
     place = read_place(Path(given["block_file"]))
     before = status_of(place)
     if given["state"] == "collected":
@@ -125,7 +125,7 @@ def _told(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start(place: BlockPlace, program: Path) -> None:
-    """Start the block. Raises GuardRefusalError or StorqualError with what the bench program said."""
+    """Start the batch. Raises GuardRefusalError or StorqualError with what the bench program said."""
     code, message = start_block(place, program)
     if code == GuardRefusalError.exit_code:
         raise GuardRefusalError(message.splitlines())

@@ -15,6 +15,9 @@ description:
     C(WCE) is the volatile write cache (feature 6); it has no other field.
   - What the kernel keeps per drive are C(queue_depth), C(scheduler), C(nr_requests), C(read_ahead_kb) and so on. A
     queue depth above what the adapter takes in all is refused. A boot forgets these settings.
+  - C(link_rate) is the highest rate of a drive's SAS link, on the phys that face the drive. The link is negotiated
+    afresh and waited for. Refused are drives on no SAS link, phys whose driver lets nobody set it or that cannot run
+    at that rate, and a link that carries other drives too.
   - A write may change another setting (the scheduler sets the number of requests anew). Such a setting is written
     after it, read back with it, and where nobody declares it, it is put back as it was.
   - The old value of everything that a write may change is kept in C(<state_dir>/saved.json) before the first write.

@@ -30,7 +30,7 @@ Every Declared Setting Was Read Back And None Shown Without Effect
     [Documentation]    How many were shown in effect is told, and which were read back, effect not shown.
     Every Setting Should Be Read Back And None Shown Without Effect
 
-The Kernel Log Of Every Block Is Clean
+The Kernel Log Of Every Batch Is Clean
     [Documentation]    Nothing happened to adapters and drives while they were measured.
     Kernel Log Should Be Clean
 

@@ -19,6 +19,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 EACH = 8
 """Drawings of each kind."""
 GATE = "name: release\nsignatures: [technician, release-manager]\n"

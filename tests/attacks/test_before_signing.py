@@ -18,6 +18,8 @@ from storqual_core.kit.errors import StorqualError
 from tests.attacks.before import KINDS
 from tests.attacks.finished_run import copy_of, finished_run
 
+pytestmark = pytest.mark.slow
+
 EACH = 8
 """Drawings of each kind."""
 ALTERED = 320

@@ -23,6 +23,8 @@ from tests.attacks.finished_run import GATE, SUITE, copy_of
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
+pytestmark = pytest.mark.slow
+
 MOMENTS = 30
 
 

@@ -34,6 +34,8 @@ from tests.support.site_blocks import (
 )
 from tests.support.site_example import Example
 
+pytestmark = pytest.mark.slow
+
 ALL = [block for page in pages() for block in blocks(page)]
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.golden.earlier_runs import INTERRUPTED, KEYS, expected, move_lab, unpack
 
+pytestmark = pytest.mark.slow
+
 STORQUAL = str(Path(sys.executable).parent / "storqual")
 FACTS = expected()
 FINISHED = [name for name in FACTS if name != INTERRUPTED]

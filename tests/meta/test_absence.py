@@ -29,6 +29,8 @@ from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
 from tests.support.synthetic_shape import SUITE, drive_id
 
+pytestmark = pytest.mark.slow
+
 Event = dict[str, Any]
 Change = Callable[[Event], Event | None]
 

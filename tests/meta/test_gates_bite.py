@@ -16,6 +16,8 @@ from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
+pytestmark = pytest.mark.slow
+
 POINT = POINTS[1]
 QUIET = {"noise": 0.003}
 WCE = {"drive": "0x5000", "name": "drive.WCE", "declared": 0, "before": 1, "read_back": 0, "proven": True}
@@ -121,7 +123,7 @@ def test_error_counters_speak_of_the_points_on_their_drive(tmp_path: Path) -> No
     assert {entry["adapter"] for entry in verdict["criteria"] if entry["outcome"] == "ERROR"} == {"sym"}
     assert {entry["outcome"] for entry in verdict["criteria"] if entry["adapter"] == "mpt"} == {"PASS"}
     (told,) = {line for entry in verdict["criteria"] for line in entry["evidence"]}
-    assert told.endswith("commands that ended with an error: 3 (ioerr_cnt) in block s01-b01")
+    assert told.endswith("commands that ended with an error: 3 (ioerr_cnt) in batch s01-b01")
 
 
 def test_defects_that_were_there_before_are_no_trouble(tmp_path: Path) -> None:

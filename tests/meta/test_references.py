@@ -16,6 +16,8 @@ import pytest
 
 from storqual.cli import storqual
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARY = REPOSITORY / "library"
 ROOTS = (

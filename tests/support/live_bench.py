@@ -195,6 +195,14 @@ class Bench:
         )
         assert ended.returncode == 0, ended.stderr
 
+    def wait_for_answer(self, limit_s: float = 600) -> None:
+        """Wait until a bench that goes down by itself answers again."""
+        words = ["ssh", "-F", str(self.state / "ssh_config"), "-o", "ConnectTimeout=10", "vbench", "true"]
+        end = time.monotonic() + limit_s
+        while subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode:
+            assert time.monotonic() < end, f"the bench did not answer within {limit_s:g} s"
+            time.sleep(1)
+
     def wait_for(self, path: str, limit_s: float) -> None:
         """Wait until a file of the bench is there, for what takes longer than one question may."""
         end = time.monotonic() + limit_s

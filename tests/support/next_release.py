@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _LABEL = re.compile(r"^(?P<indent>\s*)(?P<label>[A-Za-z][^:=\n\"{}\[\]]*?)(?P<gap>\s*):(?P<value>(?:\s.*)?)$")
 _SIZE = re.compile(r"\b(?P<number>\d+(?:\.\d+)?) (?P<unit>[MG])B\b")
-_UNREAD = ("settings", "notes", "counters")
+_GAP = re.compile(r"(?<=\S) {2,}(?=[^\s:=])")
+_UNREAD = ("settings", "notes", "counters", "lines")
 _RENAMED = "Novelty Of Tomorrow"
 _SECTION = "Module Of Tomorrow"
 _LIST = "List Of Tomorrow"
@@ -63,9 +64,16 @@ def _of_lines(text: str) -> Iterator[Variant]:
     yield Variant("labels in small letters", spelt(str.lower))
     yield Variant("wider columns", changed(lambda m: f"{m['indent']}{m['label']}{m['gap']}        :{m['value']}"))
     yield Variant("other units", _SIZE.sub(_other_unit, text))
-    yield Variant("line ends of another system", "\r\n".join(lines))
-    yield Variant("blanks at the end of lines", "\n".join(f"{line}  " for line in lines))
     yield Variant("headings with their facts padded", _FACTS.sub(r"\g<heading>   (", text))
+    yield Variant("line ends of DOS", "\r\n".join(lines))
+    yield Variant("blanks at the ends of lines", "\n".join(f"{line}  " if line.strip() else line for line in lines))
+    yield Variant("tabs as blanks", text.expandtabs(8))
+    # what a label names may hold blanks of its own
+    tables = [":" not in line and len(_GAP.findall(line)) > 1 for line in lines]
+    rows = "\n".join(_GAP.sub(r"\g<0>   ", line) if row else line for line, row in zip(lines, tables, strict=True))
+    if rows != text:
+        yield Variant("rows of tables further apart", rows)
+    yield Variant("the command's echo in front", f"bench1:~ # tool --option\n{text}")
     step = max(1, len(labelled) // _MOST)
     for place, match in list(labelled.items())[::step]:
         new = [*lines]
@@ -73,9 +81,15 @@ def _of_lines(text: str) -> Iterator[Variant]:
         yield Variant(f"renamed {match['label']!r} in line {place + 1}", "\n".join(new), match["value"].strip())
         after = labelled.get(place + 1)
         numbered = match["label"][-1:].isdigit()
-        # the first label of a block may be what begins an object
+        # the order of what has one name may mean something, and the first label of a block may begin an object
         first = place - 1 not in labelled
-        if after is not None and after["indent"] == match["indent"] and not numbered and not first:
+        if (
+            after is not None
+            and after["indent"] == match["indent"]
+            and after["label"] != match["label"]
+            and not numbered
+            and not first
+        ):
             new = [*lines]
             new[place], new[place + 1] = new[place + 1], new[place]
             yield Variant(f"reordered lines {place + 1} and {place + 2}", "\n".join(new))
@@ -136,18 +150,13 @@ def _of_json(front: str, document: Any) -> Iterator[Variant]:
             return {**{key: with_section(inner) for key, inner in body.items()}, _SECTION: {"State": "-", "Size": 1}}
         return body
 
-    def as_text(body: Any) -> Any:
-        if isinstance(body, list):
-            return [as_text(inner) for inner in body]
-        if isinstance(body, dict):
-            return {key: as_text(inner) for key, inner in body.items()}
-        return str(body) if isinstance(body, int) and not isinstance(body, bool) else body
-
     yield Variant("names in capitals", written(spelt(document, str.upper)))
     yield Variant("names in small letters", written(spelt(document, str.lower)))
     yield Variant("another order", written(reordered(document)))
     yield Variant("new sections", written(with_section(document)))
-    yield Variant("numbers as text", written(as_text(document)))
+    yield Variant("numbers as texts", written(_as_texts(document)))
+    yield Variant("in one line", f"{front}{json.dumps(document)}\n")
+    yield Variant("a message behind it", f"{written(document)}NOTICE: something\n")
     names = sorted(set(_names(document)))
     for name in names[:: max(1, len(names) // _MOST)]:
         yield Variant(
@@ -155,6 +164,15 @@ def _of_json(front: str, document: Any) -> Iterator[Variant]:
             written(spelt(document, lambda key, name=name: _RENAMED if key == name else key)),
             "?",
         )
+
+
+def _as_texts(body: Any) -> Any:
+    """The same document with its whole numbers written as texts."""
+    if isinstance(body, list):
+        return [_as_texts(inner) for inner in body]
+    if isinstance(body, dict):
+        return {key: _as_texts(inner) for key, inner in body.items()}
+    return str(body) if type(body) is int else body
 
 
 def _names(body: Any, depth: int = 0) -> Iterator[str]:
@@ -196,6 +214,12 @@ def _missing(read: Any, variant: Variant, place: str) -> bool:
     return read in (None, "", 0, [], {}) or unresolved or (variant.lost != "?" and variant.lost in told)
 
 
+def _fewer(read: Any, right: Any, variant: Variant) -> bool:
+    """Whether texts of a list only lack what the variant hid."""
+    texts = [isinstance(found, list) and all(isinstance(each, str) for each in found) for found in (read, right)]
+    return bool(variant.lost) and all(texts) and set(read) < set(right)
+
+
 def _differences(right: Any, read: Any, variant: Variant, place: str) -> Iterator[str]:
     if isinstance(right, dict) and isinstance(read, dict):
         if read.get("size_range") and right.get("size") and _overlap(_sizes(right), read["size_range"]):
@@ -208,7 +232,7 @@ def _differences(right: Any, read: Any, variant: Variant, place: str) -> Iterato
     elif isinstance(right, list) and isinstance(read, list) and len(right) == len(read):
         for number, (one, other) in enumerate(zip(right, read, strict=True)):
             yield from _differences(one, other, variant, f"{place}[{number}]")
-    elif right != read and not _missing(read, variant, place):
+    elif right != read and not _missing(read, variant, place) and not _fewer(read, right, variant):
         yield f"{variant.name}: {place} is {str(read)[:60]!r}, right is {str(right)[:60]!r}"
 
 

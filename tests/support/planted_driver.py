@@ -123,6 +123,7 @@ def qualify_planted(
 def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> None:
     """Load the layer, make the trials, take the layer out; anew after each time that the bench went down."""
     for _ in range(20):
+        bench.wait_for_answer()
         bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} {parameters}")
         with tempfile.TemporaryDirectory(prefix="planted-") as control:
             link = Link("vbench", ["-F", str(bench.state / "ssh_config")], Path(control) / "ssh")
@@ -134,6 +135,7 @@ def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> Non
                 link.close()
         if done:
             break
+    bench.wait_for_answer()
     # what a defect holds back cannot be taken out, and a bench that was reset has nothing to take out
     if bench.ask(f"rmmod {MODULE} 2>/dev/null; [ ! -e /sys/module/{MODULE} ] || echo stays").strip():
         reset(BenchPlaces.of(bench.state))

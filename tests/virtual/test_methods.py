@@ -100,11 +100,49 @@ profiles:
   quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, margin: 10%}
 """
 
+GROWING = """\
+name: growing
+defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 16, target: volume, drives: 1}
+workloads:
+  read: {rw: randread, bs: 4k}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings, scaling]
+vary: {raid.level: [0, 5], raid.members: {0: [2, 4], 5: [3]}}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
+"""
+
+STRIPED = """\
+name: striped
+defaults: {engine: psync, direct: true, numjobs: 1, drives: 1}
+workloads:
+  stream: {rw: read, bs: 1m, factors: {target: [raw, volume, xfs_on_volume, ext4_on_volume]}}
+  zones: {rw: read, bs: 64k, zones: true, target: xfs_on_volume, factors: {numjobs: [1, 4]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 64MiB}
+"""
+
+CACHES = """\
+name: caches
+defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 4, target: volume, drives: 1}
+workloads:
+  write: {rw: randwrite, bs: 4k}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+studies: [settings]
+vary: {raid.level: [0], raid.members: [3], raid.disk_cache: [disable, enable]}
+profiles:
+  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
+"""
+
 LOOK = (
-    "ls -d /sys/block/sd*/sd* 2>/dev/null; grep -c storqual /proc/mounts; "
+    "ls -d /sys/block/sd*/sd* /sys/block/md*/md*p* 2>/dev/null; grep -c storqual /proc/mounts; "
     "ls -d /var/lib/storqual/saved.json /run/storqual/*/ 2>/dev/null; true"
 )
-"""Parts of drives, mounts, what waits to be restored, mount points."""
+"""Parts of drives and volumes, mounts, what waits to be restored, mount points."""
 
 
 def ran(folder: Path, program: str, *words: object) -> tuple[int, str]:
@@ -146,12 +184,14 @@ def on_bench(command: str) -> str:
     return ended.stdout
 
 
-def qualified(runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym") -> Path:
+def qualified(
+    runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym", candidate: str = "stable"
+) -> Path:
     """The run of a suite that passed; on the adapter with two channels, unless another is named."""
     file = folder / f"{name}.suite.yml"
     file.write_text(suite, encoding="utf-8")
     here = folder / "runs"
-    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", file, "--adapters", adapter, "--runs", here)
+    words = ("-i", INVENTORY, "--candidate", candidate, "--suite", file, "--adapters", adapter, "--runs", here)
     code, output = ran(runs, "storqual", "qualify", *words)
     assert code == 0, output
     (run,) = [made.parent for made in here.glob("*/run.json")]
@@ -168,11 +208,36 @@ def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(r
     assert code == 0, output
 
 
-def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(runs: Path, tmp_path: Path) -> None:
+def test_a_file_on_a_striped_volume_is_read_at_the_rate_of_its_drives_and_nothing_is_left(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Four drives of 6 MiB a second; a request of a MiB is sixteen strips, four of each drive."""
+    run = qualified(runs, tmp_path, "striped", STRIPED, candidate="stable-volume")
+    points = {tuple(point.levels.values()): point for point in points_of_runs([run])}
+    one = points["raw",].mean("throughput_mib_s")
+    assert one == pytest.approx(6, rel=0.15)
+    for target in ("volume", "xfs_on_volume", "ext4_on_volume"):
+        assert 2.5 * one < points[target,].mean("throughput_mib_s") < 4.2 * one, target
+        assert len(points[target,].drives) == 4
+    # a request of one strip is one drive's, and zones that begin on the same drive go round the drives in step
+    for readers in (1, 4):
+        assert points[readers,].mean("throughput_mib_s") > 1.5 * one
+    assert on_bench(LOOK).split() == ["0"]
+    assert on_bench("grep -h ^md /proc/mdstat; true") == ""
+    code, output = ran(runs, "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "preflight.yml")
+    assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    ("text", "drop"), [(FILES, "stable"), (STRIPED, "stable-volume")], ids=["of drives", "of a volume"]
+)
+def test_a_killed_block_on_a_file_system_leaves_no_mount_and_its_restore_no_part(
+    runs: Path, tmp_path: Path, text: str, drop: str
+) -> None:
     suite = tmp_path / "files.suite.yml"
-    suite.write_text(FILES.replace("launches: 2", "launches: 6"), encoding="utf-8")
+    suite.write_text(text.replace("launches: 2", "launches: 6"), encoding="utf-8")
     here = tmp_path / "runs"
-    words = ("-i", INVENTORY, "--candidate", "stable", "--suite", suite, "--adapters", "sym", "--runs", here)
+    words = ("-i", INVENTORY, "--candidate", drop, "--suite", suite, "--adapters", "sym", "--runs", here)
     with (runs / "killed.log").open("wb") as stream:
         job = subprocess.Popen(
             [str(BIN / "storqual"), "qualify", *map(str, words)],
@@ -270,3 +335,41 @@ def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
     assert second.at == 2
     assert second.efficiency.value == pytest.approx(1.0, abs=0.05)
     assert growth.found.linear_to == 2
+
+
+def test_a_volume_is_made_of_as_many_drives_as_its_level_is_to_have_and_reads_at_their_rate(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Each random read is one member's, of 100 a second: RAID 0 of two and four, RAID 5 of three."""
+    run = qualified(runs, tmp_path, "growing", GROWING, "fusion", "raid")
+    points = {(point.levels["raid.level"], point.levels["raid.members"]): point for point in points_of_runs([run])}
+    assert {key: len(point.drives) for key, point in points.items()} == {("0", 2): 2, ("0", 4): 4, ("5", 3): 3}
+    # sixteen at random over the members: one of four now and then waits for nothing
+    for (_, members), point in points.items():
+        assert 75 * members < point.mean("iops") <= 105 * members
+    study = next(one for one in setting_studies(list(points.values()), margin=0.1) if one.metric == "iops")
+    assert {(one.setting, one.influence) for one in study.effects} == {("raid.members", "better")}, study.sentences
+    assert on_bench("grep -h ^md /proc/mdstat; ls /var/lib/storqual/saved.json 2>/dev/null; true") == ""
+
+
+def test_the_disk_cache_of_a_volume_is_the_write_cache_of_each_member_and_is_put_back(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Read back from the mode page of each, on three of four drives, and as it was found afterwards."""
+    caches = "for each in /sys/block/sd*; do echo ${each##*/} $(cat $each/queue/write_cache); done"
+    before = on_bench(caches)
+    run = qualified(runs, tmp_path, "caches", CACHES, "fusion", "raid")
+    started = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    seen = [
+        {
+            setting["drive"]: (setting["declared"], setting["read_back"])
+            for setting in event["provisioned"]["settings"]
+            if setting["name"] == "drive.WCE"
+        }
+        for event in started
+        if event["kind"] == "session_started"
+    ]
+    members = [f"0x5000c5001f2b0{number}00" for number in range(3)]
+    assert [[caches_of[member] for member in members] for caches_of in seen] == [[(0, 0)] * 3, [(1, 1)] * 3]
+    assert seen[0]["0x5000c5001f2b0300"] == (1, 1)
+    assert on_bench(caches) == before

@@ -47,9 +47,9 @@ class Case:
 
 
 CASES = (
-    Case("lose_after_reset", "vscsi", "device_reset", "trials.device_reset", "data: lost: "),
-    Case("flush_dropped", "vscsi", "power_cut", "trials.power_cut", "data: dropped flush: "),
-    Case("stale_after_recovery", "vscsi", "device_reset", "trials.device_reset", "data: stale: ", "every=7"),
+    Case("lose_after_reset", "vscsi", "device_reset", "trials.device_reset", "lost: "),
+    Case("flush_dropped", "vscsi", "power_cut", "trials.power_cut", "dropped flush: "),
+    Case("stale_after_recovery", "vscsi", "device_reset", "trials.device_reset", "stale: ", "every=7"),
     Case("wrong_residual", "fusion", "scheduler_change", "residual", "wrong residual: "),
     Case("never_recovers", "vscsi", "device_reset", "trials.device_reset", "not recovered: "),
     Case("forgets_lun", "vscsi", "drive_removal", "trials.drive_removal", "drive missing: "),
@@ -68,11 +68,11 @@ CASES = (
         "mraid",
         "scheduler_change",
         "trials.scheduler_change",
-        "data: corrupted: ",
+        "corrupted: ",
         "depth=24",
         "time: 10s, sessions: 1",
     ),
-    Case("misdirected_write", "vscsi", "device_reset", "trials.device_reset", "data: misdirected: "),
+    Case("misdirected_write", "vscsi", "device_reset", "trials.device_reset", "misdirected: "),
 )
 """corrupt_byte acts from 24 commands under way, because 32 workers have seldom all of their commands under way."""
 

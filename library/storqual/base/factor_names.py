@@ -14,9 +14,16 @@ AXIS_NAMES = {
     "ports": "ports",
     "adapters": "adapters",
     "numjobs": "jobs",
+    "raid.members": "members of a volume",
     "rwmixread": "reads, %",
 }
-_COUNTED = {"drives": "drives", "ports": "ports", "adapters": "adapters", "numjobs": "jobs"}
+_COUNTED = {
+    "drives": "drives",
+    "ports": "ports",
+    "adapters": "adapters",
+    "numjobs": "jobs",
+    "raid.members": "members",
+}
 _BINARY = {"k": " KiB", "m": " MiB", "g": " GiB", "t": " TiB", "p": " PiB"}
 
 
@@ -38,7 +45,7 @@ def level_text(name: str, value: object) -> str:
     if name == "rwmixread":
         return f"{value} % reads"
     if name == "target":
-        return {"raw": "drive", "volume": "volume", "xfs": "XFS"}.get(str(value), str(value))
+        return {"raw": "drive"}.get(str(value), str(value).replace("xfs", "XFS").replace("_", " "))
     if name == "direct":
         return "direct" if value else "buffered"
     return f"{name}={value}"

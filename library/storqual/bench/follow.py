@@ -104,7 +104,7 @@ def follow(
     UnreachableError. Starting a batch that runs already attaches to it; one that is finished is only collected.
     """
     started = False
-    why = "the bench program ended without finishing its block"
+    why = "the bench program ended without finishing its batch"
     offset = samples = 0
     rest = ""
     silent_since: float | None = None
@@ -163,7 +163,7 @@ def describe(bench: str, arm: str, progress: Progress, run_eta_s: float | None) 
     left = run_eta_s if run_eta_s is not None else progress.eta_s
     parts = [
         f"{bench} {arm}",
-        f"block {progress.batch}",
+        f"batch {progress.batch}",
         f"point {progress.index + 1} of {progress.of}: {progress.point}",
     ]
     if progress.iops_now is not None:

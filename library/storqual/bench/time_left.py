@@ -44,7 +44,7 @@ class TimeLeft:
 
 
 def _seconds_after(run: Path, plan: Mapping[str, Any], bench: str, batch: str) -> float:
-    """What comes after the batches that began: blocks, sessions with their boots and packages, restore."""
+    """What comes after the batches that began: batches, sessions with their boots and packages, restore."""
     entry = (plan.get("effort") or {}).get(bench)
     if entry is None:
         return 0.0

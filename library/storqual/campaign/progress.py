@@ -60,9 +60,9 @@ def _follow(progress: Progress, event: Event) -> None:
 
 def _finish(progress: Progress, session: str, batch: str, event: Event) -> None:
     outcome = progress.ended[batch] = event.text("outcome")
-    why = event.text("message") or f"block {batch} ended {outcome}"
+    why = event.text("message") or f"batch {batch} ended {outcome}"
     if outcome != "done":
         # the launches that have no sample are tried in a session of their own, if the campaign goes on
         progress.lost.setdefault(session, why)
     if outcome not in ("done", "lost"):
-        progress.halt = f"block {batch} {outcome}: {why}"
+        progress.halt = f"batch {batch} {outcome}: {why}"

@@ -276,7 +276,7 @@ class BenchKeywords(AboutSubject):
     def kernel_log_should_be_clean(self) -> None:
         """No reset, timeout, sense error, bus error or oops: in any block of the run, or since the bench booted.
 
-        Trouble in a block spoils what was measured in it: that is not judged, where a bench by itself fails.
+        Trouble in a batch spoils what was measured in it: that is not judged, where a bench by itself fails.
         """
         tell = fail_with if isinstance(self.subject, LiveBench) else not_judged_with
         tell(self.subject.findings())

@@ -212,14 +212,14 @@ class CampaignKeywords(AboutSubject):
             raise NotJudgedError(f"{found} sectors were written to disks that no claim covers")
         if not counted["applies"]:
             raise SkipExecution("files were planned as targets: the disks of their machine are not counted")
-        not_judged_without(len(disks), f"no block tells of the disks of {bench}")
+        not_judged_without(len(disks), f"no batch tells of the disks of {bench}")
         uncounted = [
             event.text("block")
             for event in events
             if event.kind == "block_finished" and not (event.fields.get("end") or {}).get("disks")
             if not recovered(run, event)
         ]
-        not_judged_with([f"blocks that tell of no disk: {some(uncounted)}"] if uncounted else [])
+        not_judged_with([f"batches that tell of no disk: {some(uncounted)}"] if uncounted else [])
         claimed = sum(disk["claimed"] for disk in disks)
         looked_at(f"{len(disks)} disks were counted, {claimed} of them claimed")
 

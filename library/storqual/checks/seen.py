@@ -262,19 +262,19 @@ class RecordedBench:
         raise NotJudgedError(f"nobody looked at {self.bench} in this run: its adapters are not on record")
 
     def findings(self) -> list[str]:
-        """The findings of all blocks. Raises NotJudgedError when no block was finished."""
+        """The findings of all batches. Raises NotJudgedError when no batch was finished."""
         blocks = [event for event in self.run.events if event.kind == "block_finished" and event.bench == self.bench]
         if not blocks:
-            raise NotJudgedError(f"no block was finished on {self.bench}: no kernel log was read")
+            raise NotJudgedError(f"no batch was finished on {self.bench}: no kernel log was read")
         unread = {str((event.fields.get("end") or {}).get("kernel_log_reason") or "") for event in blocks} - {""}
         if unread:
-            why = f"the kernel's log of a block was not read: {some(sorted(unread))}"
+            why = f"the kernel's log of a batch was not read: {some(sorted(unread))}"
             if self.kind == "local":
                 raise SkipExecution(f"files of this machine were planned, not a bench; {why}")
             raise NotJudgedError(why)
-        looked_at(f"kernel log of {plural(len(blocks), 'block')}")
+        looked_at(f"kernel log of {plural(len(blocks), 'batch')}")
         return [
-            f"block {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
+            f"batch {event.text('block')}, {finding.get('kind')}: {(finding.get('lines') or ['no line was kept'])[0]}"
             for event in blocks
             for finding in event.fields.get("findings") or ()
         ]

@@ -60,7 +60,7 @@ _INTERNAL = frozenset({"collect", "next", "record"})
 
 
 class _Lazy(click.Group):
-    """A group whose commands are imported when they are asked for: `next` is called between blocks."""
+    """A group whose commands are imported when they are asked for: `next` is called between batches."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of the alphabet."""

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -97,6 +98,77 @@ run_argument = click.argument(
     "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=complete_run
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+_CAMPAIGN = (
+    click.option(
+        "-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file)."
+    ),
+    click.option(
+        "--candidate",
+        shell_complete=complete_drop,
+        help="The drop to qualify: a name in <inventory>/drops, or a path.",
+    ),
+    click.option(
+        "--baseline",
+        shell_complete=complete_drop,
+        help="The drop to compare with; none to characterise one drop.",
+    ),
+    click.option(
+        "--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path."
+    ),
+    click.option(
+        "--profile",
+        shell_complete=complete_profile,
+        help="A profile of the suite, such as quick or full; the suite's default without it.",
+    ),
+    click.option(
+        "--gate",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Gate policy; without it `gate.yml` beside the inventory, else the suite's own `required`.",
+    ),
+    click.option(
+        "--runs",
+        type=click.Path(path_type=Path),
+        default=Path("runs"),
+        show_default=True,
+        help="Where runs are kept.",
+    ),
+    click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas."),
+    click.option(
+        "--point",
+        "points",
+        multiple=True,
+        help="Only this point, as the report names it; again for each further one.",
+    ),
+    click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run."),
+    click.option("--limit", help="Only these benches (an Ansible pattern)."),
+    click.option(
+        "--history",
+        type=click.Path(path_type=Path, exists=True),
+        help="Noise of earlier runs: their folder, or an extract.",
+    ),
+    click.option(
+        "--facts",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
+    ),
+    click.option("--budget", help="Bench time, such as 2h: measure until decided or until it ends."),
+    click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas."),
+    click.option(
+        "--checks",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Further checks of yours: test_*.py, *.robot, or a folder of them; suites/ is looked at anyway.",
+    ),
+)
+
+
+def campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What says which campaign is meant, to plan it or to run it."""
+    for option in reversed(_CAMPAIGN):
+        command = option(command)
+    return command
 
 
 def print_json(value: object) -> None:

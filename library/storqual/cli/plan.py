@@ -11,10 +11,7 @@ import click
 
 from storqual.cli.options import (
     as_json,
-    complete_adapters,
-    complete_drop,
-    complete_profile,
-    complete_suite,
+    campaign_options,
     print_json,
 )
 from storqual.cli.tables import print_pairs
@@ -23,48 +20,7 @@ from storqual_core.kit.quantities import format_duration, parse_duration
 
 
 @click.command("plan")
-@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
-@click.option("--candidate", shell_complete=complete_drop, default="", help="The drop to qualify.")
-@click.option(
-    "--baseline",
-    shell_complete=complete_drop,
-    default="",
-    help="The drop to compare with; none to characterise one drop.",
-)
-@click.option("--suite", shell_complete=complete_suite, default="", help="Workloads and criteria.")
-@click.option("--profile", shell_complete=complete_profile, help="A profile of the suite.")
-@click.option(
-    "--gate", type=click.Path(path_type=Path), help="Gate policy; `gate.yml` beside the inventory without it."
-)
-@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
-@click.option(
-    "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
-)
-@click.option("--seed", type=int, help="Seed of the order; drawn and recorded without it.")
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option(
-    "--history",
-    type=click.Path(path_type=Path, exists=True),
-    help="Noise of earlier runs: their folder, or an extract.",
-)
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
-)
-@click.option(
-    "--budget", help="Bench time, such as 2h: measure until decided or until it ends, required criteria first."
-)
-@click.option("--consent", default="", help="What a claim does not cover: WWN tails, separated by commas.")
-@click.option(
-    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
-)
-@click.option(
-    "--checks",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
-)
+@campaign_options
 @click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
@@ -72,9 +28,9 @@ from storqual_core.kit.quantities import format_duration, parse_duration
 @as_json
 def plan_command(
     inventories: tuple[str, ...],
-    candidate: str,
-    baseline: str,
-    suite: str,
+    candidate: str | None,
+    baseline: str | None,
+    suite: str | None,
     profile: str | None,
     gate: Path | None,
     adapters: str | None,
@@ -84,14 +40,14 @@ def plan_command(
     history: Path | None,
     facts: Path | None,
     budget: str | None,
-    consent: str,
+    consent: str | None,
     runs: Path,
     checks: tuple[Path, ...],
     dry_run: bool,
     resume: Path | None,
     as_json: bool,
 ) -> None:
-    """Plan a campaign: points, sessions, blocks, bench time, the smallest effect it can see. No bench is touched.
+    """Plan a campaign: points, sessions, batches, bench time, the smallest effect it can see. No bench is touched.
 
     \b
     Examples:
@@ -107,6 +63,7 @@ def plan_command(
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import check_resume, plan_run
 
+    candidate, baseline, suite = candidate or "", baseline or "", suite or ""
     if resume is None and of_trials(suite, None, None):
         from storqual.trials.campaign import TrialRequest
 
@@ -152,7 +109,7 @@ def plan_command(
             budget=seconds_of_budget(budget) if budget else None,
             history=history,
             facts=facts,
-            consent=tuple(word for word in consent.split(",") if word),
+            consent=tuple(word for word in (consent or "").split(",") if word),
             checks=find_checks(checks),
         )
         planned = plan_run(request, runs.resolve(), write=not dry_run)

@@ -14,10 +14,7 @@ import click
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.options import (
     as_json,
-    complete_adapters,
-    complete_drop,
-    complete_profile,
-    complete_suite,
+    campaign_options,
     print_json,
 )
 from storqual_core.kit.errors import BadInputError
@@ -27,58 +24,12 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 
 
 @click.command("qualify")
-@click.option("-i", "--inventory", "inventories", multiple=True, help="Inventory of the lab (a folder or a file).")
-@click.option(
-    "--candidate", shell_complete=complete_drop, help="The drop to qualify: a name in <inventory>/drops, or a path."
-)
-@click.option(
-    "--baseline",
-    shell_complete=complete_drop,
-    help="The drop to compare with; none to characterise one drop.",
-)
-@click.option("--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path.")
-@click.option(
-    "--profile",
-    shell_complete=complete_profile,
-    help="A profile of the suite, such as quick or full; the suite's default without it.",
-)
-@click.option(
-    "--gate",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Gate policy; without it `gate.yml` beside the inventory, else the suite's own `required`.",
-)
+@campaign_options
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
-@click.option(
-    "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are kept."
-)
-@click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas.")
-@click.option(
-    "--point", "points", multiple=True, help="Only this point, as the report names it; again for each further one."
-)
-@click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run.")
-@click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option(
-    "--history",
-    type=click.Path(path_type=Path, exists=True),
-    help="Noise of earlier runs: their folder, or an extract.",
-)
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
-)
-@click.option("--budget", help="Bench time, such as 2h: measure until decided or until it ends.")
-@click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas.")
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Accepted failures; without it `waivers.yml` beside the inventory.",
-)
-@click.option(
-    "--checks",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Further checks of yours: test_*.py, *.robot, or a folder of them; those in suites/ are found without it.",
 )
 @click.option("--trial", help="Of a suite of trials: only the trial of this id, again until it fails.")
 @click.option("--repeat", type=click.IntRange(min=1), default=20, show_default=True, help="How often at most.")

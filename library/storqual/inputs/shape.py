@@ -7,7 +7,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -108,7 +108,8 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
         field = owner.model_fields.get(str(keys[-1])) if owner else None
         text = f" ({field.description})" if field is not None and field.description else ""
         return document.problem(keys[:-1], f"no {str(keys[-1])!r}{_inside(keys[:-1])}", f"that key{text}")
-    found = shown(keys[-1]) if error["loc"][-1:] == ("[key]",) else shown(_at(data, keys))
+    of_key = error["loc"][-1:] == (_OF_KEY,) != tuple(keys[-1:])
+    found = shown(keys[-1]) if of_key else shown(_at(data, keys))
     return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
 
 
@@ -151,6 +152,14 @@ def _expected(error: ErrorDetails) -> str:
     return phrase(error.get("ctx") or {}) if phrase is not None else error["msg"]
 
 
+_OF_KEY = "[key]"
+"""What pydantic ends a location with when it is the key of a mapping that is wrong; a file may have such a key."""
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _keys_of_location(
     shape: type[Shape], data: object, location: Sequence[str | int]
 ) -> tuple[tuple[str | int, ...], type[Shape] | None]:
@@ -159,7 +168,7 @@ def _keys_of_location(
     owner: type[Shape] | None = shape
     annotation: object = shape
     for step in location:
-        if step == "[key]":
+        if step == _OF_KEY and step not in _mapping(_at(data, keys)):
             break
         if isinstance(step, int) and not isinstance(_at(data, keys), list):
             # one value that stood for a list of one

@@ -6,7 +6,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
@@ -17,7 +17,7 @@ from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
 
 Rw = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
-Target = Literal["raw", "volume", "xfs", "ext4"]
+Target = Literal["raw", "volume", "xfs", "ext4", "xfs_on_volume", "ext4_on_volume"]
 Study = Literal[
     "adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published", "generators"
 ]
@@ -71,7 +71,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor("rate_iops", "integer"),
         Factor("rw", "word", words=("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")),
         Factor("rwmixread", "integer", 0, 100),
-        Factor("target", "word", words=("raw", "volume", "xfs", "ext4")),
+        Factor("target", "word", words=get_args(Target)),
         Factor("zones", "flag"),
     )
 }
@@ -247,7 +247,7 @@ class Profile(Shape):
     precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
     budget: Duration | None = None
     file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
-    block: Duration = Field(default=600.0, gt=0, description="the longest block")
+    block: Duration = Field(default=600.0, gt=0, description="the longest batch")
     costs: dict[Literal["reboot", "reload", "rebuild", "instant", "launch"], Duration] = Field(default={})
 
 

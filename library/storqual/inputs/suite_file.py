@@ -16,7 +16,7 @@ from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.quantities import format_percent
-from storqual_core.kit.setting_values import check_value
+from storqual_core.kit.setting_values import check_level
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.measure.fio_job import read_ask
 
@@ -384,6 +384,6 @@ def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, insi
             continue
         for number, level in enumerate(levels):
             try:
-                check_value(setting, level)
+                check_level(setting, level)
             except (ValueError, TypeError, OverflowError) as problem:
                 yield document.problem((*inside, "vary", name, number), str(problem), setting.summary)

@@ -39,7 +39,7 @@ class Load(Shape):
         return _PARAMETER[self.by]
 
     def to_batch(self, least: int) -> dict[str, Any]:
-        """The `load` of a launch in a block file, from `least` on."""
+        """The `load` of a launch in a batch file, from `least` on."""
         most = self.most or _MOST[self.by]
         return {
             "cap_ns": round(self.to * 1e9),
@@ -75,7 +75,7 @@ class Precondition(Shape):
     media: Literal["all", "flash"] = Field(default="all", description="flash: only drives whose medium does not turn")
 
     def to_batch(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """The `precondition` of a block file; `fallback` is what may be used instead of libaio and O_DIRECT."""
+        """The `precondition` of a batch file; `fallback` is what may be used instead of libaio and O_DIRECT."""
         return {
             "purge": self.purge,
             "consent": list(consent),

@@ -34,7 +34,7 @@ def counted_errors(run: Run) -> Counted:
             for counter, number in (disk.get("errors") or {}).items():
                 if number:
                     what = ERROR_WORDS.get(counter, counter)
-                    text = f"error counters, drive {drive}: {what}: {number} ({counter}) in block {batch}"
+                    text = f"error counters, drive {drive}: {what}: {number} ({counter}) in batch {batch}"
                     found[str(event.bench), f"{batch}/{drive}"].append(text)
     return found
 
@@ -257,7 +257,7 @@ def unfinished_batches(run: Run) -> list[str]:
         if event.kind == "block_finished" and event.text("outcome") not in ("", "done"):
             why = _first_line(event.text("message"))
             recovery = recovered(run, event)
-            text = f"{event.bench}: block {event.text('block')} ended {event.text('outcome')}: {why}"
+            text = f"{event.bench}: batch {event.text('block')} ended {event.text('outcome')}: {why}"
             sentences.append(f"{text}; {recovery}" if recovery else text)
     return sentences
 

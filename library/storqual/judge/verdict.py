@@ -198,9 +198,15 @@ def _same_build(run: Run) -> list[str]:
             details = event.fields.get("provisioned") or {}
             build = {"kernel": event.fields.get("kernel"), "drivers": details.get("drivers")}
             builds[str(event.fields.get("arm"))].add(json.dumps(build, sort_keys=True))
-    if builds["baseline"] and builds["baseline"] == builds["candidate"]:
-        return ["both arms ran the same kernel with the same driver builds"]
-    return []
+    if not builds["baseline"] or builds["baseline"] != builds["candidate"]:
+        return []
+    read = [json.loads(build)["drivers"] or {} for build in builds["baseline"]]
+    if not all(read):
+        return ["both arms ran the same kernel; no driver build was read"]
+    alike = sorted({name for drivers in read for name, build in drivers.items() if not build.get("srcversion")})
+    if alike:
+        return [f"both arms ran the same kernel; builds of {', '.join(alike)} have no srcversion to tell them apart"]
+    return ["both arms ran the same kernel with the same driver builds"]
 
 
 _RULES = ("suite", "gate", "waivers", "history")

@@ -15,7 +15,7 @@ from storqual.plan.file_systems import ask_of, to_batch
 from storqual.plan.fraction import Placed
 from storqual.plan.points import drives_for, team
 from storqual.plan.sessions import Configuration, SessionPlan, Varied, configuration_name
-from storqual.plan.volumes import Layout, TargetVolume, volumes_of
+from storqual.plan.volumes import ON_VOLUME, Layout, TargetVolume, volumes_of
 from storqual_core.measure.asks import KINDS
 from storqual_core.measure.batch_file import SCHEMA
 
@@ -87,7 +87,7 @@ def order_launches(
 def _file_system(placed: Placed) -> str:
     """The file system that a point needs on its drives; empty for none."""
     target = str(placed.point.pattern.values.get("target"))
-    return target if target in KINDS else ""
+    return target if target.removesuffix(ON_VOLUME) in KINDS else ""
 
 
 def cut(

@@ -27,6 +27,7 @@ from storqual.plan.budget import (
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
+from storqual.plan.members import combinations
 from storqual.plan.points import TOGETHER, Point, drives_for, points_of, shortage, team
 from storqual.plan.resolve import resolve
 from storqual.plan.sessions import (
@@ -36,13 +37,10 @@ from storqual.plan.sessions import (
     configuration_name,
     design_of,
     plan_sessions,
-    split,
 )
-from storqual.plan.volumes import Layout, layouts_of, volumes_of
+from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
 from storqual.run.effort import Effort
 from storqual.run.records import PlannedPoint, PlannedSession
-from storqual_core.kit.setting_values import check_value
-from storqual_core.kit.settings import SETTINGS
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,7 @@ def plan_bench(
     A profile that measures until decided has only its first part planned here; the rest follows from what is seen.
     `known` is the spread of a launch and of a session's mean, as far as history knows them.
     """
-    vary = _levels(suite)
-    slow, instant = split(vary)
+    slow, instant = combinations(suite.vary)
     configurations = {
         configuration_name(arm, combination): Configuration(
             name=configuration_name(arm, combination),
@@ -189,7 +186,8 @@ def plan_bench(
     sessions: list[PlannedSession] = []
     batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
-    took = BenchTime(bench, profile, costs)
+    took, arms = BenchTime(bench, profile, costs), [one.resolved for one in first.values()]
+    one_layout = all(arm.raid == arms[0].raid for arm in arms) and not any(n.startswith("raid.") for n in suite.vary)
     measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix):
         # launches of one arm are counted over the sessions of one combination of slow settings
@@ -236,12 +234,13 @@ def plan_bench(
             [seconds_of(launched_here, profile, costs.launch) for launched_here in parts],
         )
         if not sessions[1:] or design.kind == "sessions":
-            for line in provisioning(bench, first[session.arms[0]].resolved, session.change, costs):
+            resolved, kept = first[session.arms[0]].resolved, one_layout and bool(sessions[1:])
+            for line in provisioning(bench, resolved, session.change, costs, kept=kept):
                 took.add(line.what, line.seconds, line.source)
-        asks = [[ask_of(one.placed.point.pattern, profile) for one in launched_here] for launched_here in parts]
-        made_systems = sum(file_system_seconds(bench, ask) for ask in asks)
+        patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
+        made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
         took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
-        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between blocks")
+        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between batches")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2
@@ -252,13 +251,15 @@ def plan_bench(
     factor = max(expected / planned_units, 1.0)
     conditioned = precondition_seconds(bench, under_test, profile.precondition)
     preconditioning = TimeLine("preconditioning", conditioned, "writes to the largest drive")
-    around = once(bench, arms := [one.resolved for one in first.values()], costs)
-    again = seconds_per_session(bench, arms, design.change, costs) if design.kind == "sessions" else 0.0
+    around = once(bench, arms, costs)
+    again = (
+        seconds_per_session(bench, arms, design.change, costs, kept=one_layout) if design.kind == "sessions" else 0.0
+    )
     return BenchPlan(
         bench=bench,
         under_test=tuple(under_test),
         design=design,
-        points=_points(bench, choice, next(iter(first.values())), layouts),
+        points=_points(bench, choice, [c for c in configurations.values() if c.arm == next(iter(drops))], layouts),
         sessions=tuple(sessions),
         batches=tuple(batches),
         specs={name: _spec(c, first, bench, under_test) for name, c in configurations.items()},
@@ -283,8 +284,9 @@ def _unfit(bench: Bench, placed: Placed, profile: Profile, layout: Layout) -> st
     point = placed.point
     if point.hardware_only and bench.kind != "hardware":
         return f"needs hardware: {point.hardware_only}"
-    ask = ask_of(point.pattern, profile)
-    return no_room(bench, drives_for(team(bench, placed.adapter, point.pattern), point.pattern, layout), ask)
+    on_volumes, whole = point.pattern.on_volumes, team(bench, placed.adapter, point.pattern)
+    drives = () if on_volumes else drives_for(whole, point.pattern, layout)
+    return no_room(bench, drives, ask_of(point.pattern, profile), layout if on_volumes else NO_VOLUMES)
 
 
 def _effort(
@@ -331,11 +333,6 @@ def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
     return max(workloads, math.ceil(profile.cells * adapters / profile.adapters))
 
 
-def _levels(suite: Suite) -> dict[str, list[Any]]:
-    """The levels of varied settings in plain form."""
-    return {name: [check_value(SETTINGS[name], level) for level in levels] for name, levels in suite.vary.items()}
-
-
 def every_point(suite: Suite) -> list[Point]:
     """The whole matrix with every combination of varied settings."""
     return points_of(suite, _varied(suite))
@@ -343,7 +340,7 @@ def every_point(suite: Suite) -> list[Point]:
 
 def _varied(suite: Suite) -> list[dict[str, Any]]:
     """Every combination of varied settings."""
-    slow, quick = split(_levels(suite))
+    slow, quick = combinations(suite.vary)
     return [dict((*one, *two)) for one in slow for two in quick]
 
 
@@ -353,12 +350,15 @@ def _start_of(arm: str, slow: Varied, quick: Sequence[Varied]) -> str:
 
 
 def _points(
-    bench: Bench, choice: Choice, first: Configuration, layouts: Mapping[str, Layout]
+    bench: Bench, choice: Choice, configurations: Sequence[Configuration], layouts: Mapping[str, Layout]
 ) -> tuple[PlannedPoint, ...]:
+    """Every point with its drives; those behind a volume are those of its configuration in the first arm."""
+    by_varied = {configuration.varied: configuration.resolved for configuration in configurations}
+
     def drives(placed: Placed) -> tuple[str, ...]:
         pattern = placed.point.pattern
         if pattern.on_volumes:
-            volumes = volumes_of(first.resolved, placed.adapter)[: pattern.drives]
+            volumes = volumes_of(by_varied[placed.point.varied], placed.adapter)[: pattern.drives]
             return tuple(drive for volume in volumes for drive in volume.members)
         chosen = drives_for(team(bench, placed.adapter, pattern), pattern, layouts[placed.adapter])
         return tuple(drive.id for drive in chosen)

@@ -88,15 +88,18 @@ def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine
     )
 
 
-def provisioning(bench: Bench, resolved: Resolved, change: str, costs: Costs) -> tuple[TimeLine, ...]:
+def provisioning(
+    bench: Bench, resolved: Resolved, change: str, costs: Costs, *, kept: bool = False
+) -> tuple[TimeLine, ...]:
     """What a configuration takes each time the bench comes to it, beside the change itself.
 
     A DKMS package is taken off for the other arm, so each session of its arm builds it. Volumes are made again where
-    a change of them is the reason for the session, and a full initialisation writes all members at once.
+    a change of them is the reason for the session, and a full initialisation writes all members at once. `kept`: the
+    volumes are those of the session before.
     """
     usual = f"usual for {bench.kind} benches"
     made = [TimeLine("DKMS builds", _BUILD_S[bench.kind] if resolved.driver.get("dkms") else 0.0, usual)]
-    if resolved.raid:
+    if resolved.raid and not kept:
         # a `rebuild` is what making volumes takes; where a boot is the costlier change, they are made beside it
         making = 0.0 if change == "rebuild" else costs.change["rebuild"]
         made.append(TimeLine("volumes made (RAID)", making, usual))
@@ -113,6 +116,7 @@ def provisioning(bench: Bench, resolved: Resolved, change: str, costs: Costs) ->
     return tuple(made)
 
 
-def seconds_per_session(bench: Bench, arms: Sequence[Resolved], change: str, costs: Costs) -> float:
-    """What provisioning adds to a session in the mean of the arms, beside the change."""
-    return sum(line.seconds for arm in arms for line in provisioning(bench, arm, change, costs)) / len(arms)
+def seconds_per_session(bench: Bench, arms: Sequence[Resolved], change: str, costs: Costs, *, kept: bool) -> float:
+    """What provisioning adds to a further session in the mean of the arms, beside the change."""
+    lines = [line for arm in arms for line in provisioning(bench, arm, change, costs, kept=kept)]
+    return sum(line.seconds for line in lines) / len(arms)

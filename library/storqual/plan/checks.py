@@ -19,7 +19,7 @@ from storqual.plan.points import Point, points_of, shortage, team
 from storqual.plan.resolve import drives_of, find_drive, unmatched
 from storqual.plan.volumes import layouts_of
 
-_LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
+LEAST_MEMBERS = {"1": 2, "5": 3, "6": 4, "10": 2, "50": 6, "60": 8}
 """By RAID level; 0 is missing because controllers make volumes of one drive that way, 10 has two with md."""
 
 
@@ -108,12 +108,17 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
 def level_problems(
     suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]], drops: Sequence[Drop]
 ) -> Iterator[str]:
-    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere."""
+    """Levels that no adapter under test can serve: a workload that needs more drives than are claimed anywhere.
+
+    Files on volumes are left out, by name, where the drops declare too few and the suite has points on drives.
+    """
     document = read_yaml(path)
     layouts = {bench.name: layouts_of(bench, aliases, drops) for bench, aliases in benches}
     seen: set[tuple[str, str]] = set()
     raw: dict[str, None] = {}
-    for point in points_of(suite):
+    points = points_of(suite)
+    on_drives = any(not point.pattern.on_volumes for point in points)
+    for point in (one for one in points if not (on_drives and one.pattern.on_file_system_of_volume)):
         reasons = [
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
@@ -233,7 +238,7 @@ def _member_problems(
     """A volume with fewer members than its level needs, or with members on two benches."""
     members = settings.get("members", ())
     level = str(settings.get("level"))
-    least = _LEAST_MEMBERS.get(level, 1)
+    least = LEAST_MEMBERS.get(level, 1)
     if "members" in settings and len(members) < least:
         found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
         yield document.problem((*keys, "members"), found, f"{least} at least")

@@ -32,6 +32,7 @@ from storqual.plan.checks import (
     level_problems,
     peer_problems,
 )
+from storqual.plan.members import member_problems
 from storqual.plan.sessions import ARMS
 from storqual.plan.settable import Facts, read_facts
 from storqual.plan.volumes import vary_problems
@@ -151,8 +152,8 @@ class _Gather:
         return False
 
 
-def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]]]) -> list[str]:
-    """What shows only when the files are seen together."""
+def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]]], profile: str) -> list[str]:
+    """What shows only when the files are seen together; `profile` is the one that the suite is used under."""
     assert read.suite is not None and read.suite_path is not None  # noqa: S101, PT018 - read without problems
     benches = [bench for bench, _ in chosen]
     problems = [problem for file in read.drops.values() for problem in drop_problems(file, benches)]
@@ -173,6 +174,9 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
     if not problems:
         drops = [file.drop for file in read.drops.values()]
         problems += level_problems(read.suite, read.suite_path, chosen, drops)
-        problems += vary_problems(read.suite, read.suite_path, drops)
+        own = read.suite.profiles[profile].vary is not None
+        keys = ("profiles", profile, "vary") if own else ("vary",)
+        problems += vary_problems(read.suite, read.suite_path, keys, drops)
+        problems += member_problems(read.suite, read.suite_path, keys, chosen, drops)
         problems += peer_problems(read.suite, read.suite_path, chosen)
     return problems

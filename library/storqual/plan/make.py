@@ -63,7 +63,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         for bench in benches
         for aliases in [adapters_under_test(bench, profile, suite, request.adapters, drops)]
     ]
-    raise_all([*cross_problems(read, chosen), *_point_problems(request, suite)])
+    raise_all([*cross_problems(read, chosen, profile_name), *_point_problems(request, suite)])
     settings = {bench.name: settable(suite, bench, aliases, read.facts[0]) for bench, aliases in chosen}
     choices = [
         choose_points(

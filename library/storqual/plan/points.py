@@ -12,7 +12,7 @@ from typing import Any
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual.inputs.suite import FACTORS, Profile, Suite, format_level
 from storqual.inputs.workload import Load
-from storqual.plan.volumes import NO_VOLUMES, VOLUME, Layout
+from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, VOLUME, Layout
 from storqual_core.measure.asks import LoadAsk
 
 LOAD_STEPS = 10
@@ -85,7 +85,12 @@ class Pattern:
     @property
     def on_volumes(self) -> bool:
         """Whether its targets are volumes; `drives` then counts them."""
-        return bool(self.values["target"] == VOLUME)
+        return str(self.values["target"]) == VOLUME or self.on_file_system_of_volume
+
+    @property
+    def on_file_system_of_volume(self) -> bool:
+        """Whether its targets are files, on file systems made on volumes."""
+        return str(self.values["target"]).endswith(ON_VOLUME)
 
     @property
     def drives_per_port(self) -> int | None:
@@ -201,7 +206,8 @@ def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUM
         return adapter
     if pattern.on_volumes:
         lacks = layout.volumes < pattern.drives
-        return f"needs {pattern.drives} volumes of the drops, there are {layout.volumes}" if lacks else ""
+        many = "s" * (pattern.drives != 1)
+        return f"needs {pattern.drives} volume{many} of the drops, there are {layout.volumes}" if lacks else ""
     ports = len({drive.port for drive in adapter.claimed})
     if pattern.ports is not None and ports < pattern.ports:
         return f"needs drives on {pattern.ports} ports, the claimed ones are on {ports}"

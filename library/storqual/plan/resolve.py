@@ -14,8 +14,10 @@ from storqual.inputs.drop import Drop, Firmware, On, Section
 from storqual.inputs.fields import normal_wwn
 from storqual.inputs.inventory import Adapter, Bench, Drive
 from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.setting_values import MEMBERS
 from storqual_core.provision.driver import command_limit
 from storqual_core.provision.firmware.subject import DRIVE_TOOLS
+from storqual_core.provision.raid.layout import MD, possible_tools
 
 
 @dataclass
@@ -72,7 +74,8 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     """`drop` for `bench`; `varied` are settings of the suite that take the drop's place, by qualified name.
 
     Where two entries of a section say different things about one drive or adapter, the later one holds: first the
-    rule, then the exception. Raises BadInputError for a limit of commands that the driver of an adapter cannot have.
+    rule, then the exception. Raises BadInputError for a limit of commands that the driver of an adapter cannot have,
+    and for a write cache of members that is declared twice.
     """
     found = Resolved()
     for section in ("driver", "os"):
@@ -93,9 +96,37 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     found.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
     for name, value in (varied or {}).items():
         _vary(found, name, value, bench, under_test)
+    _spread_disk_cache(found, bench, varied=DISK_CACHE in (varied or {}))
     _spread_requests(found, bench, under_test)
     _limit_commands(found, bench, under_test)
     return found
+
+
+DISK_CACHE = "raid.disk_cache"
+_WRITE_CACHE = {"enable": 1, "disable": 0}
+
+
+def _spread_disk_cache(found: Resolved, bench: Bench, *, varied: bool) -> None:
+    """`raid.disk_cache` of a volume that md makes is the write cache of its members: `WCE`, which each drive keeps.
+
+    Raises BadInputError where the drop says something else of a member; what a suite varies takes its place.
+    """
+    problems: list[str] = []
+    for volume in found.raid:
+        # the kernel of a virtual bench sees every drive, whatever its adapter
+        driver = "" if bench.kind == "virtual" else bench.adapters[volume["adapter"]].driver or ""
+        cache, tools = volume.get("disk_cache"), possible_tools(str(volume.get("tool", "")), driver)
+        if cache not in _WRITE_CACHE or tools != (MD,):
+            continue
+        on = _WRITE_CACHE[volume.pop("disk_cache")]
+        for drive in volume["members"]:
+            own = found.drive.setdefault(drive, {})
+            if not varied and own.get("WCE", on) != on:
+                meant = f"raid.disk_cache {cache} means WCE={on} of member {drive}"
+                problems.append(f"{bench.name}: {meant}, and {own['WCE']} is declared")
+            own["WCE"] = on
+    if problems:
+        raise BadInputError(problems)
 
 
 def _spread_requests(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
@@ -303,6 +334,7 @@ def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_te
             getattr(found, section).setdefault(owner, {})[name] = value
     elif section == "raid":
         for volume in found.raid:
-            volume[name] = value
+            # members are varied by their number
+            volume[name] = volume[name][: int(str(value))] if qualified == MEMBERS else value
     else:
         _merge(getattr(found, section), {name: value})

@@ -17,6 +17,8 @@ from storqual.inputs.suite import Suite
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.settings import SETTINGS
 
+_LINK_RATE = "drive.link_rate"
+
 Facts = Mapping[str, Mapping[str, Any]]
 """By bench, what `storqual facts --deep --json` says of it."""
 
@@ -36,7 +38,11 @@ def read_facts(path: Path) -> tuple[Facts, bytes]:
 
 def unasked(suite: Suite) -> Iterator[str]:
     """What a plan without facts says of varied fields that many drives keep as they are."""
-    named = [name for name in suite.vary if SETTINGS[name].field is not None and name != "drive.WCE"]
+    named = [
+        name
+        for name in suite.vary
+        if name == _LINK_RATE or (SETTINGS[name].field is not None and name != "drive.WCE")
+    ]
     if named:
         yield (
             f"whether the drives let {', '.join(named)} be changed is not known: give what they say with --facts "
@@ -49,8 +55,7 @@ def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts
     reasons: dict[str, list[str]] = {}
     for entry in facts.get(bench.name, {}).get("drives") or ():
         mine = [drive.id for alias in under_test for drive in bench.adapters[alias].claimed]
-        pages = entry.get("mode_pages") or {}
-        for name, why in _fixed(suite.vary, pages) if entry.get("id") in mine and pages else ():
+        for name, why in _fixed(suite.vary, entry) if entry.get("id") in mine else ():
             reasons.setdefault(name, []).append(f"{entry['id']} ({why})")
     vary = {name: levels for name, levels in suite.vary.items() if name not in reasons}
     told = {
@@ -61,11 +66,17 @@ def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts
     return (suite.model_copy(update={"vary": vary}) if told else suite), told
 
 
-def _fixed(vary: Mapping[str, Sequence[Any]], pages: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The varied fields of mode pages that a drive keeps as they are, each with what the drive says of it."""
+def _fixed(vary: Mapping[str, Sequence[Any]], entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The varied fields of mode pages that a drive keeps as they are, each with what the drive says of it.
+
+    And the rate of its link, where it is on no SAS link.
+    """
+    pages = entry.get("mode_pages") or {}
     for name, levels in vary.items():
         setting = SETTINGS[name]
-        if setting.field is None:
+        if name == _LINK_RATE and "link" in entry and not entry["link"].get("rate_max"):
+            yield name, "it is on no SAS link"
+        if setting.field is None or not pages:
             continue
         field = pages.get(setting.name)
         if field is None:

@@ -14,12 +14,15 @@ from storqual.base.formulas import MB, drives_without_queueing, read_ahead_thres
 from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Adapter, Bench
 from storqual.inputs.suite import Suite
-from storqual.inputs.yaml_file import read_yaml
+from storqual.inputs.yaml_file import Keys, read_yaml
 from storqual.plan.resolve import Resolved, resolve
 from storqual_core.guard.stamps import volume_path, volume_uuid
 
 VOLUME = "volume"
 """The level of the factor `target` that means the volumes of a drop, not its drives."""
+
+ON_VOLUME = "_on_volume"
+"""How the levels end that mean file systems on those volumes."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class TargetVolume:
     id: str
     members: tuple[str, ...]
     spares: tuple[str, ...] = ()
+    level: str = "0"
 
     @property
     def uuid(self) -> str:
@@ -47,10 +51,14 @@ class TargetVolume:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the volumes of both arms leave of an adapter: the least number of volumes, and the drives in any."""
+    """What the volumes of both arms leave of an adapter: the least number of volumes, and the drives in any.
+
+    `room` is how much the smallest volume holds at least (bytes).
+    """
 
     volumes: int = 0
     drives: Collection[str] = field(default=frozenset())
+    room: int = 0
 
 
 NO_VOLUMES = Layout()
@@ -65,6 +73,7 @@ def volumes_of(resolved: Resolved, alias: str) -> tuple[TargetVolume, ...]:
             id=f"{alias}/volume{number}",
             members=tuple(volume["members"]),
             spares=tuple(volume.get("hot_spares", ())),
+            level=str(volume.get("level")),
         )
         for number, volume in enumerate(listed, start=1)
     )
@@ -77,18 +86,31 @@ def layouts_of(bench: Bench, under_test: Sequence[str], drops: Sequence[Drop]) -
     for alias in under_test:
         by_arm = [volumes_of(resolved, alias) for resolved in arms]
         drives = {drive for volumes in by_arm for volume in volumes for drive in volume.drives}
-        found[alias] = Layout(min(map(len, by_arm), default=0), frozenset(drives))
+        room = min((_room(bench, volume) for volumes in by_arm for volume in volumes), default=0)
+        found[alias] = Layout(min(map(len, by_arm), default=0), frozenset(drives), room)
     return found
 
 
-def vary_problems(suite: Suite, path: Path, drops: Sequence[Drop]) -> Iterator[str]:
-    """Settings of volumes that a suite varies although a drop declares none."""
+_OWN = 8 << 20
+"""What a volume keeps of each member for itself at most (bytes); md takes some MiB of small drives."""
+
+
+def _room(bench: Bench, volume: TargetVolume) -> int:
+    """What a volume holds at least (bytes); 0 where the inventory does not say how large a member is."""
+    sizes = {drive.id: drive.size or 0 for adapter in bench.adapters.values() for drive in adapter.drives}
+    count = len(volume.members)
+    carrying = {"0": count, "5": count - 1, "6": count - 2, "10": count // 2}.get(volume.level, 1)
+    return max(0, carrying * (min(sizes.get(member, 0) for member in volume.members) - _OWN)) if count else 0
+
+
+def vary_problems(suite: Suite, path: Path, keys: Keys, drops: Sequence[Drop]) -> Iterator[str]:
+    """Settings of volumes that a suite varies although a drop declares none; `keys` are those of `vary`."""
     document = read_yaml(path)
     without = [drop.name for drop in drops if not drop.sections["raid"]]
     for name in suite.vary:
         if name.startswith("raid.") and without:
             sentence = f"{name} varied, and no volume in drop {' and '.join(dict.fromkeys(without))}"
-            yield document.problem(("vary", name), sentence, "a section raid in both drops")
+            yield document.problem((*keys, name), sentence, "a section raid in both drops")
 
 
 _HALF_A_TURN = Fraction(30)

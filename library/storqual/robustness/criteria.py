@@ -58,7 +58,7 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     beside = f"; {len(void)} void: {void[0]['reasons'][0]}" if void else ""
     damaged = [record for record in failed if record["reasons"][0].partition(": ")[0] in _OF_DATA]
     if damaged:
-        return "FAIL", f"data: {damaged[0]['reasons'][0]} (trial {damaged[0]['id']}){beside}"
+        return "FAIL", f"data: {_damage(damaged[0]['reasons'])} (trial {damaged[0]['id']}){beside}"
     if not candidate:
         return "ERROR", f"no trial proved its fault{beside}"
     if left:
@@ -78,6 +78,16 @@ def _judged(planned: Sequence[PlannedTrial], records: Sequence[Mapping[str, Any]
     if answer.answer == "known":
         return "PASS", f"known, the baseline fails too: {said}"
     return "INCONCLUSIVE", f"too few trials to tell a regression: {said}"
+
+
+def _damage(reasons: Iterable[str]) -> str:
+    """The first reason of each kind of damage: a write that went elsewhere also lacks where it should be."""
+    first: dict[str, str] = {}
+    for reason in reasons:
+        kind = reason.partition(": ")[0]
+        if kind in _OF_DATA:
+            first.setdefault(kind, reason)
+    return "; ".join(first.values())
 
 
 def _images(records: Sequence[Mapping[str, Any]]) -> str:

@@ -7,72 +7,12 @@ what the bench does to itself (`storqual_core.trial.bench_faults`), `virtual` fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
-Where = Literal["bench", "virtual"]
-Keeps = Literal["acknowledged", "flushed"]
+from storqual.robustness.fault import Fault, Proof, Way
 
-
-@dataclass(frozen=True)
-class Proof:
-    """What shows that a fault was there: `seen` by who brought it about, or a line of the kernel's log.
-
-    `seen` names what must have been told (`drive_gone`, `event:DEVICE_DELETED` …); `kernel` is a pattern of a line
-    that came while the fault was under way or within `KERNEL_GRACE_S` after. Every proof of a way must be there.
-    """
-
-    seen: str = ""
-    kernel: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """For people who read why a trial is void."""
-        return f"a kernel line like /{self.kernel}/" if self.kernel else self.seen
-
-
-KERNEL_GRACE_S = 5.0
 LOGGING_WAY = "qmp_log_writes"
 """The way that leaves a log of the drive's writes, from which images of power cuts are built."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to bring a fault about. `scope` is how far it reaches; `drivers` is where it is known to be provable.
-
-    Without `drivers` the way is for every adapter but those of `not_by`, whose drivers have no such thing, or answer
-    without asking the drive. `downs_bench` is where the bench itself goes down, so that the load cannot go on and
-    only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
-    a driver that does not bring its drive back has failed.
-    """
-
-    name: str
-    where: Where
-    scope: str
-    proofs: tuple[Proof, ...]
-    drivers: tuple[str, ...] = ()
-    not_by: tuple[str, ...] = ()
-    downs_bench: bool = False
-    returns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault: what it acts on, whether I/Os may fail by it, what must outlast it, whether settings must.
-
-    `keeps` is `flushed` where a volatile cache may lose what was only acknowledged.
-    """
-
-    name: str
-    acts_on: str
-    sentence: str
-    ways: tuple[Way, ...]
-    io_errors: bool = False
-    keeps: Keeps = "acknowledged"
-    settings_stay: bool = True
-
 
 _RESET_LINE = r"[Pp]ower-on or device reset|\breset\b|RESET"
 _UNIT_ATTENTION = Proof(kernel=r"Power-on or device reset occurred")
@@ -82,6 +22,13 @@ _RESET_SEEN = Proof(kernel=_RESET_LINE)
 def _seen(*names: str) -> tuple[Proof, ...]:
     return tuple(Proof(seen=name) for name in names)
 
+
+_MARKED = _seen("marked", "unreadable", "mended")
+# sense 11/00, or 11/14 where the drive remembers who marked the block
+_UNREADABLE_BLOCK = Proof(kernel=r"Add\. Sense: (?:Unrecovered read error|Read error - LBA marked bad)")
+
+_INJECTED = _seen("injected", "counted")
+_NOT_CORRECTED = "severity=Uncorrect(?:ed|able)"
 
 # drivers without a handler of their own answer that such a reset is not available
 _BUS_RESETS = ("sym53c8xx", "am53c974", "mptspi")
@@ -122,6 +69,28 @@ _ALL: tuple[Fault, ...] = (
         "adapter",
         "the PCI function is reset under load",
         (Way("pci_reset", "bench", "adapter", (Proof(seen="command"), _UNIT_ATTENTION)),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "link_error_corrected",
+        "adapter",
+        "an error of PCI Express that the hardware corrected is reported of the adapter under load: no I/O may fail",
+        (Way("aer_corrected", "bench", "link", (*_INJECTED, Proof(kernel=r"severity=Correct(?:ed|able)\b"))),),
+    ),
+    Fault(
+        "link_error",
+        "adapter",
+        "an uncorrected error of PCI Express is reported of the adapter under load, and its driver recovers",
+        (Way("aer_not_fatal", "bench", "link", (*_INJECTED, Proof(kernel=rf"{_NOT_CORRECTED} \(Non-Fatal\)"))),),
+        io_errors=True,
+        settings_stay=False,
+    ),
+    Fault(
+        "link_reset",
+        "adapter",
+        "a fatal error of PCI Express is reported of the adapter under load, and the kernel resets the link",
+        (Way("aer_fatal", "bench", "link", (*_INJECTED, Proof(kernel=rf"{_NOT_CORRECTED} \(Fatal\)"))),),
         io_errors=True,
         settings_stay=False,
     ),
@@ -236,14 +205,35 @@ _ALL: tuple[Fault, ...] = (
         "write_error",
         "drive",
         "the drive answers a write with an error, and takes the next",
-        (Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        (
+            Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way("dm_flakey", "bench", "drive", _seen("inserted", "refused", "taken_again"), named_only=True),
+        ),
         io_errors=True,
     ),
     Fault(
         "read_error",
         "drive",
         "the drive answers a read with an error, and the next as ever",
-        (Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),),
+        (
+            Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way(
+                "sg_write_uncorrectable",
+                "bench",
+                "drive",
+                (*_MARKED, Proof(kernel="Sense Key : Medium Error"), _UNREADABLE_BLOCK),
+                not_by=("nvme",),
+                spares_load=True,
+            ),
+            Way(
+                "nvme_write_uncorrectable",
+                "bench",
+                "drive",
+                (*_MARKED, Proof(kernel=r"Unrecovered Read Error|sct 0x2 / sc 0x81|critical medium error")),
+                ("nvme",),
+                spares_load=True,
+            ),
+        ),
         io_errors=True,
     ),
     Fault(
@@ -344,16 +334,3 @@ FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
 def way_of(name: str) -> tuple[Fault, Way]:
     """A way and its fault by the way's name. Raises KeyError."""
     return next((fault, way) for fault in _ALL for way in fault.ways if way.name == name)
-
-
-def unproven(way: Way, seen: frozenset[str], lines: tuple[str, ...]) -> list[str]:
-    """The proofs of a way that are missing, as sentences; none when the fault was there.
-
-    `seen` is what was told, `lines` the kernel's lines from the fault's begin to `KERNEL_GRACE_S` after its end.
-    """
-    return [
-        proof.sentence
-        for proof in way.proofs
-        if (proof.seen and proof.seen not in seen)
-        or (proof.kernel and not any(re.search(proof.kernel, line) for line in lines))
-    ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storqual.robustness.faults import KERNEL_GRACE_S
+from storqual.robustness.fault import KERNEL_GRACE_S
 from storqual.robustness.oracle import Oracle
 
 STALL_S = 1.0

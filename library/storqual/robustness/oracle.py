@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.robustness.faults import Keeps
+from storqual.robustness.fault import Keeps
 from storqual_core.trial.load import FLUSH, READ, WRITE, WRITE_THROUGH
 from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, ZERO
 from storqual_core.trial.verify import UNREADABLE
@@ -101,20 +101,20 @@ class Oracle:
         ends = [end for begin, end in self.flushes if begin >= write.end]
         return min(ends) if ends else None
 
-    def judge(
-        self, runs: Iterable[Sequence[Any]], keeps: Keeps, again: Iterable[Sequence[Any]] = ()
-    ) -> list[Violation]:
-        """What was read back `(sector, count, code, sequence)`, held against the list; `again` is a second reading.
+    def judge(self, runs: Iterable[Sequence[Any]], keeps: Keeps, *again: Iterable[Sequence[Any]]) -> list[Violation]:
+        """What was read back `(sector, count, code, sequence)`, held against the list; `again` are later readings.
 
-        What was wrong at first and right the second time is on the drive, and was read stale.
+        What was wrong at first and right in one of these is on the drive, and was read stale.
         """
-        second = dict(_sectors(again))
+        later = [dict(_sectors(reading)) for reading in again]
         found = []
         for sector, (code, sequence) in _sectors(runs):
             violation = self._one(sector, code, sequence, keeps)
             if violation is None:
                 continue
-            if code != UNREADABLE and sector in second and self._one(sector, *second[sector], keeps) is None:
+            if code != UNREADABLE and any(
+                sector in reading and self._one(sector, *reading[sector], keeps) is None for reading in later
+            ):
                 violation = Violation(**{**violation.__dict__, "kind": STALE})
             found.append(violation)
         return list(_joined(found))

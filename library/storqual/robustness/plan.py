@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from storqual.inputs.shape import raise_all
-from storqual.robustness.faults import FAULTS, Fault, Way
+from storqual.robustness.fault import Fault, Way
+from storqual.robustness.faults import FAULTS
 from storqual.robustness.suite import EVERY, RobustnessProfile, RobustnessSuite, Trial
 from storqual_core.kit.errors import BadInputError
 
@@ -102,7 +103,7 @@ def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> lis
         if (way.where == "bench" or kind == "virtual")
         and (not way.drivers or driver in way.drivers)
         and driver not in way.not_by
-        and wanted in (None, way.name)
+        and (wanted == way.name or (wanted is None and not way.named_only))
     ]
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.robustness.faults import LOGGING_WAY, Fault, Way, unproven, way_of
+from storqual.robustness.fault import Fault, Way, unproven
+from storqual.robustness.faults import LOGGING_WAY, way_of
 from storqual.robustness.images import Checked
 from storqual.robustness.observed import Observed
 from storqual.robustness.oracle import Violation
@@ -35,9 +36,9 @@ class Verdict:
 
 def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Checked | None = None) -> Verdict:
     """What the trial shows; `cuts` is what images of simulated power cuts showed, where they are its fault."""
-    first, second = seen.found.get(1, []), seen.found.get(2, [])
+    first, *again = (seen.found.get(turn, []) for turn in sorted({1, *seen.found}))
     dead = _nothing_readable(seen)
-    violations = tuple(seen.oracle.judge(first, fault.keeps, second)) if 1 in seen.whole and not dead else ()
+    violations = tuple(seen.oracle.judge(first, fault.keeps, *again)) if 1 in seen.whole and not dead else ()
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
     wrong += [
@@ -89,7 +90,7 @@ def _void(seen: Observed, way: Way) -> list[str]:
 def _against(seen: Observed, fault: Fault, way: Way, expect: Expectation) -> Iterable[str]:
     """What speaks against a trial whose fault was proven."""
     yield from _not_recovered(seen, way)
-    allowed = {"none": False, "any": True, None: fault.io_errors}[expect.errors]
+    allowed = {"none": False, "any": True, None: fault.io_errors and not way.spares_load}[expect.errors]
     if seen.errors and not allowed:
         _, kind, sector, problem = seen.errors[0]
         yield f"{len(seen.errors)} I/Os failed, none may: the first, {kind} at sector {sector}, with errno {problem}"

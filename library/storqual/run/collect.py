@@ -39,7 +39,7 @@ _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)"')
 
 @dataclass(frozen=True)
 class Collected:
-    """What came in. `ended`: done, refused, stopped, lost; empty while the block still runs."""
+    """What came in. `ended`: done, refused, stopped, lost; empty while the batch still runs."""
 
     block: str
     new: int
@@ -75,7 +75,7 @@ def read_block(run: Path, block: str) -> dict[str, Any]:
     try:
         return plain_block(dict(json.loads(path.read_text(encoding="utf-8"))))
     except OSError:
-        raise BadInputError([f"{path}: found no such block, expected one that `next` named"]) from None
+        raise BadInputError([f"{path}: found no such batch, expected one that `next` named"]) from None
     except ValueError as problem:
         raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
 
@@ -83,13 +83,13 @@ def read_block(run: Path, block: str) -> dict[str, Any]:
 def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:
     """Take in the text of one block's spool; returns what was new.
 
-    Samples are checked against the block file, evidence against its digest. When the spool has its last line, or
+    Samples are checked against the batch file, evidence against its digest. When the spool has its last line, or
     `lost` says why it never will (the bench was reset), the event `block_finished` is appended once.
     Raises StorqualError for a spool that contradicts the plan or samples already stored; nothing of it is kept then.
     """
     planned = read_block(run, block)
     parts = _parse(block, spool)
-    where = f"spool of block {block}"
+    where = f"spool of batch {block}"
     if parts.start and parts.start.get("run") not in (None, planned["run"]):
         raise StorqualError(f"{where}: found run {parts.start['run']!r}, expected {planned['run']!r}")
     launches = {f"{block}/{launch['index']}": launch for launch in planned["launches"]}
@@ -136,7 +136,7 @@ def _parse(block: str, spool: str) -> _Spool:
             kind = line["kind"]
         except (ValueError, KeyError, TypeError):
             raise StorqualError(
-                f"spool of block {block}, line {number}: found no spool record: {text[:80]!r}"
+                f"spool of batch {block}, line {number}: found no spool record: {text[:80]!r}"
             ) from None
         if kind == "start":
             parts.start = line
@@ -152,14 +152,14 @@ def _parse(block: str, spool: str) -> _Spool:
             parts.findings += line.get("findings") or []
             parts.artifacts.update(line.get("artifacts") or {})
         else:
-            raise StorqualError(f"spool of block {block}, line {number}: found kind {kind!r}, which is not known")
+            raise StorqualError(f"spool of batch {block}, line {number}: found kind {kind!r}, which is not known")
     return parts
 
 
 def _check_sample(
     where: str, line: Mapping[str, Any], launches: Mapping[str, Mapping[str, Any]], planned: Mapping[str, Any]
 ) -> None:
-    """A sample is of this block, and is what was launched. Raises StorqualError."""
+    """A sample is of this batch, and is what was launched. Raises StorqualError."""
     try:
         sample = Sample.from_json(line)
     except (KeyError, TypeError, ValueError) as problem:
@@ -170,9 +170,9 @@ def _check_sample(
 
 
 def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, planned: Mapping[str, Any]) -> str:
-    """Why a sample is not of `launch` in the block file `planned`; empty when it is (None: there is none)."""
+    """Why a sample is not of `launch` in the batch file `planned`; empty when it is (None: there is none)."""
     if launch is None:
-        return "is no launch of its block"
+        return "is no launch of its batch"
     for whole, names in ((planned, _OF_BLOCK), (launch, _OF_LAUNCH)):
         for name in names:
             if sample.get(name) != whole[name]:
@@ -223,7 +223,7 @@ def _stored(path: Path, block: str) -> dict[str, str]:
 
 
 def block_digest(lines: Iterable[str]) -> str:
-    """What stands for all samples of a block: the digest over those of their lines, in the order of the file."""
+    """What stands for all samples of a batch: the digest over those of their lines, in the order of the file."""
     return sha256_of("".join(lines).encode())
 
 
@@ -259,7 +259,7 @@ def _finish(
 
 
 def _store_log(run: Path, kernel_log: Sequence[Any]) -> dict[str, str] | None:
-    """Keep the kernel log of a block as evidence; returns its path and digest."""
+    """Keep the kernel log of a batch as evidence; returns its path and digest."""
     if not kernel_log:
         return None
     data = gzip.compress(json.dumps(kernel_log, ensure_ascii=False).encode(), mtime=0)

@@ -83,10 +83,10 @@ def ledger(
 
 
 def is_measured(run: Run, bench: str, blocks: Iterable[str]) -> bool:
-    """Whether each launch of these blocks has a sample; False for a block that was never planned.
+    """Whether each launch of these batches has a sample; False for a batch that was never planned.
 
     A launch that a reset cut off is tried again in another session: it is the same by adapter, arm, point and number.
-    Raises StorqualError for a block file that is damaged.
+    Raises StorqualError for a batch file that is damaged.
     """
     try:
         launches = [launch for block in blocks for launch in read_block(run.path, block)["launches"]]
@@ -104,7 +104,7 @@ def recovered(run: Run, event: Event) -> str:
 
     What the bench did meanwhile is not undone: a panic, a drive that vanished. A task that failed is one that was
     tried again: a resumed campaign repeats it, and what fails again is on record again. What a reset cut off is
-    measured in a session of its own. Raises StorqualError for a block file that is damaged.
+    measured in a session of its own. Raises StorqualError for a batch file that is damaged.
     """
     if event.kind == "block_finished":
         lost = event.text("outcome") not in ("", "done")
@@ -172,8 +172,8 @@ def provisioned(events: Iterable[Event]) -> list[dict[str, Any]]:
 def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[str, Any]:
     """Sectors written to disks that no claim covers: per boot, last reading minus first, summed over boots.
 
-    A counter starts again with a boot, and programs other than fio write between blocks: so the first and the last
-    reading of each boot count, not the readings around single blocks. System disks are listed and not counted.
+    A counter starts again with a boot, and programs other than fio write between batches: so the first and the last
+    reading of each boot count, not the readings around single batches. System disks are listed and not counted.
     """
     applies = any(bench.get("kind") != "local" for bench in benches.values())
     boots: dict[tuple[str, str, str], dict[str, Any]] = {}

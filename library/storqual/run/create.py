@@ -103,7 +103,7 @@ def create_run(
 
 
 def write_block(run: Path, block: Mapping[str, Any]) -> Path:
-    """Write a block file unless it is there: what a bench may be running is never changed."""
+    """Write a batch file unless it is there: what a bench may be running is never changed."""
     path = run / BLOCKS / f"{checked_name(block['block'], 'block', most=2 * MOST)}.json"
     if not path.exists():
         write_json(path, block)

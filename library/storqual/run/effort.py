@@ -17,7 +17,7 @@ class Effort:
     """Seconds that measuring takes on one bench, and limits.
 
     `launch_s` is one launch with all that it costs, `block_s` what a block costs beside its launches, `session_s` a
-    session beside its blocks, `restore_s` putting the bench back at the end. `most` is how many pairs (sessions per
+    session beside its batches, `restore_s` putting the bench back at the end. `most` is how many pairs (sessions per
     arm) a point may get, `launches` how many launches it gets in one session, `longest_block_s` and `budget_s` are
     limits (None: none).
     """
@@ -52,15 +52,15 @@ def effort_of(run: Run, bench: str) -> Effort | None:
 def seconds_after(
     effort: Effort, sessions: Iterable[Mapping[str, Any]], begun: Collection[str], launches: Mapping[str, int]
 ) -> float:
-    """Seconds from the end of the last block in `begun` to a bench that is put back.
+    """Seconds from the end of the last batch in `begun` to a bench that is put back.
 
-    `sessions` are the bench's as the plan has them, `launches` how many each block has.
+    `sessions` are the bench's as the plan has them, `launches` how many each batch has.
     """
     seconds = effort.restore_s
     for session in sessions:
         left = [block for block in session["blocks"] if block not in begun]
         seconds += sum(launches[block] * effort.launch_s + effort.block_s for block in left)
-        # a session of which no block began is still to be provisioned
+        # a session of which no batch began is still to be provisioned
         seconds += effort.session_s if left and len(left) == len(session["blocks"]) else 0.0
     return seconds
 

@@ -144,7 +144,7 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
             yield from _finished(run, event, samples)
     for block in samples.by_block:
         if block not in started:
-            yield f"{SAMPLES}: has samples of block {block}, which was never started"
+            yield f"{SAMPLES}: has samples of batch {block}, which was never started"
 
 
 def _records(run: Run) -> Iterator[str]:
@@ -190,12 +190,12 @@ def _finished(run: Run, event: Event, samples: SampleCheck) -> Iterator[str]:
     lines = samples.by_block.get(block, [])
     digest = event.fields.get("sha256")
     if event.fields.get("samples") not in (None, len(lines)):
-        yield f"{SAMPLES}: has {len(lines)} samples of block {block}, {event.fields['samples']} were collected"
+        yield f"{SAMPLES}: has {len(lines)} samples of batch {block}, {event.fields['samples']} were collected"
     elif digest is not None and digest != block_digest(lines):
-        yield f"{SAMPLES}: the samples of block {block} are not those that were collected"
+        yield f"{SAMPLES}: the samples of batch {block} are not those that were collected"
     log = event.fields.get("kernel_log")
     if isinstance(log, Mapping):
         path, sha256 = str(log.get("path")), str(log.get("sha256"))
         said = read_raw(run.path / path, path, sha256, unpack=False)
         if isinstance(said, str):
-            yield f"{said} (it is the kernel's log of block {block})"
+            yield f"{said} (it is the kernel's log of batch {block})"

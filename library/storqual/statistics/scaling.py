@@ -251,4 +251,4 @@ def _number(estimate: Estimate) -> str:
     return f"{value} ({estimate.low:.4g} to {estimate.high:.4g})"
 
 
-SCALED = ("adapters", "ports", "drives", "numjobs", "iodepth")
+SCALED = ("adapters", "ports", "drives", "raid.members", "numjobs", "iodepth")

@@ -10,6 +10,7 @@ from typing import Any
 from storqual.study.adapters import Contest, EqualLoad, contests, equal_loads, generator_contests
 from storqual.study.demand import Demand, Reached, demands, reached
 from storqual.study.features import Feature, features
+from storqual.study.placement import placement_advice, shared_advice
 from storqual.study.points import Point
 from storqual.study.published import Beside, Overlay, beside, overlays_of
 from storqual.study.scale import Growth, growths, saturation_advice
@@ -107,14 +108,15 @@ def _from_settings(found: Sequence[SettingStudy], margin: float) -> Iterator[Adv
             if effect.influence not in ("better", "worse") or low is None or high is None:
                 continue
             better = effect.influence == "better"
-            level, other = (effect.level, effect.base) if better else (effect.base, effect.level)
+            (level, along), (other, other_along) = (effect.levels(base=not better), effect.levels(base=better))
             gains = (
                 [effect.shift.value, low, high]
                 if better
                 else [1 / (1 + s) - 1 for s in (effect.shift.value, high, low)]
             )
             yield Advice(
-                f"{what} for {where}: {effect.setting} {level} gives {100 * gains[0]:.1f} % more IOPS than {other} "
+                f"{what} for {where}: {effect.setting} {level}{along} gives {100 * gains[0]:.1f} % more IOPS than "
+                f"{other}{other_along} "
                 f"(interval {100 * gains[1]:.1f} to {100 * gains[2]:.1f} %).",
                 "study-settings",
             )
@@ -126,11 +128,12 @@ def _neutral(study: SettingStudy, none: str) -> Iterator[str]:
     """Settings whose every level is shown to make no difference, and levels of others that make none."""
     for setting in dict.fromkeys(one.setting for one in study.effects):
         effects = [one for one in study.effects if one.setting == setting]
-        alike = [str(one.level) for one in effects if one.influence == "neutral"]
+        alike = ["".join(one.levels(base=False)) for one in effects if one.influence == "neutral"]
         if len(alike) == len(effects):
-            yield f"{setting} makes {none}; leave it"
+            with_it = " and ".join(dict.fromkeys(name for one in effects for name, _, _ in one.along))
+            yield f"{setting}{f' with {with_it}' if with_it else ''} makes {none}; leave it"
         elif alike:
-            yield f"{setting} {' and '.join([str(effects[0].base), *alike])} make {none}"
+            yield f"{setting} {' and '.join([''.join(effects[0].levels(base=True)), *alike])} make {none}"
 
 
 def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
@@ -146,38 +149,16 @@ def _from_ceiling(found: Sequence[Reached]) -> Iterator[Advice]:
 
 
 def _placement(points: Sequence[Point], benches: Mapping[str, Mapping[str, Any]]) -> Iterator[Advice]:
+    tested: dict[str, list[str]] = {}
     for bench, alias in dict.fromkeys((point.bench, point.adapter) for point in points):
+        tested.setdefault(bench, []).append(alias)
+    for bench, aliases in tested.items():
         entry = benches.get(bench) or {}
-        declared = (entry.get("adapters") or {}).get(alias) or {}
         before = (entry.get("environment") or {}).get("before") or {}
-        found = (before.get("adapters") or {}).get(alias) or {}
-        for text in placement_advice(alias, declared, found):
+        found = {alias: (before.get("adapters") or {}).get(alias) or {} for alias in aliases}
+        for alias in aliases:
+            declared = (entry.get("adapters") or {}).get(alias) or {}
+            for text in placement_advice(alias, declared, found[alias]):
+                yield Advice(text, "study-ceiling")
+        for text in shared_advice(bench, found):
             yield Advice(text, "study-ceiling")
-
-
-_MB = 1_000_000
-
-
-def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences about one adapter: `declared` is its entry of the inventory, `found` what the bench read of it.
-
-    A slot that carries less than its ports' links together is the limit however many drives are attached (HP A6826A
-    paper, p. 2 and 7: 412 MB/s of two ports in a slot of 528 MB/s).
-    """
-    ceiling = declared.get("ceiling") or {}
-    slot, link = float(ceiling.get("slot") or 0), float(ceiling.get("link") or 0)
-    ports = len({drive.get("port") or 0 for drive in declared.get("drives") or ()})
-    if slot and link:
-        fed = int(slot // link)
-        carries = f"{alias}: its slot carries {slot / _MB:.0f} MB/s, a port {link / _MB:.0f} MB/s"
-        if fed >= max(ports, 1):
-            yield f"{carries}: the slot feeds all {ports} port{'s' if ports != 1 else ''} at full rate."
-        elif fed:
-            yield f"{carries}: it feeds {fed} of {ports} ports at full rate; spread the others over another slot."
-        else:
-            yield f"{carries}: not one port runs at full rate here; a faster slot may give {link / slot:.1f} times."
-    lane = found.get("link") or {}
-    for what, name in (("speed", "speed"), ("width", "width")):
-        now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")
-        if now and best and now != best:
-            yield f"{alias}: its PCI link runs at {what} {now}, the card can {best}: another slot may give more."

@@ -9,7 +9,7 @@ interval lies within the margin; one whose interval holds both nothing and more 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +31,8 @@ class Effect:
     """What changing `setting` from `base` to `level` does: `shift` is the fraction by which it is better.
 
     `places` is at how many combinations of everything else both were measured; `least` and `most` are the smallest
-    and the largest shift among them.
+    and the largest shift among them. `along`: settings whose level changes with this one wherever it does (setting,
+    base, level), so that the shift is that of both.
     """
 
     setting: str
@@ -42,6 +43,26 @@ class Effect:
     places: int
     least: float
     most: float
+    along: tuple[tuple[str, Any, Any], ...] = ()
+
+    @property
+    def change(self) -> str:
+        """What is compared: `drive.WCE from 1 to 0`, with all that changes along."""
+        return " with ".join(f"{name} from {base} to {level}" for name, base, level in self._changed)
+
+    @property
+    def short(self) -> str:
+        """The same for a table: `drive.WCE: 1 to 0`."""
+        return ", ".join(f"{name}: {base} to {level}" for name, base, level in self._changed)
+
+    @property
+    def _changed(self) -> tuple[tuple[str, Any, Any], ...]:
+        return ((self.setting, self.base, self.level), *self.along)
+
+    def levels(self, *, base: bool) -> tuple[str, str]:
+        """One side of it without the setting's own name: `5`, and ` (raid.members 3)` for what comes along."""
+        own, *others = ((name, one if base else other) for name, one, other in self._changed)
+        return str(own[1]), f" ({', '.join(f'{name} {level}' for name, level in others)})" if others else ""
 
 
 def ranking(
@@ -79,22 +100,54 @@ class _Pair:
     level: Any
     matched: Sequence[tuple[_Measured, _Measured]]
 
+    @property
+    def along(self) -> tuple[tuple[str, Any, Any], ...]:
+        """Other settings that differ between the two, the same everywhere."""
+        (_, here), (_, there) = self.matched[0]
+        both = zip(here, there, strict=True)
+        return tuple((name, was, now) for (name, was), (_, now) in both if name != self.setting and was != now)
+
 
 def _pairs(places: Sequence[_Measured]) -> Iterator[_Pair]:
-    """Each level above a setting's first."""
+    """Each other level beside a setting's base: the first one, of those that were measured at most places."""
     groups: defaultdict[str, defaultdict[Hashable, dict[Any, _Measured]]] = defaultdict(lambda: defaultdict(dict))
-    levels: defaultdict[str, dict[Any, None]] = defaultdict(dict)
+    levels: defaultdict[str, Counter[Any]] = defaultdict(Counter)
+    bound = _bound([dict(combination) for _, combination in places])
     for context, combination in places:
         for name, level in combination:
-            rest = tuple(item for item in combination if item[0] != name)
+            rest = tuple(item for item in combination if item[0] not in (name, *bound[name]))
             groups[name][(context, rest)][level] = (context, combination)
-            levels[name][level] = None
+            levels[name][level] += 1
+    told: set[str] = set()
     for name, listed in levels.items():
-        base, *others = listed
-        for level in others:
+        told.add(name)
+        if any(other in told and name in bound[other] for other in bound[name]):
+            continue
+        base = max(listed, key=listed.__getitem__)
+        for level in (level for level in listed if level != base):
             matched = [(one[base], one[level]) for one in groups[name].values() if base in one and level in one]
             if matched:
                 yield _Pair(name, base, level, matched)
+
+
+def _bound(combinations: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[str]]:
+    """By setting, those that it decides: each of its levels was measured with one of theirs, not all with the same.
+
+    A suite may say how many members a RAID level has; then nothing tells the two apart.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for name in dict.fromkeys(name for combination in combinations for name in combination):
+        with_it: defaultdict[str, set[tuple[Any, Any]]] = defaultdict(set)
+        for combination in combinations:
+            for other, level in combination.items() if name in combination else ():
+                with_it[other].add((combination[name], level))
+        own = len(with_it[name])
+        found[name] = frozenset(
+            other
+            for other, pairs in with_it.items()
+            if other != name and len(pairs) == own and len({level for _, level in pairs}) > 1
+        )
+    return found
 
 
 def _effect(
@@ -114,6 +167,7 @@ def _effect(
         places=len(matched),
         least=math.expm1(min(shifts)),
         most=math.expm1(max(shifts)),
+        along=pair.along,
     )
 
 
@@ -173,7 +227,7 @@ def _launches(
 
 def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, margin: float) -> str:
     """One effect in words, no stronger than its interval."""
-    change = f"{effect.setting} from {effect.base} to {effect.level}"
+    change = effect.change
     where = f"{subject}, {workload}, {measure}"
     shift = effect.shift
     if (

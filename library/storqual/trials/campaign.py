@@ -250,7 +250,8 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
     try:
         for session, arm in files.sessions:
             tested = sorted({one.adapter for one in files.planned} | {one.adapter for one in programs.planned})
-            drop = {"drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
+            begins = {"run": str(path), "session": session}
+            drop = {**begins, "arm": arm, "drop": str(path / run.arms[arm].file), "adapters": ",".join(tested)}
             for name, count in (("trials.yml", _left), ("external.yml", _programs_left)):
                 before, futile = None, 0
                 while (left := count(path, session)) and futile < _FUTILE:
@@ -259,7 +260,7 @@ def run_campaign(path: Path, *, say: Callable[[str], None]) -> None:
                     _play("trials_settle.yml", path, inventories, bench, {})
                     say(f"{bench}: session {session}, {arm} {run.arms[arm].drop}")
                     _play("provision.yml", path, inventories, bench, drop)
-                    _play(name, path, inventories, bench, {"run": str(path), "session": session})
+                    _play(name, path, inventories, bench, begins)
     finally:
         _play("trials_settle.yml", path, inventories, bench, {})
         _play("restore.yml", path, inventories, bench, {})

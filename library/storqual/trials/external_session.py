@@ -31,11 +31,7 @@ def run_external_session(
     if not left:
         return True
     here: BenchHere = bench_here(run, bench, link, python=python, virtual=virtual)
-    boot, kernel = link.run("cat /proc/sys/kernel/random/boot_id; uname -r").split()
     arm = dict(files.sessions)[session]
-    append_event(
-        path, "session_started", {"bench": bench, "session": session, "arm": arm, "boot_id": boot, "kernel": kernel}
-    )
     programs = {one.program: files.suite.external[one.program] for one in left}
     for package in dict.fromkeys(program.package for program in programs.values()):
         version = package and install_package(link, package, here.state_dir, virtual=here.virtual is not None)

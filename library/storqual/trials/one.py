@@ -17,7 +17,8 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.program import build_program
-from storqual.robustness.faults import FAULTS, LOGGING_WAY, Fault, Way
+from storqual.robustness.fault import Fault, Way
+from storqual.robustness.faults import FAULTS, LOGGING_WAY
 from storqual.robustness.images import Checked, check_power_cuts
 from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
@@ -213,9 +214,9 @@ class LiveTrial:
         return json.dumps(body).encode()
 
     def _claims(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the fault may reach: the drives behind the adapter, or all that are claimed for one of the driver."""
+        """What the fault may reach: the drives behind the adapter, or all that are claimed when it goes further."""
         claims = self._bench.claims
-        if self._way.scope == "driver":
+        if self._way.scope in ("driver", "link"):
             return {name: claim for behind in claims.values() for name, claim in behind.items()}
         return claims[self._planned.adapter]
 

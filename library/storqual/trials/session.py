@@ -49,12 +49,9 @@ def _session(
     made = {record["id"] for record in files.records}
     arm = dict(files.sessions)[session]
     here = bench_here(run, bench, link, python=python, virtual=virtual)
-    kernel = link.run("uname -r").strip()
     shared = paths_of(run.benches[bench]["adapters"])
     if shared and (note := make_maps(link, shared, here.state_dir, virtual=here.virtual is not None)):
         append_event(path, "note", {"bench": bench, "text": f"{note} on {bench}"})
-    told = {"bench": bench, "session": session, "arm": arm, "boot_id": here.boot_id, "kernel": kernel}
-    append_event(path, "session_started", told)
     left = [trial for trial in files.planned if trial.session == session and trial.id not in made]
     for number, planned in enumerate(left):
         named = {"bench": bench, "session": session, "trial": planned.id}

@@ -18,12 +18,18 @@ from storqual.trials.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
+from storqual_core.trial.layer import LAYER
 
 _ANSWER_S = 600.0
 _FREE_S = 900.0
 _ASK_S = 20.0
 _AGAIN_S = 2.0
 _SCAN = "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; true"
+_LAYERS = f"""\
+for file in $(grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name); do
+    name=$(cat "$file")
+    dmsetup remove --retry "$name" >&2 && echo "$name" || exit 1
+done"""
 
 
 def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Callable[[str], None]) -> None:
@@ -43,6 +49,8 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
         told = True
     for sentence in take_maps_apart(link):
         say(f"{link.host}: {sentence}")
+    for name in link.run(_LAYERS, limit_s=_ASK_S * 3).split():
+        say(f"{link.host}: {name} was left between a load and its drive, and was taken away")
     state = None if places is None else power_state(places)
     if state is None:
         return

@@ -27,7 +27,7 @@ def limits_of_batch(run: Path, bench: str, batch: str) -> dict[str, int] | None:
     names = dict.fromkeys(str(launch["configuration"]) for launch in read_block(run, batch)["launches"])
     wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
     if any(one != wanted[0] for one in wanted):
-        raise StorqualError(f"block {batch}: found launches of arms with different limits, expected one arm")
+        raise StorqualError(f"batch {batch}: found launches of arms with different limits, expected one arm")
     return wanted[0]
 
 
@@ -43,7 +43,7 @@ def limit_drives(run: Path, bench: str, batch: str, state_dir: str) -> None:
     with locked(places.lock):
         power = power_state(places)
         if power is None:
-            raise StorqualError(f"block {batch}: the bench is off; its drives can be limited only while it runs")
+            raise StorqualError(f"batch {batch}: the bench is off; its drives can be limited only while it runs")
         all_drives = limits.wanted_limits(power.bench, wanted, {})
         _, after = converse(Path(power.monitor), lambda monitor: limits.set_limits(monitor, power.bench, all_drives))
     in_force = {drive: limit.iops for drive, limit in after.items()}

@@ -230,12 +230,13 @@ class Hold(Mapping[str, str]):
         )
 
     def _decide(self, snapshot: Snapshot) -> list[Refusal]:
-        """Of what is held now: a drive that was let go for a tool may be mounted or a member by now."""
-        members = {member for volume in self._volumes for member in volume.members}
+        """Of what is held now: a drive or volume that was let go for a tool may be mounted or a member by now."""
+        volumes = [volume for volume in self._volumes if volume.id in self._open]
+        members = {member for volume in volumes for member in volume.members}
         claims = [claim for claim in self._claims if claim.id in self._open or claim.id in members]
         return [
             *self._moved(claims, snapshot),
-            *decide(claims, snapshot, purpose=self._purpose, consent=self._consent, volumes=self._volumes),
+            *decide(claims, snapshot, purpose=self._purpose, consent=self._consent, volumes=volumes),
         ]
 
     def _moved(self, claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:

@@ -104,7 +104,7 @@ def decide(
             reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which take no write at any place"
             refusals.append(Refusal(_named(claim, drive), reason, "storqual cannot measure it, " + _KEEP))
         if rule.contents:
-            refusals.extend(_remembered(claim, drive, snapshot))
+            refusals.extend(_remembered(claim, drive, snapshot, volumes))
             going = {volume.uuid for volume in volumes if rule.any_volume and claim.id in volume.members}
             refusals.extend(_content(claim, drive, snapshot, going))
         if rule.consent:
@@ -289,17 +289,20 @@ def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
 # layer 4: what is on it
 
 
-def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot) -> Iterator[Refusal]:
+def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot, volumes: Sequence[VolumeClaim]) -> Iterator[Refusal]:
     """Partitions that the kernel still knows tell of data, also where the table on the drive is gone.
 
-    storqual's own part is one in the window of a stamped drive (provision/drives.py): a killed block leaves it.
+    storqual's own part (provision/drives.py) is in the window of a stamped drive, or of a volume that it made: a
+    killed batch leaves it.
     """
-    content = snapshot.contents.get(claim.id)
+    content, paths = snapshot.contents.get(claim.id), [path.name for path in matching(claim, snapshot.drives)]
+    own = {snapshot.volumes[volume.id].name for volume in volumes if snapshot.is_own(volume)}
+    own.update(paths if content and len(content.stamps) == 2 else ())
     known = {
         layer.name
-        for path in matching(claim, snapshot.drives)
-        for layer in snapshot.layers.get(path.name, ())
-        if layer.partition and not (content and len(content.stamps) == 2 and layer.start == AREA)
+        for path in paths
+        for layer in snapshot.layers.get(path, ())
+        if layer.partition and not (layer.of in own and layer.start == AREA)
     }
     if known:
         reason = f"the kernel knows partitions of it ({', '.join(sorted(known))})"
@@ -379,16 +382,11 @@ def _volume(volume: VolumeClaim, claims: Sequence[Claim], snapshot: Snapshot, ru
     if foreign and rule.writes:
         reason = f"it also lies on {', '.join(foreign)}, which the claim does not name"
         yield Refusal(name, reason, "name all members of the volume, or leave it alone")
-    for member in volume.members if not rule.any_volume else ():
-        if volume.uuid not in snapshot.made.get(member, ()):
-            yield Refusal(name, "storqual did not make it", "delete it yourself if nobody wants it")
-            break
+    if not rule.any_volume and not snapshot.is_own(volume):
+        yield Refusal(name, "storqual did not make it", "delete it yourself if nobody wants it")
     if rule.contents and not rule.any_volume and state.content is not None:
-        known = [
-            signature
-            for signature in state.content.signatures
-            if signature.uuid not in snapshot.made.get(volume.id, ())
-        ]
+        made = snapshot.made.get(volume.id, ())
+        known = [signature for signature in state.content.signatures if signature.uuid not in made]
         if known or state.content.problem:
             kinds = ", ".join(visible(signature.kind) for signature in known)
             yield Refusal(

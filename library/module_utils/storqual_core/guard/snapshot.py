@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
-from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve
+from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
 from ..host.in_use import find_uses, read_mounts, system_disks
 from ..host.open_files import read_open_files
 from ..host.sysfs import Drive, read_drives
@@ -30,7 +30,8 @@ _AGAIN_S = 0.2
 class Layer:
     """A device on top of a drive: its kernel name, what it is in words, and which disks are under it.
 
-    `start` is where a partition begins (bytes), None for anything else and where the kernel does not tell.
+    `start` is where a partition begins (bytes), None for anything else and where the kernel does not tell; `of` is
+    the disk or array that it is part of.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Layer:
     multipath: bool
     disks: frozenset[str]
     start: int | None = None
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class Snapshot:
     unnamed: tuple[str, ...] = ()
     zoned: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+
+    def is_own(self, volume: VolumeClaim) -> bool:
+        """Whether storqual made a volume, on every member."""
+        return all(volume.uuid in self.made.get(member, ()) for member in volume.members)
 
 
 def matching(claim: Claim, drives: Sequence[Drive]) -> list[Drive]:
@@ -211,6 +217,7 @@ def _layer(machine: Machine, name: str, wwn: str, runner: Runner) -> Layer:
         multipath=_is_map_of(machine, name, wwn, runner),
         disks=frozenset(physical(machine, name)),
         start=None if start is None else start * 512,
+        of=whole_disk(machine, name) if partition else "",
     )
 
 

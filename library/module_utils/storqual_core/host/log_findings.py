@@ -2,8 +2,8 @@
 """Sort lines of the kernel's log into findings: what happened to adapters, drives and the kernel itself.
 
 A line is of the first kind of which a rule fits, most telling first; a bench's own rules come before the shipped
-ones. What a network driver says is no trouble of an adapter here. Lines of no kind are kept as log, they are no
-finding.
+ones. What a network driver says, or USB, graphics and the like, is no trouble of an adapter here. Lines of no kind
+are kept as log, they are no finding. A stamp of dmesg or syslog in front of a line is no part of it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,29 @@ from typing import Iterable, Pattern
 from .log_rule import KINDS, Rule
 from .log_rules_common import COMMON
 from .log_rules_drivers import DRIVERS
+from .log_rules_links import LINKS
 from .log_rules_scsi import SCSI
 
 MARKER = "storqual: "
-RULES: tuple[Rule, ...] = (*DRIVERS, *COMMON, *SCSI)
+RULES: tuple[Rule, ...] = (*DRIVERS, *LINKS, *COMMON, *SCSI)
 """The shipped rules."""
 
 _EVIDENCE_LINES = 5
 _OF_ANY_DRIVER = ("kernel_bug", "hung_task", "aer")
-_NETWORK = re.compile(
+_OTHERS = re.compile(
     r"^(?:e1000e?|igb|igbvf|igc|ixgbe\w*|i40e|iavf|ice|mlx[45]_\w+|bnx2x?|bnxt_en|tg3|r816[89]|r8152|be2net|cxgb\d?|"
     r"qede?|qlcnic|netxen_nic|sfc|enic|vmxnet3|virtio_net|atlantic|forcedeth|sky2|ena|hns3|nfp|mana|hv_netvsc|ionic)\b"
-    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wlan\d+)\b",
+    r"|^NETDEV WATCHDOG\b|^(?:eth\d+|en[opsx]\w+|bond\d+|br\d+|virbr\d+|wlan\d+)\b"
+    r"|^(?:usb|xhci_hcd|[eou]hci\S*|hub|i2c\S*|i915|amdgpu|radeon|nouveau|nvidia|\[drm\S*|snd_\w+|iwlwifi|Bluetooth"
+    r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line)[ :]",
     re.IGNORECASE,
+)
+# `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `Oct 16 01:13:11 host kernel: `, `<4>`, and a caller's id
+_STAMP = re.compile(
+    r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?:kern\.\w+ )?kernel: "
+    r"|\d{4}-\d\d-\d\dT\S+ \S+ kernel: )?(?:<\d{1,3}>)?"
+    r"(?:\[(?: *\d+\.\d{6}| *[TC]\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})\] ?){0,2}"
+    r"(?:(?:\S+ )?kernel: )?"
 )
 _LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)
 # drivers/message/fusion/lsi/mpi_log_sas.h: four bits of bus type (3 is SAS), four of originator, then the code
@@ -103,15 +113,16 @@ def classify(text: str, own: tuple[Rule, ...] = ()) -> str | None:
 
     `own` are a bench's rules: they decide before the shipped ones.
     """
+    text = _STAMP.sub("", text, count=1)
     if text.startswith(MARKER):
         return None
     for rules in (own, RULES) if own else (RULES,):
         ordinary, kinds = _compiled(rules)
         if ordinary is not None and ordinary.search(text):
             return None
-        network = rules is RULES and _NETWORK.search(text) is not None
+        others = rules is RULES and _OTHERS.search(text) is not None
         for kind, pattern in kinds.items():
-            if (not network or kind in _OF_ANY_DRIVER) and pattern.search(text):
+            if (not others or kind in _OF_ANY_DRIVER) and pattern.search(text):
                 return kind
     return None
 

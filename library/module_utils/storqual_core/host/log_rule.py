@@ -23,7 +23,9 @@ KINDS: Mapping[str, str] = {
     "sense_error": "a drive reported an error",
     "device_removed": "a device went away",
     "md_degraded": "an array lost a member or is not whole",
+    "path_failed": "a path to a drive failed",
     "link_event": "a link or a port went down or up",
+    "adapter_fault": "an adapter reported a fault of its own",
     "io_error": "I/O failed",
 }
 """What each kind of trouble is in words, most telling first."""

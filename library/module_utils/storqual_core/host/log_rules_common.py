@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the kernel's log: the kernel itself, PCI Express, file systems, md."""
+"""Rules of the kernel's log: the kernel itself, PCI Express, IOMMUs, file systems, md and device-mapper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"^WARNING: ",
+        r"^(?-i:WARNING: )",
         "WARNING: CPU: 0 PID: 12 at block/blk-mq.c:300 blk_mq_start_request+0x1/0x2",
         source="kernel/panic.c, lib/bug.c",
     ),
@@ -32,9 +32,9 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"\bKernel panic\b",
+        r"\bKernel panic - ",
         "Kernel panic - not syncing: Fatal exception",
-        source="kernel/panic.c, lib/bug.c",
+        source="kernel/panic.c",
     ),
     Rule(
         "kernel_bug",
@@ -64,7 +64,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"possible (?:circular locking|recursive locking|irq lock inversion) ",
+        r"possible (?:circular locking|recursive locking|irq lock inversion) "
+        r"|^INFO: trying to register non-static key",
         "INFO: possible recursive locking detected",
         source="kernel/locking/lockdep.c",
     ),
@@ -82,7 +83,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"rcu.*detected (?:expedited )?stalls",
+        r"rcu.*(?:detected (?:expedited )?stalls|self-detected stall)",
         "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
         source="kernel/rcu/tree_stall.h",
     ),
@@ -100,7 +101,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "aer",
-        r"PCIe Bus Error",
+        r"PCIe Bus Error|\bNMI received for unknown reason\b",
         "mpt3sas 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer",
         source="drivers/pci/pcie/aer.c, dpc.c",
     ),
@@ -155,14 +156,16 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "file_system_error",
-        r"^XFS \(\S+\): .*(?:metadata I/O error|corrupt|shut(?:ting)? ?down|xfs_do_force_shutdown"
-        r"|log I/O error|writeback error)",
+        r"^XFS(?: \(\S+\))?: .*(?:I/O error|corrupt|shut(?:ting)? ?down|xfs_do_force_shutdown"
+        r"|writeback error|internal error|CRC error|returned error|error -?\d+|mount failed"
+        r"|check failed|run xfs_repair|please (?:u|un)mount|torn write|failed to locate log)",
         'XFS (sdb1): metadata I/O error in "xfs_buf_ioend" at daddr 0x8 len 8 error 5',
         source="fs/xfs",
     ),
     Rule(
         "file_system_error",
-        r"^BTRFS (?:error|critical|warning) ",
+        r"^BTRFS:? (?:error|critical|warning) (?!.*is deprecated)|^BTRFS info .*forced readonly"
+        r"|^BTRFS: Transaction aborted",
         "BTRFS error (device sdc): bdev /dev/sdc errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
         source="fs/btrfs",
     ),
@@ -214,5 +217,79 @@ COMMON: tuple[Rule, ...] = (
         "md: super_written gets error=-5",
         driver="md",
         source="drivers/md/md.c",
+    ),
+    Rule(
+        "aer",
+        r"^EEH: .*(?:Frozen|has failed|failure|Unable to recover|permanently)",
+        "EEH: Frozen PE#fd on PHB#1 detected",
+        source="arch/powerpc/kernel/eeh.c",
+    ),
+    Rule(
+        "aer",
+        r"\bAER: enabled with IRQ|\bDPC: (?:error containment capabilities|enabled with IRQ)",
+        "pcieport 0000:00:1c.0: AER: enabled with IRQ 25",
+        source="drivers/pci/pcie/aer.c, dpc.c",
+        severity="none",
+    ),
+    Rule(
+        "adapter_fault",
+        r"AMD-Vi: .*(?:IO_PAGE_FAULT|ILLEGAL_DEV_TABLE|DEV_TAB_HARDWARE_ERROR|PAGE_TAB_HARDWARE_ERROR"
+        r"|Completion-Wait loop timed out)|\bDMAR: .*(?:fault addr|handling fault status)",
+        "DMAR: [DMA Write] Request device [03:00.0] fault addr 1000 [fault reason 05] PTE Write access is not set",
+        source="drivers/iommu/amd/iommu.c, drivers/iommu/intel/dmar.c",
+    ),
+    Rule(
+        "file_system_error",
+        r"\bEXT[234]-fs .*(?:block allocation failed|data will be lost|mounting fs with errors"
+        r"|(?:initial|last) error at time)",
+        "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
+        source="fs/ext4/super.c, fs/ext4/inode.c",
+    ),
+    Rule(
+        "path_failed",
+        r"\b(?:dm-)?multipath: (?:\S+ )?Failing path|\bmultipath: could not failover",
+        "device-mapper: multipath: 253:3: Failing path 8:16.",
+        driver="dm-multipath",
+        source="drivers/md/dm-mpath.c",
+    ),
+    Rule(
+        "path_failed",
+        r"\balua: (?:rtpg failed|stpg (?:failed|sense)|port group \w+ state [UOX]\b)",
+        "sd 1:0:0:1: alua: port group 01 state U non-preferred supports TolUsNA",
+        driver="scsi_dh_alua",
+        source="drivers/scsi/device_handler/scsi_dh_alua.c",
+        severity="warning",
+    ),
+    Rule(
+        "io_error",
+        r"^device-mapper: (?:thin|cache|snapshots?|crypt|integrity|verity\S*|space map \w+|btree\S*"
+        r"|block manager|raid): .*(?:\bfail(?:ed|ure|ing)\b|\berror\b|Invalidating|read-only mode)",
+        "device-mapper: thin: 253:4: metadata operation 'dm_pool_commit_metadata' failed: error = -5",
+        driver="dm",
+        source="drivers/md/dm-thin.c, dm-snap.c, dm-raid.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"md/raid\S*: .*active with (?P<members>\d+) out of (?!(?P=members) )\d+ ",
+        "md/raid1:md0: active with 1 out of 2 mirrors",
+        driver="md",
+        source="drivers/md/raid1.c, raid5.c, raid10.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"md/raid\S*: .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
+        r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors, >)|\bmd: pers->run\(\) failed"
+        r"|\braid\d+: Disk failure on",
+        "md/raid1:md0: redirecting sector 8 to other mirror: sdb1",
+        driver="md",
+        source="drivers/md/raid1.c, raid5.c, md.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"^md\S*: mismatch sector in range",
+        "md0: mismatch sector in range 1234-1242",
+        driver="md",
+        kernels="4.12-",
+        source="drivers/md/raid5.c",
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the kernel's log: adapters' drivers, libata and Fibre Channel, in the words of each."""
+"""Rules of the kernel's log: drivers of SAS, RAID and NVMe adapters, in the words of each."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\b(?:hpsa|cciss)\b.*(?:lockup detected|controller is offline|\bresetting\b|hard reset"
-        r"|soft reset|waiting for (?:device|board))",
+        r"\b(?:hpsa|cciss)\b.*(?:lockup detected|controller is offline|\bresetting (?:controller"
+        r"|board)|hard reset|soft reset|waiting for (?:device|board))",
         "hpsa 0000:05:00.0: controller lockup detected: 0x00130000 after 0",
         driver="hpsa",
         source="drivers/scsi/hpsa.c",
     ),
     Rule(
         "task_abort",
-        r"\bhpsa\b.*(?:\bABORT(?:ING|ED)?\b|unsolicited abort|was aborted|resetting (?:logical|physical)"
-        r"|reset (?:logical|physical))",
+        r"\b(?:hpsa|cciss)\b.*(?:\bABORT(?:ING|ED)?\b|unsolicited abort|was aborted"
+        r"|\breset(?:ting)? (?:logical|physical|device)|resetting \d+:\d+)",
         "hpsa 0000:05:00.0: scsi 2:1:0:0: Aborting command Direct-Access HP LOGICAL VOLUME",
         driver="hpsa",
         source="drivers/scsi/hpsa.c",
@@ -63,16 +63,16 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"log_info\(0x3(?:1(?:11|12|13|14|17|18)|005)[0-9a-f]{4}\)",
+        r"log_?info\(0x3(?:1(?:11|12|13|14|17|18)|005)[0-9a-f]{4}\)",
         "mpt2sas_cm0: log_info(0x31110d00): originator(PL), code(0x11), sub_code(0x0d00)",
-        driver="mpt2sas, mpt3sas",
+        driver="mpt2sas, mpt3sas, mptsas",
         kernels="2.6.30-",
         source="drivers/scsi/mpt3sas/mpt3sas_base.c (_base_sas_log_info)",
         severity="warning",
     ),
     Rule(
         "io_error",
-        r"log_info\(0x3[0-9a-f]{7}\)|LogInfo\(0x3[0-9a-f]{7}\)",
+        r"log_?info\(0x3[0-9a-f]{7}\)",
         "mpt3sas_cm0: log_info(0x31080000): originator(PL), code(0x08), sub_code(0x0000)",
         driver="mpt2sas, mpt3sas, mptsas",
         source="drivers/scsi/mpt3sas/mpt3sas_base.c (_base_sas_log_info)",
@@ -109,7 +109,9 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"removing handle\(0x|handle\(0x[0-9a-f]+\).*delete",
+        r"removing (?:handle\(0x|enclosure)|handle\(0x[0-9a-f]+\).*delete"
+        r"|\bmpt[23]sas\S*: .*(?:\bremoved: sas_addr|slot\(\d+\) removed|expander_remove"
+        r"|device is not present)|\bmptsas: ioc\d+: removing ",
         "mpt3sas_cm0: removing handle(0x000a), sas_addr(0x5000c50000000001)",
         driver="mpt3sas",
         source="drivers/scsi/mpt3sas/mpt3sas_scsih.c",
@@ -139,7 +141,7 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\b(?:aacraid|AAC)\b.*(?:\bIOP reset\b|Host (?:bus|adapter) reset|Adapter kernel panic"
+        r"\b(?:aacraid|AAC\d*)\b.*(?:\bIOP reset\b|Host (?:bus|adapter) reset|Adapter kernel panic"
         r"|BLINK ?LED|Controller reset|adapter reset|SCSI hang)",
         "aacraid 0000:86:00.0: Issuing IOP reset",
         driver="aacraid",
@@ -147,146 +149,15 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\baacraid\b.*(?:Outstanding commands|outstanding cmd|Host adapter abort)",
+        r"\b(?:aacraid|AAC\d*)\b.*(?:Outstanding commands|outstanding cmd|Host adapter abort)",
         "aacraid: Outstanding commands on (0,0,0,0):",
         driver="aacraid",
         source="drivers/scsi/aacraid",
     ),
     Rule(
         "adapter_reset",
-        r"\bata\d+(?:\.\d+)?: (?:COMRESET failed|reset failed|hardreset failed|softreset failed"
-        r"|.*\b(?:hard|soft) resetting (?:link|port))",
-        "ata3: COMRESET failed (errno=-16)",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "adapter_reset",
-        r"\bhard resetting link\b|\bsoft resetting link\b",
-        "ata3: hard resetting link",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "timeout",
-        r"\bata\d+(?:\.\d+)?: (?:qc timeout|.*\(timeout\))",
-        "ata3.00: qc timeout (cmd 0xec)",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "io_error",
-        r"\bata\d+(?:\.\d+)?: exception Emask",
-        "ata3.00: exception Emask 0x10 SAct 0x0 SErr 0x4050002 action 0xe frozen",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "io_error",
-        r"\bata\d+(?:\.\d+)?: failed command:",
-        "ata3.00: failed command: WRITE FPDMA QUEUED",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "io_error",
-        r"\bata\d+(?:\.\d+)?: (?:SError: \{ \S|irq_stat .*(?:fatal|error|PHY))|\(ATA bus error\)"
-        r"|\bata\d+(?:\.\d+)?: .*\b(?:ATA|host|interface) (?:bus|fatal) error",
-        "ata3: SError: { PHYRdyChg CommWake }",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-        severity="warning",
-    ),
-    Rule(
-        "device_removed",
-        r"\bata\d+(?:\.\d+)?: (?:disabled|disabling|detaching|revalidation failed"
-        r"|link is slow to respond)|\bata\d+\.\d+: device detached",
-        "ata3.00: revalidation failed (errno=-5)",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
-    ),
-    Rule(
-        "link_event",
-        r"\blpfc\b.*\bLink (?:Up|Down) Event",
-        "lpfc 0000:04:00.0: 0:1305 Link Down Event x2 received Data: x2 x20 x800110 x0 x0",
-        driver="lpfc",
-        source="drivers/scsi/lpfc",
-        severity="warning",
-    ),
-    Rule(
-        "device_removed",
-        r"\blpfc\b.*\bDevloss timeout",
-        "lpfc 0000:04:00.0: 0:(0):0203 Devloss timeout on WWPN 50:01:00:00:00:00:00:01 NPort x010000 Data: x0 x7 x0",
-        driver="lpfc",
-        source="drivers/scsi/lpfc",
-    ),
-    Rule(
-        "task_abort",
-        r"\blpfc\b.*(?:SCSI (?:L|l)ayer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)|abort handler)",
-        "lpfc 0000:04:00.0: 0:(0):0713 SCSI layer issued Device Reset (0, 1) return x2002",
-        driver="lpfc",
-        source="drivers/scsi/lpfc",
-    ),
-    Rule(
-        "adapter_reset",
-        r"\blpfc\b.*(?:Adapter Hardware Error|HBA (?:needs|reset)|issued (?:Bus|Host) Reset"
-        r"|Port Status Event|Firmware dump)",
-        "lpfc 0000:04:00.0: 0:0457 Adapter Hardware Error Data: x80000000",
-        driver="lpfc",
-        source="drivers/scsi/lpfc",
-    ),
-    Rule(
-        "link_event",
-        r"\bqla2xxx\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:occurred|reset occurred)"
-        r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged)",
-        "qla2xxx [0000:04:00.0]-500b:1: LOOP DOWN detected (2 7 0 0).",
-        driver="qla2xxx",
-        source="drivers/scsi/qla2xxx",
-        severity="warning",
-    ),
-    Rule(
-        "adapter_reset",
-        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|(?:ADAPTER|BUS) RESET|Firmware dump"
-        r"|RISC paused)|ISP (?:abort|error)",
-        "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",
-        driver="qla2xxx",
-        source="drivers/scsi/qla2xxx",
-    ),
-    Rule(
-        "task_abort",
-        r"\bqla2xxx\b.*(?:(?:DEVICE|TARGET) RESET|Abort command issued)",
-        "qla2xxx [0000:04:00.0]-8009:1: DEVICE RESET ISSUED nexus=1:0:0 cmd=0000000012345678.",
-        driver="qla2xxx",
-        source="drivers/scsi/qla2xxx",
-    ),
-    Rule(
-        "link_event",
-        r"\b(?:bnx2fc|libfc|libfcoe|fnic|qedf|fcoe|bfa)\b.*\b[Ll]ink (?:is )?(?:up|down)\b",
-        "bnx2fc: host7: Link down",
-        driver="bnx2fc, libfc, fnic, qedf",
-        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
-        severity="warning",
-    ),
-    Rule(
-        "link_event",
-        r"\b(?:bnx2fc|libfc|qedf)\b.*\b(?:LOGO|port (?:deleted|logged out)|session (?:upload"
-        r"|offload) (?:failed|timed)|rport .* (?:down|logo))",
-        "host7: libfc: rport 010203: Received LOGO request",
-        driver="bnx2fc, libfc, qedf",
-        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
-        severity="warning",
-    ),
-    Rule(
-        "device_removed",
-        r"\brport-\S+: blocked FC remote port time out",
-        "rport-1:0-3: blocked FC remote port time out: removing target and saving binding",
-        driver="scsi_transport_fc",
-        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
-    ),
-    Rule(
-        "adapter_reset",
-        r"adapter (?:abort|is dead|died)",
-        "fnic: adapter is dead",
+        r"adapter (?:aborted all|is dead|died|appears dead)",
+        "aacraid: Host adapter appears dead",
         source="drivers/scsi",
     ),
     Rule(
@@ -302,5 +173,176 @@ DRIVERS: tuple[Rule, ...] = (
         "nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
+    ),
+    Rule(
+        "adapter_reset",
+        r"^mega(?:raid|sas)\S*[ :].*Online Controller Reset\(OCR\)\s*:|disableOnlineCtrlReset",
+        "megaraid_sas 0000:18:00.0: Online Controller Reset(OCR)  : Enabled",
+        driver="megaraid_sas",
+        kernels="4.15-",
+        source="drivers/scsi/megaraid/megaraid_sas_base.c",
+        severity="none",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bmegasas: RESET\b|\bOCR is requested\b|^mega(?:raid"
+        r"|sas)\S*[ :].*(?:pending cmds after reset|previous reset failures|killing (?:adapter|HBA))",
+        "sd 2:2:3:0: [sdd] megasas: RESET cmd=28 retries=0",
+        driver="megaraid_sas",
+        source="drivers/scsi/megaraid",
+    ),
+    Rule(
+        "medium_error",
+        r"^mega.*/(?:WARN|CRIT|FATAL|DEAD)\) - .*medium error",
+        "megaraid_sas 0000:03:00.0: 231 (721399863s/0x0002/FATAL) - Unrecoverable medium error during "
+        "recovery on PD 03(e0x20/s3) at 1a2b3c",
+        driver="megaraid_sas",
+        kernels="3.17-",
+        source="drivers/scsi/megaraid (megasas_decode_evt)",
+    ),
+    Rule(
+        "md_degraded",
+        r"^mega.*/(?:WARN|CRIT|FATAL|DEAD)\) - .*(?:\bDEGRADED\b|\bOFFLINE\b|(?<!Enclosure )\b[VP]D \S+ .*(?:failed"
+        r"|missing)|\bRebuild failed)",
+        "megaraid_sas 0000:03:00.0: 232 (721399863s/0x0001/CRIT) - VD 00/0 is now DEGRADED",
+        driver="megaraid_sas",
+        kernels="3.17-",
+        source="drivers/scsi/megaraid (megasas_decode_evt)",
+    ),
+    Rule(
+        "sense_error",
+        r"^mega.*/(?:INFO|WARN|CRIT|FATAL|DEAD)\) - Unexpected sense",
+        "megaraid_sas 0000:03:00.0: 233 (721399863s/0x0002/WARN) - Unexpected sense: PD 03(e0x20/s3) "
+        "Path 5000, CDB: 28 00, Sense: b/4b/03",
+        driver="megaraid_sas",
+        kernels="3.17-",
+        source="drivers/scsi/megaraid (megasas_decode_evt)",
+    ),
+    Rule(
+        "device_removed",
+        r"^mega.*/(?:INFO|WARN|CRIT|FATAL|DEAD)\) - Removed: PD",
+        "megaraid_sas 0000:03:00.0: 234 (721399863s/0x0002/WARN) - Removed: PD 03(e0x20/s3)",
+        driver="megaraid_sas",
+        kernels="3.17-",
+        source="drivers/scsi/megaraid (megasas_decode_evt)",
+    ),
+    Rule(
+        "adapter_fault",
+        r"^mega.*/(?:CRIT|FATAL|DEAD)\) - |^mega(?:raid|sas)\S*[ :].*(?:Failed from megasas_init_fw"
+        r"|Init cmd return status FAILED|Fail(?:ed)? to init)",
+        "megaraid_sas 0000:03:00.0: 235 (721399863s/0x0008/CRIT) - Battery has failed and cannot "
+        "support data retention",
+        driver="megaraid_sas",
+        source="drivers/scsi/megaraid (megasas_decode_evt)",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bsmartpqi\b.*(?:reset recovery failed|soft reset (?:for FW )?(?:triggered|failed|aborted))",
+        "smartpqi 0000:84:00.0: reset recovery failed: -110",
+        driver="smartpqi",
+        kernels="5.14-",
+        source="drivers/scsi/smartpqi/smartpqi_init.c",
+    ),
+    Rule(
+        "device_removed",
+        r"\bhpsa\b \S+ scsi \S+ removed |\bsmartpqi\b \S+ removed \d",
+        "smartpqi 0000:23:00.0: removed 0:0:0:0 5000c50000000001 Direct-Access     ACME     DISK9       "
+        "     AIO+ qd=32",
+        driver="smartpqi, hpsa",
+        source="drivers/scsi/smartpqi/smartpqi_init.c, drivers/scsi/hpsa.c",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
+        r"|configure|initialize)|adapter health - )"
+        r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme)\b.*\bprobe "
+        r".*failed with error",
+        "smartpqi 0000:23:00.0: failed to allocate PQI error buffer",
+        driver="smartpqi, hpsa, aacraid, mpi3mr, mpt3sas",
+        source="drivers/scsi",
+    ),
+    Rule(
+        "io_error",
+        r"\bhpsa\b.*\bfailed \d+ commands in fail_all",
+        "hpsa 0000:03:00.0: failed 5 commands in fail_all",
+        driver="hpsa",
+        source="drivers/scsi/hpsa.c",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bmpt[23]sas\S*: .*\bhard[ _]reset\b|\bmpi3mr\d*: .*\bsoft reset\b",
+        "mpt3sas_cm0: _base_fault_reset_work: hard reset: success",
+        driver="mpt2sas, mpt3sas, mpi3mr",
+        source="drivers/scsi/mpt3sas/mpt3sas_base.c, drivers/scsi/mpi3mr/mpi3mr_fw.c",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\bmpt[23]sas\S* .*(?:fault info from|doorbell (?:handshake .*failed|is in use)"
+        r"|discovery errors|dead_ioc thread|Temperature Threshold flags)",
+        "mpt3sas_cm0: doorbell handshake int failed (line=5277)",
+        driver="mpt2sas, mpt3sas",
+        source="drivers/scsi/mpt3sas/mpt3sas_base.c, mpt3sas_scsih.c",
+    ),
+    Rule(
+        "link_event",
+        r"\bdevice_(?:un)?block(?:ed)?\b.*handle\(0x",
+        "sd 0:0:1:0: device_block, handle(0x000a)",
+        driver="mpt2sas, mpt3sas",
+        source="drivers/scsi/mpt3sas/mpt3sas_scsih.c",
+        severity="warning",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\bmpi3mr\d*: .*\bfault_code\b",
+        "mpi3mr0: fault_code 0x0000f002",
+        driver="mpi3mr",
+        kernels="5.14-",
+        source="drivers/scsi/mpi3mr/mpi3mr_fw.c",
+    ),
+    Rule(
+        "md_degraded",
+        r"\bmptbase: ioc\d+: .*(?:PhysDisk .*(?:failed|missing|offline)|volume is now (?:failed"
+        r"|missing))",
+        "mptbase: ioc0:   PhysDisk is now failed, out of sync",
+        driver="mptbase",
+        source="drivers/message/fusion/mptsas.c",
+    ),
+    Rule(
+        "task_abort",
+        r"^sas: (?:Enter sas_scsi_recover_host busy: [1-9]|trying to find task|.*aborting task"
+        r"|.*cmd error handler)",
+        "sas: Enter sas_scsi_recover_host busy: 1 failed: 1",
+        driver="libsas",
+        source="drivers/scsi/libsas/sas_scsi_host.c",
+    ),
+    Rule(
+        "adapter_fault",
+        r"^3w-\w+: .*AEN: ERROR",
+        "3w-9xxx: scsi0: AEN: ERROR (0x04:0x000A): Drive error detected:unit=0, port=2.",
+        driver="3w-9xxx, 3w-sas",
+        source="drivers/scsi/3w-9xxx.c",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bnvme\S*: (?:restart after slot reset|.*; resetting controller)",
+        "nvme nvme0: restart after slot reset",
+        driver="nvme",
+        source="drivers/nvme/host/pci.c, fc.c",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\bnvme\S*: (?:failed to (?:mark controller|set host mem|set queue count|create)"
+        r"|Identify Controller failed|Could not set queue count)",
+        "nvme nvme0: failed to mark controller live state",
+        driver="nvme",
+        source="drivers/nvme/host/pci.c, core.c",
+    ),
+    Rule(
+        "path_failed",
+        r"\bnvme\S*: no (?:usable|available) path|\bnvme\S*: .*(?:controller connectivity lost"
+        r"|starting error recovery|transport association event)",
+        "block nvme0n1: no usable path - requeuing I/O",
+        driver="nvme",
+        source="drivers/nvme/host/multipath.c, fc.c",
     ),
 )

@@ -45,7 +45,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\babort(?:ing|ed)? (?:the )?(?:command|task|cmd|scmd|request|operation)\b",
+        r"(?<!Key : )\babort(?:ing|ed)? (?:the |device )?(?:command|task|cmd|scmd|request|operation)\b",
         "sd 0:0:0:0: [sda] tag#3 aborting command",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -57,7 +57,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\bABORT operation\b|\beh_abort|\bDEVICE RESET operation\b|\bscmd\S* abort|\bAbort status\b",
+        r"\bABORT operation\b|\w*eh_(?:abort|device_reset)|\bDEVICE RESET operation\b|\bscmd\S* abort"
+        r"|\bAbort status\b|\bqueue an? (?:ABORT|TARGET RESET) message",
         "sym0:1:0:ABORT operation started.",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -89,7 +90,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout",
-        r"\btimed out\b|\btiming out command\b|\btimeout, (?:aborting|reset|disable|completion polled)",
+        r"\btimed out\b|\btiming out command\b|\btimeout, (?:aborting|reset|disable"
+        r"|completion polled)|\btimeout error, dev ",
         "sd 0:0:0:0: [sda] tag#0 timing out command, waited 180s",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -101,7 +103,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"Sense Key : (?:Medium Error|0x0?3\b)",
+        r"Sense Key ?:? ?(?:Medium Error|0x0?3\b)",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x3 [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -114,16 +116,10 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"unrecovered read error",
+        r"unrecovered read error|Add(?:\.|itional) Sense: (?:Write error"
+        r"|Peripheral device write fault|Record not found)",
         "sd 0:0:0:0: [sda] tag#1 Add. Sense: Unrecovered read error",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
-    ),
-    Rule(
-        "medium_error",
-        r"\bUNC\b",
-        "ata1.00: error: { UNC }",
-        driver="libata",
-        source="drivers/ata/libata-eh.c",
     ),
     Rule(
         "medium_error",
@@ -133,7 +129,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "sense_error",
-        r"Sense Key : (?:Hardware Error|Aborted Command|Not Ready|Recovered Error|Data Protect"
+        r"Sense Key ?:? ?(?:Hardware Error|Aborted Command|Not Ready|Recovered Error|Data Protect"
         r"|Blank Check|Copy Aborted|Miscompare)",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : Hardware Error [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
@@ -146,13 +142,14 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "sense_error",
-        r"critical (?:target|nexus|space allocation) error",
+        r"critical (?:target|nexus|space allocation) error|\breservation conflict\b"
+        r"|\bprotection error, dev ",
         "critical target error, dev sda, sector 8 op 0x1:(WRITE)",
         source="block/blk-core.c",
     ),
     Rule(
         "sense_error",
-        r"\bAdd\. Sense: .*(?:failure|error)",
+        r"\bAdd(?:\.|itional) Sense: .*(?:failure|error)",
         "sd 0:0:0:0: [sda] tag#1 Add. Sense: Internal target failure",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -164,7 +161,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\bdevice offlined\b",
+        r"\bdevice offlined\b|\bOfflining disk\b|\bkilling request\b|\bdevice offline error, dev ",
         "sd 0:0:3:0: Device offlined - not ready after error recovery",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -188,7 +185,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"\bdevice (?:was )?(?:removed|disconnected|gone)\b",
+        r"\bdevice (?:was )?(?:removed|disconnected|gone)\b|^(?!md|loop|dm-"
+        r"|zram)\S+: detected capacity change from \d+ to 0\b",
         "nvme nvme1: device gone",
         source="drivers/nvme/host",
     ),
@@ -201,7 +199,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "device_removed",
-        r"nvme\S*: (?:Device not ready; aborting|failed to set APST|Disabling device after reset failure)",
+        r"nvme\S*: (?:Device not ready; aborting|failed to set APST"
+        r"|Disabling device after reset failure)",
         "nvme nvme0: Device not ready; aborting initialisation, CSTS=0x0",
         driver="nvme",
         source="drivers/nvme/host/core.c",
@@ -214,9 +213,9 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"blk_update_request: ",
+        r"\b(?:blk_update_request|print_req_error): |\b(?:quiet_error|buffer_io_error"
+        r"|(?:blk_)?print_req_error|raid\d+_end_\w+_request): \d+ callbacks suppressed",
         "blk_update_request: critical nexus, dev sda, sector 8",
-        kernels="3.10-5.19",
         source="block/blk-core.c",
     ),
     Rule(
@@ -240,15 +239,50 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"I/O Cmd\(0x[0-9a-f]+\) @ LBA",
+        r"\w+\(0x[0-9a-f]+\) @ LBA",
         "nvme0n1: I/O Cmd(0x2) @ LBA 8, 8 blocks, I/O Error",
         driver="nvme",
         source="drivers/nvme/host/core.c",
     ),
     Rule(
         "io_error",
-        r"\bread error\b|\bwrite error\b",
+        r"\b(?:read|write)[- ]error\b",
         "sdb: write error while swapping",
         source="mm/page_io.c",
+    ),
+    Rule(
+        "path_failed",
+        r"\brecoverable transport error, dev |\bconnection\d+:\d+: (?:detected conn error"
+        r"|ping timeout)",
+        "recoverable transport error, dev sda, sector 8 op 0x0:(READ) flags 0x0",
+        source="block/blk-core.c, drivers/scsi/libiscsi.c",
+    ),
+    Rule(
+        "io_error",
+        r"\b(?:kernel resource|device resource|disk resource|zone \w+(?: resources)?"
+        r"|command duration limit exceeded) error, dev ",
+        "device resource error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0",
+        kernels="5.9-",
+        source="block/blk-core.c",
+    ),
+    Rule(
+        "io_error",
+        r"\bSCSI error ?: .*return code = 0x(?!0+\b)",
+        "sd 0:0:0:0: SCSI error: return code = 0x00010000",
+        kernels="2.6.0-2.6.27",
+        source="drivers/scsi/scsi_lib.c",
+    ),
+    Rule(
+        "io_error",
+        r"\] Unhandled (?:error|sense) code",
+        "sd 0:0:0:0: [sda] Unhandled error code",
+        kernels="2.6.28-3.17",
+        source="drivers/scsi/scsi_lib.c",
+    ),
+    Rule(
+        "sense_error",
+        r"\] Unit Not Ready\b",
+        "sd 0:0:0:0: [sda] Unit Not Ready",
+        source="drivers/scsi/sd.c",
     ),
 )

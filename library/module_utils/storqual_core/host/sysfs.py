@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..kit.machine import Machine, block_node
 from .identity import AdapterIdentity, DriveIdentity, unit_serial, wwn_of_page, wwn_of_wwid
 
+_ROOT = re.compile(r"/pci([0-9a-f]{4,8}:[0-9a-f]{2})/")
 _PCI = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/|$)")
 _STORAGE = ("0x01", "0x0c04")
 _CDROM = "5"
@@ -49,7 +50,8 @@ class Adapter:
     """A storage adapter: identity, driver (with its build), PCI link, interrupts, SCSI hosts and firmware.
 
     `rom`: whether the card shows a ROM for code to boot by; `boot_code` is the version of that code, empty where the
-    driver does not show it. `cdroms`: CD-ROM drives behind it.
+    driver does not show it. `cdroms`: CD-ROM drives behind it. `root` is the PCI root that it is behind (`0000:00`),
+    `bridges` what lies between, outermost first, each with the PCIe link that it is on where it has one.
     """
 
     identity: AdapterIdentity
@@ -64,6 +66,8 @@ class Adapter:
     link_speed_max: str
     link_width_max: int | None
     numa_node: int | None
+    root: str
+    bridges: tuple[dict[str, object], ...]
     irqs: tuple[int, ...]
     firmware: str
     board: str
@@ -232,6 +236,7 @@ def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
     irqs = [int(name) for name in machine.names(f"{device}/msi_irqs") if name.isdigit()]
     line = machine.number(f"{device}/irq")
     firmware, serial, board = _firmware(machine, pci, hosts)
+    root, bridges = _above(machine, device)
     return Adapter(
         identity=AdapterIdentity(
             pci=pci,
@@ -252,6 +257,8 @@ def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
         link_speed_max=machine.text(f"{device}/max_link_speed"),
         link_width_max=machine.number(f"{device}/max_link_width"),
         numa_node=machine.number(f"{device}/numa_node"),
+        root=root,
+        bridges=bridges,
         irqs=tuple(sorted(irqs) or ([line] if line else [])),
         firmware=firmware,
         board=board,
@@ -260,6 +267,18 @@ def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
         cdroms=cdroms,
         hosts=hosts,
     )
+
+
+def _above(machine: Machine, device: str) -> tuple[str, tuple[dict[str, object], ...]]:
+    """The PCI root above a function, and each bridge between them with its link, from the root on."""
+    place = machine.link(device)
+    root = _ROOT.search(place)
+    bridges: list[dict[str, object]] = []
+    for found in list(_PCI.finditer(place))[:-1]:
+        bridge = f"/sys/bus/pci/devices/{found.group(1)}"
+        speed, width = machine.text(f"{bridge}/current_link_speed"), machine.number(f"{bridge}/current_link_width")
+        bridges.append({"pci": found.group(1), "speed": speed, "width": width})
+    return root.group(1) if root else "", tuple(bridges)
 
 
 def _id(machine: Machine, path: str) -> str:

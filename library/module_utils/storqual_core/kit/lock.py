@@ -2,7 +2,7 @@
 """One writer on a bench at a time: `<state_dir>/lock`, held with flock, with the holder's name inside.
 
 The kernel's lock is the truth: it is free the moment its holder is gone, however it died. What is written inside is
-for people and for a program that asks whether it is its own block that runs.
+for people and for a program that asks whether it is its own batch that runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SETTLE_S = 2.0
 
 @dataclass(frozen=True)
 class LockHolder:
-    """Who holds the lock: run id, what for, block (empty when it is no block), process id, since (ISO, UTC)."""
+    """Who holds the lock: run id, what for, batch (empty when it is no batch), process id, since (ISO, UTC)."""
 
     run: str
     purpose: str

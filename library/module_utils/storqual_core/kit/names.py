@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that become part of a path: benches, drops, suites, adapters, blocks, runs. One alphabet for all of them."""
+"""Names that become part of a path: benches, drops, suites, adapters, batches, runs. One alphabet for all of them."""
 
 from __future__ import annotations
 

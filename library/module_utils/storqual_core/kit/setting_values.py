@@ -9,7 +9,12 @@ from typing import Callable, Collection, Mapping
 from .errors import BadInputError
 from .module_options import declared_options
 from .quantities import parse_duration, parse_size
-from .settings import Setting, find
+from .settings import SETTINGS, Setting, find
+
+MEMBERS, RAID_LEVEL = "raid.members", "raid.level"
+"""The members of a volume, and what may say how many they are."""
+
+_MOST_DRIVES = 4096
 
 
 def _integer(setting: Setting, value: object) -> int:
@@ -108,6 +113,19 @@ def _cpu_lists(setting: Setting, value: object) -> dict[str, list[int]]:
     return found
 
 
+LINK_RATES = ("1.5 Gbit", "3.0 Gbit", "6.0 Gbit", "12.0 Gbit", "22.5 Gbit")
+"""Rates of a SAS link, lowest first, in the words of the kernel (scsi_transport_sas)."""
+
+
+def _link_rate(_setting: Setting, value: object) -> str:
+    """`3 Gbit`, `3.0 Gbit/s` and `3` are `3.0 Gbit`."""
+    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9])?)(?: ?Gbit(?:/s)?)?", str(value).strip())
+    rate = f"{float(found.group(1)):.1f} Gbit" if found else ""
+    if rate not in LINK_RATES:
+        raise ValueError(f"{value!r} is not one of {', '.join(LINK_RATES)}")
+    return rate
+
+
 def _unplug(setting: Setting, value: object) -> dict[str, object]:
     entries = _mapping(setting, value)
     wrong = sorted(set(entries) ^ {"drive", "after_s"})
@@ -123,6 +141,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "choice": _choice,
     "cpu_lists": _cpu_lists,
     "text": _text,
+    "link_rate": _link_rate,
     "list": _list,
     "mapping": _mapping,
     "dkms_package": _dkms_package,
@@ -144,6 +163,33 @@ def check_value(setting: Setting, value: object) -> object:
         return _KINDS[setting.kind](setting, value)
     except ValueError as problem:
         raise ValueError(f"{setting.qualified}: {problem}") from None
+
+
+def check_level(setting: Setting, level: object) -> object:
+    """One level of a setting that a suite varies, in plain form. Raises ValueError that names the setting.
+
+    The members of a volume are varied by their number: a count of the drives that the drop names, or counts by RAID
+    level (a mapping of level to tuple).
+    """
+    if setting.qualified != MEMBERS:
+        return check_value(setting, level)
+    if not isinstance(level, Mapping):
+        return _count(level)
+    raid = SETTINGS[RAID_LEVEL]
+    return {
+        str(check_value(raid, key)): tuple(map(_count, counts if isinstance(counts, (list, tuple)) else [counts]))
+        for key, counts in level.items()
+    }
+
+
+def _count(value: object) -> int:
+    if (
+        isinstance(value, (bool, list, tuple))
+        or not str(value).isdecimal()
+        or not 1 <= int(str(value)) <= _MOST_DRIVES
+    ):
+        raise ValueError(f"{MEMBERS}: {value!r} is no number of drives from 1 to {_MOST_DRIVES}")
+    return int(str(value))
 
 
 def _checked(section: str, name: str, value: object) -> tuple[object, list[str]]:

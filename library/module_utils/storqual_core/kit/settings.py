@@ -269,6 +269,7 @@ drive.read_ahead_kb integer 0..1073741824 KiB : read-ahead of buffered I/O : req
 drive.max_sectors_kb integer 4..4194304 KiB : largest request the block layer makes : request size
 drive.nomerges integer 0..2 : 0 all merges, 1 simple merges only, 2 none
 drive.rq_affinity integer 0..2 : 0 any CPU, 1 group of the submitting CPU, 2 that CPU completes
+drive.link_rate link_rate : highest rate of the drive's SAS link (1.5, 3.0, 6.0, 12.0, 22.5 Gbit) : negotiated
 nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
 nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
 nvram.interrupt_delay integer 0..255 100us reload : interrupt delay timer
@@ -294,13 +295,13 @@ nvram.scsi_parity flag 0..1 reload : parity checking on the SCSI bus
 nvram.scsi_bus_reset flag 0..1 reload : reset the SCSI bus at start
 nvram.boot_rom flag 0..1 reboot : the adapter's boot code is enabled
 raid.level choice 0,1,5,6,10,50,60 rebuild : RAID level
-raid.members list rebuild : claimed drives by WWN or serial, in order
+raid.members list rebuild : claimed drives by WWN or serial, in order; a suite varies their number
 raid.strip size 512..1073741824 B rebuild : bytes on one drive before the next is used
 raid.name text rebuild : the volume's name
 raid.read_policy choice ra,nora,adaptive : read-ahead by the controller
 raid.write_policy choice wb,wt,awb : write back, write through, back without a battery too
 raid.io_policy choice direct,cached : direct or cached I/O
-raid.disk_cache choice enable,disable,default : write cache of the members
+raid.disk_cache choice enable,disable,default : write cache of the members; with md drive.WCE of each
 raid.initialisation choice none,fast,full rebuild : how much of a new volume is written first
 raid.hot_spares list rebuild : claimed drives kept as spares
 raid.rebuild_rate integer 0..100 % : share of the controller that a rebuild may use
@@ -313,7 +314,7 @@ os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
 os.cmdline list reboot : arguments added to the kernel command line
 virtual.iops_limit drive_numbers 1..1000000000 1/s : I/O per second, by drive or `all`
 virtual.panic_at_boot flag 0..1 reboot : the trial kernel of this drop panics
-virtual.unplug unplug : take a drive away while a block runs, {drive, after_s}
+virtual.unplug unplug : take a drive away while a batch runs, {drive, after_s}
 driver.kernel mapping reboot : a kernel package, {package, version} : uname and the loaded modules' srcversion
 driver.dkms dkms_package reboot : a DKMS package, {package, module, version} : three srcversions
 driver.module module_file reboot : a prebuilt module, {file, sha256} : three srcversions
@@ -329,6 +330,7 @@ _PROOFS = {
     "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
     "own attributes": "the queue has that scheduler's own attributes while it serves reads",
     "request size": "reads become requests of that size",
+    "negotiated": "the rate that the link was negotiated at",
     "in-flight": "the in-flight count of a drive never exceeds it while more is offered",
     "version": "the version is read back, settings and links are compared with those before",
     "three srcversions": "srcversion in the initramfs, on disk and of the loaded module",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch on a file system asks for, as it stands in a block file: which one, and how large its file is."""
+"""What a launch on a file system asks for, as it stands in a batch file: which one, and how large its file is."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class PreconditionAsk:
 
 
 def read_precondition(entry: object, where: str, problems: list[str]) -> PreconditionAsk | None:
-    """The `precondition` of a block; None where there is none, or where `problems` says what is wrong with it."""
+    """The `precondition` of a batch; None where there is none, or where `problems` says what is wrong with it."""
     if entry is None:
         return None
     before = len(problems)

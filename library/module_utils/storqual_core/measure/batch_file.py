@@ -87,7 +87,7 @@ class Block:
 
     @property
     def folder(self) -> Path:
-        """Where this run's block files, spools and progress are on the bench."""
+        """Where this run's batch files, spools and progress are on the bench."""
         return self.state_dir / "spool" / self.run
 
     @property
@@ -97,7 +97,7 @@ class Block:
 
     @property
     def progress(self) -> Path:
-        """How far the run's block is, replaced about once a second."""
+        """How far the run's batch is, replaced about once a second."""
         return self.folder / "progress.json"
 
     @property
@@ -107,7 +107,7 @@ class Block:
 
 
 def read_block_file(path: Path) -> Block:
-    """The block in `path`. Raises BadInputError with all that is wrong."""
+    """The batch in `path`. Raises BadInputError with all that is wrong."""
     try:
         return parse_block(path.read_text(encoding="utf-8"), where=str(path))
     except (OSError, UnicodeDecodeError) as problem:
@@ -115,7 +115,7 @@ def read_block_file(path: Path) -> Block:
 
 
 def parse_block(text: str, *, where: str = "block file") -> Block:
-    """The block in `text`. Raises BadInputError with all that is wrong, never anything else."""
+    """The batch in `text`. Raises BadInputError with all that is wrong, never anything else."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -241,7 +241,7 @@ def plain_switch(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain_block(body: dict[str, Any]) -> dict[str, Any]:
-    """A block file's content as one of this version. What is not understood stays as it is, for who reads it."""
+    """A batch file's content as one of this version. What is not understood stays as it is, for who reads it."""
     if body.get("schema") != _FORMER:
         return body
     launches = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a block on the bench: every launch in its order, one fio at a time, each finished sample on the disk.
+"""Run a batch on the bench: every launch in its order, one fio at a time, each finished sample on the disk.
 
-A block that was interrupted goes on where it stopped: launches whose samples are in the spool are not repeated. A
-bench that was reset in between is another session, so the block ends as lost instead.
+A batch that was interrupted goes on where it stopped: launches whose samples are in the spool are not repeated. A
+bench that was reset in between is another session, so the batch ends as lost instead.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _USUAL_STEPS = 10
 
 
 class BlockRunner:
-    """One run of one block. `resolve` holds the targets, `ready` is called when the first line is in the spool.
+    """One run of one batch. `resolve` holds the targets, `ready` is called when the first line is in the spool.
 
     `stopping` is asked at least once a second. The rest is for tests: which fio, how a tool is run, who counts disks.
     """
@@ -92,7 +92,7 @@ class BlockRunner:
         self._left_s = 0.0
 
     def run(self) -> BlockEnd:
-        """Run what is left of the block.
+        """Run what is left of the batch.
 
         Raises LockedError when the bench is taken, BadInputError for claims that make no sense, StorqualError for a
         spool that is damaged.
@@ -115,8 +115,8 @@ class BlockRunner:
             return self._run_held(spool, boot, lock)
 
     def _close_as_lost(self, spool: Spool, before: str, boot: str) -> BlockEnd:
-        """The bench was reset since the block began: what is spooled stays, the rest belongs to another session."""
-        message = f"the bench was reset: the block began in boot {before}, this is boot {boot}"
+        """The bench was reset since the batch began: what is spooled stays, the rest belongs to another session."""
+        message = f"the bench was reset: the batch began in boot {before}, this is boot {boot}"
         spool.append(
             end_of(
                 "lost", message, boot=boot, log=self._log, lost_drives={}, overhead_s=0.0, disks=None, claimed=set()
@@ -217,7 +217,7 @@ class BlockRunner:
         replace_json(self._block.progress, {**body, "started": self._started}, durable=False)
 
     def _watch_idle(self) -> None:
-        """What the bench does by itself, once per block."""
+        """What the bench does by itself, once per batch."""
         if self._block.idle_s > 0:
             self._watched.at(self._targets)
             self._idle = watch_idle(self._meter.snapshot, self._wait, self._block.idle_s)
@@ -269,7 +269,7 @@ class BlockRunner:
         return found
 
     def _launch(self, spool: Spool, launch: Launch, position: int, folder: Path) -> str:
-        """Run one launch and spool its sample; the reason to stop the block, or nothing."""
+        """Run one launch and spool its sample; the reason to stop the batch, or nothing."""
         start = now()
         gone = self._gone_of(launch)
         if gone:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start a block that then runs by itself, tell how it is, stop it: the light half of the bench program."""
+"""Start a batch that then runs by itself, tell how it is, stop it: the light half of the bench program."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _ASK_S = 0.05
 
 @dataclass(frozen=True)
 class BlockPlace:
-    """As much of a block file as it takes to find its block; whether the rest is right is said by who runs it."""
+    """As much of a batch file as it takes to find its batch; whether the rest is right is said by who runs it."""
 
     path: Path
     run: str
@@ -90,7 +90,7 @@ class BlockPlace:
 
     @property
     def folder(self) -> Path:
-        """Where this run's block files, spools and progress are on the bench."""
+        """Where this run's batch files, spools and progress are on the bench."""
         return self.state_dir / "spool" / self.run
 
     @property
@@ -99,12 +99,12 @@ class BlockPlace:
         return self.folder / f"{self.block}.jsonl"
 
     def is_held_by(self, holder: LockHolder) -> bool:
-        """Whether it is this block that holds the bench."""
+        """Whether it is this batch that holds the bench."""
         return (holder.run, holder.block) == (self.run, self.block)
 
 
 def read_place(path: Path) -> BlockPlace:
-    """The place of the block in file `path`. Raises BadInputError."""
+    """The place of the batch in file `path`. Raises BadInputError."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         names = {key: str(body[key]) for key in ("run", "block", "state_dir")}
@@ -112,14 +112,14 @@ def read_place(path: Path) -> BlockPlace:
     except OSError as problem:
         raise BadInputError([f"{path}: cannot be read: {problem.strerror}"]) from problem
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise BadInputError([f"{path}: is no block file: {problem!r}"]) from None
+        raise BadInputError([f"{path}: is no batch file: {problem!r}"]) from None
     if any("/" in names[key] or names[key] in ("", ".", "..") for key in ("run", "block")):
-        raise BadInputError([f"{path}: run {names['run']!r} and block {names['block']!r} must be plain names"])
+        raise BadInputError([f"{path}: run {names['run']!r} and batch {names['block']!r} must be plain names"])
     return BlockPlace(path.resolve(), names["run"], names["block"], Path(names["state_dir"]), launches)
 
 
 def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, str]:
-    """Have the block run by itself; exit code and message. A block that runs already is a success.
+    """Have the batch run by itself; exit code and message. A batch that runs already is a success.
 
     `program` is the bench program's file (by default the one that is running). Raises LockedError when something
     else holds the bench.
@@ -127,7 +127,7 @@ def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, st
     holder = lock_holder(place.state_dir)
     if holder is not None:
         _must_be(place, holder)
-        return 0, f"block {place.block} runs already"
+        return 0, f"batch {place.block} runs already"
     make_folder(place.folder)
     ready = place.folder / f".{place.block}.{os.getpid()}.ready"
     complaints = place.folder / f"{place.block}.err"
@@ -151,7 +151,7 @@ def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, st
 
 
 def _must_be(place: BlockPlace, holder: LockHolder) -> None:
-    """Raise LockedError unless it is this block that holds the bench."""
+    """Raise LockedError unless it is this batch that holds the bench."""
     if not place.is_held_by(holder):
         raise LockedError(lock_path(place.state_dir), holder)
 
@@ -226,7 +226,7 @@ def _await(ready: Path, alive: Callable[[], bool]) -> tuple[int, str] | None:
 
 
 def status_of(place: BlockPlace) -> dict[str, object]:
-    """Whether the block runs, who holds the bench, how many samples are spooled, how it ended, how far it is."""
+    """Whether the batch runs, who holds the bench, how many samples are spooled, how it ended, how far it is."""
     holder = lock_holder(place.state_dir)
     held = read_spool(place.spool)
     progress = None
@@ -251,7 +251,7 @@ def collect_from(place: BlockPlace, offset: int) -> tuple[str, int]:
 def stop_block(place: BlockPlace) -> None:
     """Ask the block to stop and wait until it has; nothing when nothing runs.
 
-    Raises LockedError when something else holds the bench, StorqualError when the block does not stop.
+    Raises LockedError when something else holds the bench, StorqualError when the batch does not stop.
     """
     holder = lock_holder(place.state_dir)
     if holder is None:
@@ -265,4 +265,4 @@ def stop_block(place: BlockPlace) -> None:
         if now is None or now.pid != holder.pid:
             return
         time.sleep(0.1)
-    raise StorqualError(f"block {place.block} (process {holder.pid}) did not stop within {_STOP_S:g} s")
+    raise StorqualError(f"batch {place.block} (process {holder.pid}) did not stop within {_STOP_S:g} s")

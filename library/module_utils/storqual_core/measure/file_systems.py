@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File systems on drives that the guard holds: made when a launch needs one, gone before its drive is used otherwise.
+"""File systems on drives and volumes that the guard holds: made when a launch needs one, gone again after it.
 
 A file system lies on a part that only the kernel knows of (`provision/drives.py`), in the window that fio has of the
-drive. mkfs and mount must open it themselves, so the guard lets go of the drive for each, and in between and
-afterwards takes it again and repeats its layers 2 to 4. Mounts are this process' own: they end when it is killed.
+drive; a volume is a drive here. mkfs and mount must open it themselves, so the guard lets go of it for each, and in
+between and afterwards takes it again and repeats its layers 2 to 4. Mounts are this process' own: they end when it is
+killed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Mapping, Protocol, Sequence
 
-from ..guard.claims import read_claims
+from ..guard.claims import read_claims, read_volumes
+from ..guard.stamps import AREA
 from ..host.block_stack import node_of
 from ..kit.command import Runner
 from ..kit.errors import StorqualError, ToolError
@@ -83,7 +85,7 @@ class _Mounted:
 
 
 class FileSystems:
-    """The file systems of one block.
+    """The file systems of one batch.
 
     `windows` are what fio may touch of drives, `disks` the kernel names of those that may carry a file system; `save`
     remembers a drive before the first step on it; `write_files` writes new files from end to end.
@@ -166,12 +168,12 @@ class FileSystems:
     def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[Hold, int]:
         """The hold, and the bytes that the file system takes. Raises ToolError where the drive cannot carry it."""
         if self._hold is None or drive not in self._disks:
-            raise ToolError(f"{drive} cannot carry a file system: it is no whole drive that is held")
-        size, room = part_bytes(ask.file_bytes), self._windows[drive].size
+            raise ToolError(f"{drive} cannot carry a file system: it is no whole drive or volume that is held")
+        window, size = self._windows[drive], part_bytes(ask.file_bytes)
+        # a part begins behind the guard's area, which fio's window of a volume does not leave out
+        room = window.offset + window.size - AREA
         if size > room:
-            raise ToolError(
-                f"drive {drive}: {ask.kind} with its file takes {size >> 20} MiB, it has {room >> 20} MiB"
-            )
+            raise ToolError(f"{drive}: {ask.kind} with its file takes {size >> 20} MiB, it has {room >> 20} MiB")
         return self._hold, size
 
     def _mount(self, part: str, node: str, kind: str) -> Path:
@@ -210,13 +212,16 @@ def file_systems_of(
     runner: Runner,
     program: str,
 ) -> FileSystems:
-    """What makes file systems on the drives of this block; its volumes and files get none. Raises nothing."""
-    claims = {name: target for name, target in block.targets.items() if "claim" in target}
-    devices = {name: place.device for name, place in places.items() if name in claims}
+    """What makes file systems on the drives and volumes of this batch; files get none. Raises nothing."""
+    volumes = {volume.id: volume for volume in read_volumes(block.targets)}
+    devices = {name: place.device for name, place in places.items() if name in block.targets}
 
-    def save(drive: str) -> None:
-        (claim,) = read_claims({drive: claims[drive]})
-        memory: dict[str, Any] = {f"claim@{drive}": claim_record(claim), f"{MEMORY}@{drive}": None}
+    def save(target: str) -> None:
+        volume = volumes.get(target)
+        drives = volume.members if volume is not None else (target,)
+        memory: dict[str, Any] = {f"{MEMORY}@{volume.uuid if volume is not None else target}": None}
+        for claim in read_claims({drive: block.targets[drive] for drive in drives}):
+            memory[f"claim@{claim.id}"] = claim_record(claim)
         remember(lock, memory)
 
     def write_files(files: Mapping[str, FioTarget]) -> None:

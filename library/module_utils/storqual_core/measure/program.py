@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that measures on the bench: `python3 core-<sha>.pyz start|run|status|stop BLOCK.json`.
+"""The program that measures on the bench: `python3 core-<sha>.pyz start|run|status|stop BATCH.json`.
 
-`start` returns as soon as the block runs, whoever started it; `run` is the block itself, in the foreground. Exit
-status: 0 done, 2 could not (bench taken, stopped), 3 the block file is wrong, 4 refused by the guard.
+`start` returns as soon as the batch runs, whoever started it; `run` is the batch itself, in the foreground. Exit
+status: 0 done, 2 could not (bench taken, stopped), 3 the batch file is wrong, 4 refused by the guard.
 
 What a command does not need is not imported: an emulated bench compiles a module of ours in a tenth of a second.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from ..kit.durable import replace_json
 from ..kit.errors import StorqualError
 
-_USAGE = "usage: core.pyz start|run|status|stop BLOCK.json"
+_USAGE = "usage: core.pyz start|run|status|stop BATCH.json"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _control(word: str, path: Path) -> int:
-    """Start a block, look at it, or stop it."""
+    """Start a batch, look at it, or stop it."""
     from .control import read_place, start_block, status_of, stop_block  # noqa: PLC0415 - see above
 
     place = read_place(path)
@@ -54,7 +54,7 @@ def _control(word: str, path: Path) -> int:
 
 
 def _run(path: Path, ready: Path | None) -> int:
-    """The block itself, until it is done or somebody asks to stop."""
+    """The batch itself, until it is done or somebody asks to stop."""
     from .batch_file import read_block_file  # noqa: PLC0415 - see above
     from .batch_run import BlockRunner  # noqa: PLC0415 - see above
 

@@ -241,7 +241,7 @@ def _window_doubt(launched: Launched, status: str) -> list[str]:
 
 @dataclass(frozen=True)
 class BlockEnd:
-    """How a block ended: done, refused (by the guard), stopped (and why) or lost (the bench was reset)."""
+    """How a batch ended: done, refused (by the guard), stopped (and why) or lost (the bench was reset)."""
 
     outcome: str
     message: str
@@ -312,7 +312,7 @@ def end_of(
     disks: tuple[Reading, Reading] | None,
     claimed: set[str],
 ) -> dict[str, Any]:
-    """The spool's last line: how the block ended, and what was written to every disk of the bench meanwhile."""
+    """The spool's last line: how the batch ended, and what was written to every disk of the bench meanwhile."""
     line: dict[str, Any] = {
         "kind": "end",
         "outcome": outcome,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spool: finished records of a block, one JSON line each, on the disk before the next launch begins."""
+"""The spool: finished records of a batch, one JSON line each, on the disk before the next launch begins."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Spool:
             raise StorqualError(f"{self.path}: cannot be written: {problem.strerror}") from problem
 
     def reopen(self) -> None:
-        """Take back the end line of a block that goes on: what follows is the same block."""
+        """Take back the end line of a batch that goes on: what follows is the same batch."""
         kept = 0
         for line, after in _lines(self.path):
             if line.get("kind") != "end":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch between two launches: settings of drives that the guard holds for the block, by the engine of settings."""
+"""A switch between two launches: settings of drives that the guard holds for the batch, by the engine of settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .targets import Place
 
 
 class Switcher:
-    """Sets what launches of a block need, on its own drives alone; what was there is remembered for the restore."""
+    """Sets what launches of a batch need, on its own drives alone; what was there is remembered for the restore."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Switcher:
         self._lock = lock
         self._sysfs = sysfs
         self._settings = DriveSettings(runner, sysfs=sysfs)
-        # where a block only reads, or has file systems on its drives, nothing else may write; a member has no window
+        # where a batch only reads, or has file systems on its drives, nothing else may write; a member has no window
         writes = block.writes and not any(launch.file_system for launch in block.launches)
         self._unproven = {drive: target for drive, target in targets.items() if writes and target.size > 0}
 
@@ -55,7 +55,7 @@ class Switcher:
             place = self._places.get(drive)
             if place is None or place.device is None:
                 raise ToolError(
-                    f"{drive}: is no drive that this block holds; only a real drive has mode pages or a queue"
+                    f"{drive}: is no drive that this batch holds; only a real drive has mode pages or a queue"
                 )
             plans.append(plan(self._settings, drive, target_of(drive, place.device.name, self._sysfs), values, saved))
         caches = {

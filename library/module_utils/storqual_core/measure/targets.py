@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The targets of a block, held by the guard while it runs, and where their counters are in sysfs."""
+"""The targets of a batch, held by the guard while it runs, and where their counters are in sysfs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Place:
 
 @contextmanager
 def hold_targets(block: Block) -> Iterator[HeldTargets]:
-    """The guard's hold over all targets of the block. Raises GuardRefusalError, BadInputError.
+    """The guard's hold over all targets of the batch. Raises GuardRefusalError, BadInputError.
 
     Members of a volume are told beside it, so that their settings can be switched; no launch is pointed at them.
     """
@@ -86,7 +86,7 @@ def hold_targets(block: Block) -> Iterator[HeldTargets]:
     aimed = sorted(members & {drive for launch in block.launches for drive in launch.drives})
     if aimed:
         told = "is a target and a member of a volume, which is one too"
-        raise BadInputError([f"block {block.block}: {drive} {told}" for drive in aimed])
+        raise BadInputError([f"batch {block.block}: {drive} {told}" for drive in aimed])
     files = {claim.id for claim in claims if claim.file}
     purpose = "write" if block.writes else "read"
     with ExitStack() as stack:
@@ -108,7 +108,7 @@ def hold_targets(block: Block) -> Iterator[HeldTargets]:
 
 @contextmanager
 def hold_for_format(block: Block) -> Iterator[guard.Hold]:
-    """The guard's hold over the block's drives for a format, with the consent of the block file.
+    """The guard's hold over the block's drives for a format, with the consent of the batch file.
 
     Raises GuardRefusalError, BadInputError.
     """
@@ -150,7 +150,7 @@ def is_gone(target: FioTarget, place: Place) -> bool:
 
 
 class BlockAim:
-    """Points the meter of a block. `targets` is the block file's section, `places` where each of them is.
+    """Points the meter of a batch. `targets` is the batch file's section, `places` where each of them is.
 
     Interrupt numbers of an adapter are looked up once.
     """

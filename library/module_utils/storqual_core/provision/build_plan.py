@@ -26,6 +26,7 @@ from .driver import (
     place_of,
     read_module_file,
     reload_module,
+    take_out,
 )
 from .engine import Outcome
 from .initramfs import builds_in
@@ -216,6 +217,7 @@ def remember_build(
         "kernel": bench.kernel,
         "srcversion": former.srcversion if former else "",
         "version": former.version if former else "",
+        "known": former is not None,
         "boots": boots,
     }
     owner = f"{module}/{bench.kernel}"
@@ -239,11 +241,18 @@ def builds_of_run(state_dir: str) -> dict[str, dict[str, Any]]:
     return builds_in_memory(saved.values if saved else {})
 
 
+def _was_known(memory: Mapping[str, Any]) -> bool:
+    """Whether there was a build of the module at all; memories of former versions are of such only."""
+    return bool(memory.get("known", True))
+
+
 def is_former(bench: OptionsBench, module: str, memory: Mapping[str, Any]) -> bool:
     """Whether the build that was there before is loaded; what another kernel had loaded is not known."""
     if memory["kernel"] != bench.running:
         return True
     now = kmod.loaded(module, bench.machine.path("/sys"))
+    if not _was_known(memory):
+        return now is None
     return now is not None and (now.srcversion, now.version) == (memory["srcversion"], memory["version"])
 
 
@@ -297,6 +306,11 @@ def uninstall(bench: OptionsBench, module: str, memory: Mapping[str, Any], state
         return take_off(bench, memory)
     adapters = adapters_of_module(bench.machine, module)
     refuse_when_used(bench.machine, adapters, state_dir, f"loading {module} again takes it away for a moment")
+    if not _was_known(memory):
+        out = not is_former(bench, module, memory)
+        if out:
+            take_out(bench.machine, bench.runner, module)
+        return [*([f"module {module} taken out"] if out else []), *take_off(bench, memory)]
     steps = take_off(bench, memory)
     if steps or not is_former(bench, module, memory):
         reload_module(bench.machine, bench.runner, module)

@@ -258,6 +258,16 @@ def bind_unbound(machine: Machine, adapters: Iterable[str]) -> list[str]:
     return left
 
 
+def take_out(machine: Machine, runner: Runner, module: str, limit_s: float = _LIMIT_S) -> None:
+    """Take a module out that nothing is loaded for instead. Raises ToolError.
+
+    By `rmmod`, which asks the kernel: `modprobe -r` knows no module whose file is gone.
+    """
+    runner(["rmmod", module], timeout=limit_s).expect()
+    if machine.exists(f"/sys/module/{module.replace('-', '_')}/initstate"):
+        raise ToolError(f"module {module} is still loaded after `rmmod {module}`")
+
+
 def reload_module(
     machine: Machine, runner: Runner, module: str, words: Sequence[str] = (), limit_s: float = _LIMIT_S
 ) -> None:

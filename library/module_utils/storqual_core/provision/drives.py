@@ -3,7 +3,7 @@
 
 And a part of a drive that only the kernel knows of: the window that fio has of it, as a device for a file system. No
 partition table is written, so the guard's stamps at both ends stay, and at every moment, a power cut included, the
-drive is recognised as scratch. The part goes when its block ends, with the next boot, or with the restore.
+drive is recognised as scratch. The part goes when its batch ends, with the next boot, or with the restore.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..kit.settings import find
 from ..tools import util_linux
 from .effects import EFFECTS, Watched, effect_of
 from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
+from .link_rate import NAME, Links
 from .mode_pages import SAVED, ModePages, field_of, plain
 from .queue import Queues
 from .subsystem import Proof
@@ -87,18 +88,25 @@ class DriveSettings:
     def __init__(self, runner: Runner = run, *, save: bool = False, sysfs: str = "/sys", dev: str = "/dev") -> None:
         self._pages = ModePages(runner, save=save, sysfs=sysfs)
         self._queues = Queues(sysfs)
+        self._links = Links(sysfs)
         self._sysfs, self._dev = sysfs, dev
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
         """The values now. Raises ToolError."""
         found = self._pages.read(target, [name for name in names if is_page(name)])
-        found.update(self._queues.read(target, [name for name in names if not is_page(name)]))
+        found.update(self._queues.read(target, [name for name in names if not is_page(name) and name != NAME]))
+        found.update(self._links.read(target, names))
         return {name: found[name] for name in names if name in found}
 
     def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """What the drive, its driver or its adapter does not allow. Raises ToolError."""
-        pages, queue = ({n: v for n, v in wanted.items() if is_page(n) is kind} for kind in (True, False))
-        return self._pages.objections(target, pages, now) + self._queues.objections(target, queue, now)
+        kinds: tuple[ModePages | Queues | Links, ...] = (self._pages, self._queues, self._links)
+        parts = ({name: value for name, value in wanted.items() if self._of(name) is kind} for kind in kinds)
+        return [told for kind, part in zip(kinds, parts) for told in kind.objections(target, part, now)]
+
+    def _of(self, name: str) -> ModePages | Queues | Links:
+        """What keeps a setting: the drive itself, the kernel's queue of it, or its link."""
+        return self._pages if is_page(name) else self._links if name == NAME else self._queues
 
     def disturbs(self, name: str) -> Collection[str]:
         """As the vocabulary says; a saved page that is written is the current one, too."""
@@ -111,11 +119,12 @@ class DriveSettings:
 
     def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
         """Write what goes together. Raises ToolError."""
-        return (self._pages if is_page(next(iter(values))) else self._queues).write(target, values)
+        return self._of(next(iter(values))).write(target, values)
 
     def prove(self, target: DriveTarget, name: str, value: object) -> tuple[bool | None, str]:
         """How a value is known; what it does is not measured here."""
-        del value
+        if name == NAME:
+            return self._links.prove(target, value)
         return None, self._pages.told(target, name) if is_page(name) else ""
 
     def watch(self, target: DriveTarget, name: str, value: Any, seconds: float) -> Proof:  # noqa: ANN401 - of a drop
@@ -207,7 +216,7 @@ def claim_memory(claims: Iterable[Claim], drive: str) -> dict[str, Any]:
 
 
 MEMORY = "file_system"
-"""In saved.json, `file_system@<drive>`: null, because a claimed drive has no part when it is found."""
+"""In saved.json, `file_system@<drive>`, or `@<UUID>` of a volume: null, because it has no part when it is found."""
 _PART = 1
 _SECTOR = 512
 
@@ -241,12 +250,29 @@ def drop_part(runner: Runner, machine: Machine, disk: str) -> list[str]:
 
 
 def restore_part(runner: Runner, machine: Machine, drive: str, disk: str, *, check: bool) -> Provisioned:
-    """Take away what a block that was killed left of its part; the record of it. Raises ToolError."""
+    """Take away what a batch that was killed left of its part; the record of it. Raises ToolError."""
     before = ", ".join(partitions(machine, disk)) or None
     if not check:
         drop_part(runner, machine, disk)
     now = ", ".join(partitions(machine, disk)) or None
     return Provisioned(MEMORY, None, before, now, drive=drive, changed=before != now)
+
+
+def restore_part_of_volume(
+    runner: Runner, machine: Machine, claims: Sequence[Claim], state_dir: str, run_id: str, uuid: str, *, check: bool
+) -> Provisioned:
+    """The same of a volume that storqual made, by its UUID; one that is gone took its part with it.
+
+    Raises ToolError, GuardRefusalError.
+    """
+    volume = next((one for one in own_volumes(machine, state_dir, claims) if one.uuid == uuid), None)
+    if volume is None:
+        return Provisioned(MEMORY, None, None, None, drive=uuid)
+    members = [claim for claim in claims if claim.id in volume.members]
+    with hold.hold(
+        members, purpose="settings", state_dir=state_dir, run=run_id, volumes=[volume], machine=machine, runner=runner
+    ):
+        return restore_part(runner, machine, uuid, volume.id, check=check)
 
 
 def _node(machine: Machine, disk: str) -> str:

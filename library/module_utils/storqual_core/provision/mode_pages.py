@@ -146,7 +146,7 @@ _BYTES = 4096
 
 
 def write_latencies(path: str, offset: int, size: int) -> list[int]:
-    """How long single direct writes of 4 KiB take (ns), at random places of the window that a block may write.
+    """How long single direct writes of 4 KiB take (ns), at random places of the window that a batch may write.
 
     Raises ToolError.
     """

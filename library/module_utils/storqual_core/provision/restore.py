@@ -23,7 +23,7 @@ from ..kit.results import PartialError, Provisioned
 from ..kit.saved_state import SavedState, read_saved, remove_after_proof, saved_path
 from .build_plan import builds_in_memory, is_former, restore_build, take_builds_off
 from .drives import MEMORY as FILE_SYSTEM
-from .drives import Access, DriveSettings, is_page, restore_part, usable_drives
+from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .engine import LOCK_WAIT_S, Outcome, apply, lock_for, plan
 from .firmware.apply import Step, put_firmware_back
 from .kernel_boot import System, restore_boot, saved_boot
@@ -295,6 +295,8 @@ class _Restore:
         claims, values = self.claims(), remembered(self.values, "drive")
         parts = {key.partition("@")[2] for key in self.values if key.startswith(f"{FILE_SYSTEM}@")}
         drives = sorted({*claims, *values})
+        for uuid in sorted(parts - {*drives}):
+            self.report.attempt(lambda uuid=uuid: self._part_of_volume(uuid, claims))  # type: ignore[misc]
 
         def put_back(chosen: Sequence[str]) -> None:
             read = read_claims({drive: claims.get(drive, {}) for drive in chosen})
@@ -314,7 +316,7 @@ class _Restore:
             self.report.failures.append(str(problem))
 
     def drive(self, target: DriveTarget, values: Mapping[str, Any], *, has_part: bool) -> None:
-        """What the drive keeps itself, then the kernel's queue, then a part that a block left: each for itself."""
+        """What the drive keeps itself, then the kernel's queue, then a part that a batch left: each for itself."""
         tools = self.tools
         for kind in (True, False):
             declared = {name: value for name, value in values.items() if is_page(name) is kind}
@@ -325,6 +327,13 @@ class _Restore:
             self.report.attempt(
                 lambda: Outcome([restore_part(tools.runner, machine, target.id, target.node, check=self.check)], [])
             )
+
+    def _part_of_volume(self, uuid: str, claims: Mapping[str, Mapping[str, Any]]) -> Outcome:
+        """What a batch left of a file system on a volume that stays; first, because it keeps the volume busy."""
+        tools, run = self.tools, self.saved.run
+        machine, read = tools.machine or Machine(), read_claims(claims)
+        found = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
+        return Outcome([found], [])
 
     def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> Outcome:
         subsystem = DriveSettings(self.tools.runner, sysfs=self.tools.sysfs)

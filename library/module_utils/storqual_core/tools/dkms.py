@@ -12,7 +12,7 @@ from ..kit.errors import ToolError
 from .dpkg import named
 
 # dkms 3 writes `module/version, kernel, arch: state`, dkms 2 `module, version, kernel, arch: state`
-_LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+)(.*)$")
+_LINE = re.compile(r"^([\w.+-]+)(?:/|, )([^,:]+?)(?:, ([^,:]+), ([^,:]+))?: ([a-z]+(?:-[a-z]+)?)(.*)$")
 _BUILDS = "/var/lib/dkms"
 _CONF = re.compile(r"^/usr/src/[^/]+/dkms\.conf$")
 _VALUE = re.compile(r"""^\s*(PACKAGE_NAME|PACKAGE_VERSION)=["']?([\w.+~-]+)["']?\s*(?:#.*)?$""", re.MULTILINE)
@@ -23,7 +23,10 @@ _BUILD_LIMIT_S = 3600.0
 
 @dataclass(frozen=True)
 class State:
-    """One line of `dkms status`: `state` `added`, `built` or `installed`, `kernel` empty where it is only added."""
+    """One line of `dkms status`: `state` `added`, `built`, `installed` or `installed-weak` (another kernel's build).
+
+    `kernel` is empty where it is only added.
+    """
 
     module: str
     version: str
@@ -64,8 +67,9 @@ def status(runner: Runner) -> list[State]:
 
 
 def built_for(states: list[State], version: str, kernel: str) -> list[State]:
-    """The drivers of a version that are installed for a kernel."""
-    return [each for each in states if (each.version, each.kernel, each.state) == (version, kernel, "installed")]
+    """The drivers of a version that are installed for a kernel, be it with another kernel's build."""
+    found = (each for each in states if (each.version, each.kernel) == (version, kernel))
+    return [each for each in found if each.state in ("installed", "installed-weak")]
 
 
 def source_of(runner: Runner, package: str, root: str = "") -> Source:

@@ -63,8 +63,10 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
     lists: dict[str, list[str]] = {}
     others: list[str] = []
     title, opened = "", ""
+    # a tab a level; where tabs were copied as blanks, the first key tells how deep a level is
+    level = next((depth for line in lines if (depth := len(line) - len(line.lstrip()))), 1)
     for line in lines:
-        depth = len(line) - len(line.lstrip())
+        depth = -(-(len(line) - len(line.lstrip())) // level)
         key, colon, value = (part.strip() for part in line.partition(":"))
         if depth == 0 and not title:
             title = line.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dmsetup: which paths a multipath device has, as the kernel's own target says (`dmsetup status`)."""
+"""dmsetup: which paths a multipath device has, as the kernel's own target says; devices made, changed, removed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..kit.command import Runner
 from ..kit.errors import ToolError
 
 _NUMBER = re.compile(r"\d+:\d+")
+_CHANGE_S = 60.0
 
 
 def read_paths(runner: Runner, number: str) -> dict[str, bool]:
@@ -20,6 +21,27 @@ def read_paths(runner: Runner, number: str) -> dict[str, bool]:
     major, _, minor = number.partition(":")
     done = runner(["dmsetup", "status", "--major", major, "--minor", minor], timeout=20.0).expect()
     return parse_status(done.stdout)
+
+
+def create_device(runner: Runner, name: str, table: str) -> None:
+    """Make a device of that name with that table. Raises ToolError."""
+    runner(["dmsetup", "create", name, "--table", table], timeout=_CHANGE_S).expect()
+
+
+def load_table(runner: Runner, name: str, table: str) -> None:
+    """Give a device another table; what is under way ends by the old one first. Raises ToolError."""
+    runner(["dmsetup", "reload", name, "--table", table], timeout=_CHANGE_S).expect()
+    runner(["dmsetup", "resume", name], timeout=_CHANGE_S).expect()
+
+
+def read_table(runner: Runner, name: str) -> str:
+    """The table that is in effect, as the kernel prints it. Raises ToolError."""
+    return runner(["dmsetup", "table", name], timeout=20.0).expect().stdout
+
+
+def remove_device(runner: Runner, name: str) -> None:
+    """Take a device away; one that is still open is tried for some seconds. Raises ToolError."""
+    runner(["dmsetup", "remove", "--retry", name], timeout=_CHANGE_S).expect()
 
 
 def parse_status(text: str) -> dict[str, bool]:

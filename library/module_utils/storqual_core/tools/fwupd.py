@@ -12,6 +12,7 @@ from typing import Any, Mapping
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
 from ..kit.json_text import as_list, as_mapping, as_text, find_objects
+from ..kit.labelled_text import plain_label, respelt
 from .capabilities import AdapterFacts, FirmwareImage, ToolFacts
 
 PROGRAMS = ("fwupdmgr",)
@@ -43,6 +44,15 @@ _OBSTACLES = {
 """The flags and problems of fwupd that stand against an update, in words."""
 
 
+_NAMES = {
+    plain_label(name): name
+    for name in (
+        *("DeviceId", "Name", "Vendor", "Serial", "Plugin", "Flags", "Problems", "UpdateState"),
+        *("Protocol", "Protocols", "VendorId", "VendorIds", "Version", "VersionBootloader", "VersionLowest"),
+    )
+}
+
+
 def _objects(text: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     found, rest = find_objects(text)
     return found, tuple(line.strip() for line in rest.splitlines() if line.strip())
@@ -64,8 +74,14 @@ def parse_devices(text: str) -> ToolFacts:
     bodies = [body for body in found if "Devices" in body]
     if not bodies:
         raise ToolError(f"fwupd listed no devices: {parse_error(text) or ' '.join(notes)[:200] or 'nothing'}")
-    devices = [as_mapping(device) for body in bodies for device in as_list(body["Devices"])]
-    return ToolFacts(tuple(_device(device) for device in devices if as_text(device.get("DeviceId"))), notes)
+    devices = [as_mapping(respelt(device, _NAMES)) for body in bodies for device in as_list(body["Devices"])]
+    named = [device for device in devices if as_text(device.get("DeviceId"))]
+    unnamed = [as_text(device.get("Name")) or "no name" for device in devices if device not in named]
+    if unnamed and not named:
+        raise ToolError(f"fwupd listed devices without a DeviceId: {', '.join(unnamed)[:200]}")
+    return ToolFacts(
+        tuple(map(_device, named)), (*notes, *(f"a device without a DeviceId: {name}" for name in unnamed))
+    )
 
 
 def _device(device: Mapping[str, Any]) -> AdapterFacts:
@@ -74,9 +90,11 @@ def _device(device: Mapping[str, Any]) -> AdapterFacts:
     settings = {
         "Plugin": as_text(device.get("Plugin")),
         "Flags": " ".join(sorted({as_text(flag) for flag in flags if as_text(flag)})),
-        "Protocol": as_text(device.get("Protocol")),
-        "VendorId": as_text(device.get("VendorId")),
+        "Protocol": _one_or_several(device, "Protocol"),
+        "VendorId": _one_or_several(device, "VendorId"),
         "UpdateState": as_text(device.get("UpdateState")),
+        "VersionBootloader": as_text(device.get("VersionBootloader")),
+        "VersionLowest": as_text(device.get("VersionLowest")),
     }
     return AdapterFacts(
         index=as_text(device.get("DeviceId")),
@@ -86,6 +104,12 @@ def _device(device: Mapping[str, Any]) -> AdapterFacts:
         firmware={"firmware": version} if version else {},
         settings={name: value for name, value in settings.items() if value},
     )
+
+
+def _one_or_several(device: Mapping[str, Any], name: str) -> str:
+    """A text, which releases since 1.9 print in a list when there are several of it (`VendorIds`)."""
+    several = (as_text(each) for each in as_list(device.get(f"{name}s")))
+    return as_text(device.get(name)) or " ".join(each for each in several if each)
 
 
 def obstacles(device: AdapterFacts) -> list[str]:

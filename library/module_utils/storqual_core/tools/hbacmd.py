@@ -89,6 +89,9 @@ def parse_attributes(text: str) -> AdapterFacts:
             f"hbacmd shows no attributes: {visible((said.group(0) if said else text).strip())[:200] or 'nothing'}"
         )
     firmware = {component: by_label[label] for label, component in _VERSIONS.items() if by_label.get(label)}
+    # builds for SLI-2 and SLI-3 adapters name the overlay there, and the version in another line
+    if "." not in firmware.get("firmware", "") and by_label.get("fw version"):
+        firmware["firmware"] = by_label["fw version"].split(" ")[0]
     index = heading.group(1) if heading else ""
     # a port's device number is never printed; Emulex functions are all of device 0
     pci = pci_of(fields, "PCI Bus Number", "", "PCI Func Number")

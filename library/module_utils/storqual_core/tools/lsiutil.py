@@ -36,7 +36,8 @@ _COALESCING_PAGE = (1, 1)
 _FLAGS, _ENABLED = 0x04, 0x01
 _PLACES = {"interrupt_coalescing_timeout": (0x08, 0xFFFFFFFF), "interrupt_coalescing_depth": (0x0C, 0xFF)}
 
-_PORT = re.compile(r"^\s*(\d+)\.\s+(\S+)\s+(.+?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8})\s+(\d+)\s*$")
+# the name may hold single blanks (`Scsi Port 0`)
+_PORT = re.compile(r"^\s*(\d+)\.\s+(\S+(?: \S+)*)\s{2,}(\S.*?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8})\s+(\d+)\s*$")
 # releases before 1.63 print each port as a line of its own, with its board below
 _OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(.+?)\s+MPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
 _OLD_BOARD = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s{2,}(\S.*?)\s*$")

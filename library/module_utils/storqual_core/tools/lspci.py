@@ -21,9 +21,12 @@ _SLOT = re.compile(rf"{_ADDRESS}\Z")
 _HEAD = re.compile(rf"^({_ADDRESS}) ([^:]+): (.*?)(?: \(rev ([0-9a-f]+)\))?(?: \(prog-if .*\))?$")
 _TAG = re.compile(r"^([A-Z][A-Za-z]{1,15}):(?:\s+(.*))?$")
 _KNOWN = ("Slot", "Class", "Vendor", "Device", "SVendor", "SDevice", "Rev", "Driver", "Module", "PhySlot", "NUMANode")
-_LINK = re.compile(r"^Lnk(Cap|Sta):.*?\bSpeed ([0-9.]+ ?GT/s)(?: \([^)]*\))?, Width x(\d+)\b")
-_VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+):(?: (.*))?$")
-_STATUS = re.compile(r"^(UESta|CESta|DevSta):\s+(.*)$")
+_LINK = re.compile(r"^Lnk(Cap|Sta)\s*:.*?\bSpeed ([0-9.]+ ?GT/s)(?: \([^)]*\))?, Width x(\d+)\b", re.IGNORECASE)
+_VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+?)\s*:(?: (.*))?$")
+_STATUS = re.compile(r"^(UESta|CESta|DevSta)\s*:\s+(.*)$", re.IGNORECASE)
+_REGISTERS = {name.lower(): name for name in ("UESta", "CESta", "DevSta")}
+# since pciutils 3.10 the flags go on in lines of their own
+_MORE_FLAGS = re.compile(r"^[A-Za-z_0-9]+[+-](?: [A-Za-z_0-9]+[+-])*$")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def _full(address: str) -> str:
 def parse_records(text: str) -> tuple[PciFunction, ...]:
     """`lspci -vmmk[n]`. Raises ToolError for a line that is no `Tag: value`, or a record without its Slot."""
     functions: list[PciFunction] = []
-    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", "\n".join(text.splitlines()).strip("\n")):
         tags: dict[str, list[str]] = {}
         for line in paragraph.split("\n"):
             if not line.strip():
@@ -75,6 +78,8 @@ def parse_records(text: str) -> tuple[PciFunction, ...]:
 
 def _of_tags(tags: Mapping[str, list[str]]) -> PciFunction:
     once = {tag: values[0] for tag, values in tags.items()}
+    if len(tags.get("Slot", ())) > 1:
+        raise ToolError(f"lspci -vmm printed a record of several functions: {', '.join(tags['Slot'])[:200]}")
     # very old releases print `Device:` for the slot; they cannot be told apart safely, so they are refused
     address = once.get("Slot", "")
     if _SLOT.match(address) is None:
@@ -94,7 +99,10 @@ def _of_tags(tags: Mapping[str, list[str]]) -> PciFunction:
 
 
 def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
-    """`lspci -k` and `lspci -v` to `-vvv`: the functions, and lines that stand before the first of them."""
+    """`lspci -k` and `lspci -v` to `-vvv`: the functions, and lines that stand before the first of them.
+
+    Raises ToolError when there is no function.
+    """
     notes: list[str] = []
     blocks: list[tuple[re.Match[str], list[str]]] = []
     for line in text.splitlines():
@@ -103,41 +111,47 @@ def parse_verbose(text: str) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
             blocks.append((head, []))
         elif line.strip():
             (blocks[-1][1] if blocks else notes).append(line.strip())
+    if not blocks:
+        raise ToolError(f"lspci shows no PCI function: {notes[0][:200] if notes else 'it printed nothing'}")
     return tuple(_of_block(head, lines) for head, lines in blocks), tuple(notes)
 
 
 def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:
-    words = {"Subsystem": "", "Kernel driver in use": "", "Kernel modules": "", "Physical Slot": "", "NUMA node": ""}
+    words = {"subsystem": "", "kernel driver in use": "", "kernel modules": "", "physical slot": "", "numa node": ""}
     links: dict[str, tuple[str, int]] = {}
     vpd: dict[str, str] = {}
     errors: list[str] = []
     rest: list[str] = []
+    register = ""
     for line in lines:
         key, colon, value = line.partition(":")
+        key = key.strip().lower()
+        before, register = register, ""
         link, product, status = _LINK.match(line), _VPD.match(line), _STATUS.match(line)
         if colon and key in words and not words[key]:
             words[key] = value.strip()
-        elif link and link.group(1) not in links:
-            links[link.group(1)] = (link.group(2), int(link.group(3)[:6]))
+        elif link and link.group(1).lower() not in links:
+            links[link.group(1).lower()] = (link.group(2), int(link.group(3)[:6]))
         elif product and product.group(1) not in vpd:
             vpd[product.group(1)] = (product.group(3) or "").strip()
-        elif status:
-            flags = (word[:-1] for word in status.group(2).split() if word.endswith("+"))
-            errors += [f"{status.group(1)} {flag}" for flag in flags if flag not in ("AuxPwr", "TransPend")]
+        elif status or (before and _MORE_FLAGS.match(line)):
+            register, printed = (_REGISTERS[key], status.group(2)) if status else (before, line)
+            flags = (word[:-1] for word in printed.split() if word.endswith("+"))
+            errors += [f"{register} {flag}" for flag in flags if flag not in ("AuxPwr", "TransPend")]
         else:
             rest.append(line)
-    speed, width = links.get("Sta", ("", None))
-    speed_max, width_max = links.get("Cap", ("", None))
+    speed, width = links.get("sta", ("", None))
+    speed_max, width_max = links.get("cap", ("", None))
     return PciFunction(
         address=_full(head.group(1)),
         kind=head.group(2),
         name=head.group(3),
         revision=head.group(4) or "",
-        subsystem=words["Subsystem"],
-        driver=words["Kernel driver in use"],
-        modules=tuple(word.strip() for word in words["Kernel modules"].split(",") if word.strip()),
-        slot=words["Physical Slot"],
-        numa_node=words["NUMA node"],
+        subsystem=words["subsystem"],
+        driver=words["kernel driver in use"],
+        modules=tuple(word.strip() for word in words["kernel modules"].split(",") if word.strip()),
+        slot=words["physical slot"],
+        numa_node=words["numa node"],
         link_speed=speed,
         link_width=width,
         link_speed_max=speed_max,
@@ -150,10 +164,7 @@ def _of_block(head: re.Match[str], lines: list[str]) -> PciFunction:
 
 def read_functions(runner: Runner) -> tuple[PciFunction, ...]:
     """Every PCI function of the machine; vital product data only as root. Raises ToolError."""
-    functions, notes = parse_verbose(runner(["lspci", "-D", "-vvv"], timeout=_TIMEOUT).expect().stdout)
-    if not functions:
-        raise ToolError(f"lspci shows no PCI function: {notes[0][:200] if notes else 'it printed nothing'}")
-    return functions
+    return parse_verbose(runner(["lspci", "-D", "-vvv"], timeout=_TIMEOUT).expect().stdout)[0]
 
 
 def read_records(runner: Runner) -> tuple[PciFunction, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 
-_PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] +"
+_PLACE = r"^\[([0-9N]+:[0-9]+:[0-9]+:[0-9]+)\] *"
 _NODE = r"(-|/dev/\S+)"
 _SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4}) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")
 _NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODE + r"(?: +" + _NODE + r")?\s*$")

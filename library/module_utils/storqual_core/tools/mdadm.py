@@ -230,7 +230,7 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
         ("read_policy", "drive.read_ahead_kb is the kernel's read-ahead"),
         ("write_policy", "md writes through"),
         ("io_policy", "fio's direct I/O passes the page cache by"),
-        ("disk_cache", "declare drive.WCE for the members"),
+        ("disk_cache", "a drop's enable or disable is drive.WCE of the members"),
         ("rebuild_rate", "md knows rates in KiB/s, not shares"),
     ):
         if name in request.policies:

@@ -317,3 +317,18 @@ def activate(runner: Runner, index: str, image: FirmwareImage) -> None:
     ended = runner(["nvme", "reset", index], timeout=_FLASH_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure(f"{index} could not be reset to start {image.version}")
+
+
+def write_uncorrectable(runner: Runner, node: str, first: int, count: int) -> None:
+    """Write Uncorrectable: reads of `count` blocks from block `first` fail until they are written again.
+
+    What they held is lost. The caller holds the namespace: releases that refuse one that is open are told to go on.
+    Raises ToolError, also where the controller does not know the command.
+    """
+    # the count goes into the command as it is, where 0 stands for one block
+    words = ["nvme", "write-uncor", node, f"--start-block={first}", f"--block-count={count - 1}"]
+    ended = runner(words, timeout=_TIMEOUT)
+    if ended.rc != 0 and "--force" in ended.stdout + ended.stderr:
+        ended = runner([*words, "--force"], timeout=_TIMEOUT)
+    if ended.rc != 0:
+        raise ended.failure(f"blocks of {node} cannot be marked as unreadable")

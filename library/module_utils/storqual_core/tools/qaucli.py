@@ -59,6 +59,8 @@ _VERSIONS = {
     "flash efi version": "efi",
     "running mpi firmware version": "mpi",
     "running pep firmware version": "pep",
+    "flash mpi firmware version": "mpi.flash",
+    "flash pep firmware version": "pep.flash",
 }
 _MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s+([^)]*?)\s*\)\s*:\s*$", re.IGNORECASE)
 _TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)

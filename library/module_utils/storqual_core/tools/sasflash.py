@@ -27,7 +27,7 @@ _LISTED = re.compile(
 )
 _ROW = re.compile(r"^\s*\d+\s+\S")
 _ABSENT = ("", "n/a", "na", "none", "no image")
-_OPTION_ROMS = ("bios", "uefi", "fcode")
+_OPTION_ROMS = ("bios", "uefi", "efi", "fcode")
 _LINK = re.compile(r"^Phy (?P<phy>\d+)\s*: (?P<link>Link \S.*)$", re.IGNORECASE)
 _FLASHED = {"firmware": "Firmware Flash Successful", "bios": "Flash BIOS Image Successful"}
 _OPTIONS = {"firmware": "-f", "bios": "-b"}
@@ -36,6 +36,7 @@ _LABELS = {
     "firmware": "Firmware Version",
     "bios": "BIOS Version",
     "uefi": "UEFI BSD Version",
+    "efi": "EFI BSD Version",
     "fcode": "FCODE Version",
     "nvdata": "NVDATA Version (Default)",
     "nvdata.persistent": "NVDATA Version (Persistent)",
@@ -92,12 +93,13 @@ def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
         raise ToolError(f"{index} could not be read: {_last(text)}")
     if "Controller Number #2" in printed:
         raise ToolError(f"{index} could not be read: the text tells of several adapters")
+    named = "Board Name" in fields or not any("board" in label for label in by_label)
     # the two versions of NVDATA differ in their brackets only
     versions = {name: _told(by_label.get(label.lower(), "")) for name, label in _LABELS.items()}
     return AdapterFacts(
         index=index,
-        # a board without a name is called by its chip
-        model=_told(fields.get("Board Name")) or (_told(fields.get("Controller")) if "Board Name" in fields else ""),
+        # a board without a name is called by its chip; builds for SAS1 chips print nothing of the board
+        model=_told(fields.get("Board Name")) or (_told(fields.get("Controller")) if named else ""),
         vendor=_told(fields.get("NVDATA Vendor")),
         serial=_told(fields.get("Board Tracer Number")),
         pci=_pci(fields.get("PCI Address")),

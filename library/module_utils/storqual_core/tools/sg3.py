@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sg3_utils: mode pages as bytes (sg_modes) and one masked MODE SELECT (sg_wr_mode); exit statuses as sentences.
+"""sg3_utils: mode pages as bytes (sg_modes), one masked MODE SELECT (sg_wr_mode), blocks marked as unreadable.
 
 Text output of sg_modes is for people and differs between releases; the bytes do not (JSON came after 1.48 and not
 for this tool). Exit statuses are those of the sg3_utils manual page, which sdparm shares.
@@ -249,3 +249,14 @@ def received_of_short_command(runner: Runner, node: str) -> dict[str, int]:
     if found is None:
         raise ToolError(f"`{done.line}` does not say how many bytes it received: {done.last_words()}")
     return {"asked": _ASKED, "given": _GIVEN, "received": int(found.group(1))}
+
+
+def mark_uncorrectable(runner: Runner, node: str, lba: int) -> None:
+    """WRITE LONG with WR_UNCOR: a read of this logical block ends with a medium error until it is written again.
+
+    What the block held is lost. Raises ToolError, also where the drive does not know the command.
+    """
+    longer = ["--16"] if lba >= 1 << 32 else []
+    ended = _ask(runner, ["sg_write_long", *longer, "--wr_uncor", f"--lba={lba}", node])
+    if ended.rc != 0:
+        raise _failure(ended, f"marking block {lba} as unreadable")

@@ -115,9 +115,13 @@ def parse_inquiry(text: str) -> Inquiry:
 
 
 def parse_hex_file(text: str) -> bytes:
-    """Bytes as `sg_vpd -HHH` prints and `--inhex` reads them: two digits each, `#` begins a comment."""
-    lines = (line.partition("#")[0] for line in text.splitlines())
-    data = parse_hex_bytes(" ".join(lines), "sg_vpd")
+    """Bytes as `sg_vpd -HHH` prints and `--inhex` reads them: two digits each, `#` begins a comment.
+
+    What `-HH` prints in front of each line, further off, is the place of its first byte and none itself.
+    """
+    lines = [line.partition("#")[0] for line in text.splitlines()]
+    placed = [(_HEX_LINE.match(line), line) for line in lines]
+    data = parse_hex_bytes(" ".join(match.group(1) if match else line for match, line in placed), "sg_vpd")
     if not data:
         raise ToolError("there is no byte in this hexadecimal text")
     return data

@@ -3,6 +3,8 @@
 
 A page begins with its title and number in brackets (`Write error counter page  [0x2]`); below it stand names and
 values, with `=` or a colon between them. Names that come again in a page (phys, self-tests) are kept with a number.
+What a phy tells of events comes twice, as counters and as descriptors of events, which are kept by another name. Some
+pages have no number in their title; these are counted down from -1, and their values are no other page's.
 """
 
 from __future__ import annotations
@@ -21,6 +23,13 @@ _UNIT_ATTENTION = 6
 _TITLE = re.compile(
     r"^(?P<title>\S.*?)\s+\[0x(?P<page>[0-9a-f]{1,2})(?:,\s*0x(?P<subpage>[0-9a-f]{1,2}))?\]:?\s*$", re.I
 )
+_UNDECODED = re.compile(
+    r"^(?:No ascii information for|Unable to decode) page = 0x(?P<page>[0-9a-f]{1,2})"
+    r"(?:,\s*subpage = 0x(?P<subpage>[0-9a-f]{1,2}))?",
+    re.IGNORECASE,
+)
+_UNNUMBERED = re.compile(r"^\S[^=:]*\bpages?\b[^=:]*:?\s*$", re.IGNORECASE)
+_EVENTS = re.compile(r"^\s*Phy event descriptors\s*:", re.IGNORECASE)
 _VALUE = re.compile(r"^(?P<label>[^=:]+?)\s*[=:]\s*(?P<value>.*)$")
 _PAIR = re.compile(r",\s+(?=[A-Za-z][^,=]*=)")
 _SUPPORTED = re.compile(r"^\s*0x(?P<page>[0-9a-f]{1,2})(?:,0x(?P<subpage>[0-9a-f]{1,2}))?\s+\S", re.IGNORECASE)
@@ -51,14 +60,23 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
     found: dict[tuple[int, int], LogPage] = {}
     body: dict[tuple[int, int], tuple[str, Fields, list[str]]] = {}
     number: tuple[int, int] | None = None
+    # how far the descriptors of a phy's events are indented at least
+    events: int | None = None
     for line in text.splitlines():
-        title = _TITLE.match(line)
+        title = _TITLE.match(line) or _UNDECODED.match(line)
+        indent = len(line) - len(line.lstrip())
         if title is not None:
             number = int(title.group("page"), 16), int(title.group("subpage") or "0", 16)
-            body.setdefault(number, (title.group("title"), Fields(), []))
+            body.setdefault(number, (title.groupdict().get("title") or line.strip(), Fields(), []))
+        elif _UNNUMBERED.match(line):
+            number = min(-1, *(page - 1 for page, _ in body)) if body else -1, 0
+            body[number] = line.strip(), Fields(), []
         elif line.strip() and number is not None:
             _, fields, notes = body[number]
-            _take(line.strip(), fields, notes)
+            events = (
+                indent + 1 if _EVENTS.match(line) else events if events is not None and indent >= events else None
+            )
+            _take(line.strip(), fields, notes, "Phy event: " if events is not None else "")
     told = sum(int(count) for count in _PHYS.findall(text))
     if told != len(_PHY.findall(text)) and told:
         raise ToolError(f"sg_logs tells of {told} phys and lists {len(_PHY.findall(text))}")
@@ -70,8 +88,8 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
     return found
 
 
-def _take(line: str, fields: Fields, notes: list[str]) -> None:
-    """One line below a title: values, the name of a supported page, or a note."""
+def _take(line: str, fields: Fields, notes: list[str], before: str) -> None:
+    """One line below a title: values, their names with `before` in front, a supported page's name, or a note."""
     if _SUPPORTED.match(line):
         notes.append(line)
         return
@@ -80,7 +98,7 @@ def _take(line: str, fields: Fields, notes: list[str]) -> None:
         if match is None:
             notes.append(part)
         else:
-            fields.add(match.group("label"), match.group("value").strip())
+            fields.add(before + match.group("label"), match.group("value").strip())
 
 
 def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:

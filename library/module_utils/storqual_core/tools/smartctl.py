@@ -126,7 +126,7 @@ def parse_health(text: str) -> Health:
         protocol=as_text(as_mapping(body.get("device")).get("protocol")),
         size=_size(body),
         passed=passed if isinstance(passed, bool) else None,
-        temperature=as_int(as_mapping(body.get("temperature")).get("current")),
+        temperature=_temperature(body),
         hours=as_int(as_mapping(body.get("power_on_time")).get("hours")),
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
@@ -140,13 +140,31 @@ def _size(body: Mapping[str, Any]) -> int | None:
     return whole if whole and (several or one is None) else one
 
 
+def _temperature(body: Mapping[str, Any]) -> int | None:
+    """Degrees Celsius; SCSI drives without the page print 0 and a trip of 0, some of them another page's reading."""
+    told = as_mapping(body.get("temperature"))
+    current = as_int(told.get("current"))
+    if current == 0 and as_int(told.get("drive_trip")) == 0:
+        reports = as_mapping(body.get("scsi_environmental_reports"))
+        current = as_int(as_mapping(reports.get("temperature_1")).get("current"))
+    return current
+
+
 def _wwn(body: Mapping[str, Any]) -> str:
-    """The logical unit's name: SCSI prints it whole, ATA in its three parts (NAA 5: 4, 24 and 36 bits)."""
+    """The logical unit's name: SCSI prints it whole, ATA in its three parts (NAA 5: 4, 24 and 36 bits).
+
+    An NVMe drive's is that of its only namespace (EUI-64: 24 and 40 bits); one of several is no name of the drive.
+    """
     whole = as_text(body.get("logical_unit_id"))
     parts = [as_int(as_mapping(body.get("wwn")).get(name)) for name in ("naa", "oui", "id")]
     naa, oui, number = parts
     if naa is not None and oui is not None and number is not None:
         whole = whole or f"0x{naa:x}{oui:06x}{number:09x}"
+    namespaces = as_list(body.get("nvme_namespaces"))
+    if len(namespaces) == 1 and not whole:
+        name = as_mapping(as_mapping(namespaces[0]).get("eui64"))
+        oui, number = as_int(name.get("oui")), as_int(name.get("ext_id"))
+        whole = f"eui.{oui:06x}{number:010x}" if oui is not None and number is not None else ""
     return printed_wwn(whole)
 
 
@@ -156,6 +174,8 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         ("scsi_error_counter_log", ""),
         ("nvme_smart_health_information_log", "nvme"),
         ("scsi_start_stop_cycle_counter", "cycles"),
+        ("endurance_used", "endurance_used"),
+        ("spare_available", "spare_available"),
     ):
         yield from _numbers(as_mapping(body.get(group)), prefix)
     for name in sorted(name for name in body if re.match(r"scsi_sas_port_\d+\Z", name)):
@@ -169,17 +189,22 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         ("grown_defects", body.get("scsi_grown_defect_list")),
         ("power_cycles", body.get("power_cycle_count")),
         ("logged_errors", logged),
+        ("pending_defects", as_mapping(body.get("ata_pending_defects_log")).get("count")),
+        ("pending_defects", as_mapping(body.get("scsi_pending_defects")).get("count")),
+        ("endurance_used.current_percent", body.get("scsi_percentage_used_endurance_indicator")),
     ):
         if (count := as_int(value)) is not None:
             yield name, count
 
 
 def _numbers(values: Mapping[str, Any], prefix: str, depth: int = 3) -> Iterator[tuple[str, int]]:
-    """The whole numbers below an object, named by their path."""
+    """The whole numbers below an object, named by their path; those of a list by their place, from 1."""
     for name, value in values.items():
         path = f"{prefix}.{name}" if prefix else str(name)
         if isinstance(value, dict) and depth:
             yield from _numbers(value, path, depth - 1)
+        elif isinstance(value, list) and depth:
+            yield from _numbers({str(place): inner for place, inner in enumerate(value, 1)}, path, depth - 1)
         elif isinstance(value, (int, float)) and (count := as_int(value)) is not None:
             yield path, count
 

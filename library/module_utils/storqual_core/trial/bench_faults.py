@@ -17,10 +17,13 @@ from typing import Callable, Collection, Mapping
 
 from ..host.block_stack import is_multipath
 from ..host.sysfs import Drive, read_adapters, read_drives
-from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
 from ..tools.dmsetup import read_paths
+from .aim import Aim, Tell
+from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
+from .layer import fail_writes
+from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
 from .reach import driven_alike
 
 OTHER_VALUE = "other_value"
@@ -28,20 +31,6 @@ OTHER_VALUE = "other_value"
 _LOOK_S = 0.05
 _COMMAND_S = 120.0
 _CPUS = "/sys/devices/system/cpu"
-
-Tell = Callable[[str, str], None]
-"""Takes what was seen (`drive_gone`, `drive_back`, `read_back` …) and a sentence."""
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What a fault is aimed at, as it is now; `away_s` is how long a thing stays away or changed."""
-
-    machine: Machine
-    runner: Runner
-    drive: Drive
-    away_s: float
-    limit_s: float
 
 
 def _await(seen: Callable[[], bool], limit_s: float, what: str) -> None:
@@ -287,11 +276,15 @@ def _switch_depth(aim: Aim, tell: Tell) -> None:
 
 @dataclass(frozen=True)
 class BenchWay:
-    """How far it reaches, what must be there (a file below the drive's places, `` for nothing), what it does."""
+    """How far it reaches, what must be there (a file below the drive's places, `` for nothing), what it does.
+
+    `layered` is where the load goes to the drive through a layer of device-mapper.
+    """
 
     scope: str
     needs: str
     bring: Callable[[Aim, Tell], None]
+    layered: bool = False
 
 
 _SECOND = f"{_CPUS}/cpu1/online"
@@ -313,6 +306,12 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "pci_reset": BenchWay("adapter", _PCI + "reset", _pci_reset),
     "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),
     "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
+    "sg_write_uncorrectable": BenchWay("drive", _BLOCK + "device/scsi_level", reads_fail(mark_by_scsi)),
+    "dm_flakey": BenchWay("drive", "/dev/mapper/control", fail_writes, layered=True),
+    "aer_corrected": BenchWay("link", INJECTOR, inject(CORRECTED)),
+    "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
+    "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),
+    "nvme_write_uncorrectable": BenchWay("drive", _BLOCK + "nsid", reads_fail(mark_by_nvme)),
 }
 
 

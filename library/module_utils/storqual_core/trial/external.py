@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +24,12 @@ from ..host.sysfs import Drive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from ..kit.machine import Machine
-from .bench_faults import BENCH_WAYS, Aim
+from .aim import Aim
+from .bench_faults import BENCH_WAYS
 from .foreign_program import MOST_OUTPUT, Ended, run_foreign
 from .reach import refuse_beyond
 from .state import read_state
-from .stream import Stream
+from .stream import Stream, run_file
 
 PLACEHOLDERS = ("drive", "sg", "out", "checkout")
 """What stands in braces in the words of a program: the drive's node, its SCSI generic node, an empty folder of its
@@ -224,23 +224,4 @@ def _answers(node: str) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program in the file that is named."""
-    words = sys.argv[1:] if argv is None else argv
-    if len(words) != 1:
-        sys.stderr.write("usage: external FILE.json\n")
-        return 3
-    try:
-        asked = read_external(Path(words[0]))
-    except BadInputError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    stream = Stream(asked.stream)
-    code, message = 0, ""
-    try:
-        ExternalRun(asked, stream).run()
-    except StorqualError as problem:
-        code, message = problem.exit_code, str(problem)
-    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
-        code, message = 2, f"{type(problem).__name__}: {problem}"
-    stream.line("end", code=code, message=message)
-    stream.close()
-    return code
+    return run_file(argv, read_external, lambda asked, stream: ExternalRun(asked, stream).run())

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Protocol
 
 from ..kit.errors import BadInputError
-from .sectors import SECTOR, is_of_write, make_sectors
+from .sectors import GOOD, SECTOR, is_of_write, make_sectors
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
 _RWF_DSYNC = 2
 _UNKNOWN = 0
 """In place of the sequence of a write: what is there is not known."""
+_NONE = -1
+"""In place of the sequence of a write: what is there is of none."""
 
 WRITE, WRITE_THROUGH, FLUSH, READ = "w", "d", "f", "r"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared."""
@@ -162,6 +164,14 @@ class Worker:
 
         return self._timed(READ, 0, sector, length, read)
 
+    def doubtful(self, first: int, count: int, sequence: int) -> list[int]:
+        """Sectors of a run whose last write that ended well is known, and another one than `sequence`."""
+        begin, end = max(first, self._first), min(first + count, self._first + self._share)
+        known = self._known[begin - self._first : max(begin, end) - self._first]
+        if known.count(sequence) == len(known):
+            return []
+        return [begin + at for at, last in enumerate(known) if last not in (_UNKNOWN, sequence)]
+
     def _timed(self, kind: str, sequence: int, sector: int, length: int, work: Callable[[int], None]) -> int:
         problem = 0
         descriptor = self._device.use()
@@ -196,6 +206,11 @@ class Load:
         ]
         for thread in self._threads:
             thread.start()
+
+    def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
+        """Sectors of a run that read otherwise than they should: a reason to read them once more, and no verdict."""
+        should = sequence if code == GOOD else _NONE
+        return [sector for worker in self._workers for sector in worker.doubtful(first, count, should)]
 
     def _run(self, worker: Worker) -> None:
         while not self._stop.is_set():

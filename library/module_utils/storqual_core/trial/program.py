@@ -8,16 +8,15 @@ Everything it knows goes to the trial's stream as it happens. Exit status: 0 the
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..guard.claims import Claim, read_claims
-from ..guard.hold import Hold, hold
+from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
 from ..host.sysfs import read_drives
@@ -25,19 +24,24 @@ from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from ..kit.lock import hold_lock
 from ..kit.machine import Machine
-from .bench_faults import BENCH_WAYS, Aim, missing
+from .aim import Aim
+from .bench_faults import BENCH_WAYS, missing
 from .device import HeldDevice
+from .layer import layered
 from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
 from .sectors import TAG_BYTES
 from .state import read_state
-from .stream import Stream
+from .stream import Stream, run_file
 from .verify import MOST_SECTORS, read_region
 
 _LOG_S = 0.2
 _END_S = 60.0
 _EARLIER_S = 30.0
 _OTHER_SECTORS = 48
+_LOOKS = 4
+_MOST_AGAIN = 4096
+_MOST_FOUND = 500
 ENDED = ".ended"
 """What the name of a stream is followed by in that of the file which says that the control node's fault has ended."""
 
@@ -119,6 +123,8 @@ class TrialRun:
         self._trial, self._stream = trial, stream
         self._machine = machine or Machine()
         self._ended = threading.Event()
+        self._spare = (0, 0)
+        self._loaded: Load | None = None
 
     def run(self) -> None:
         """Refuse what may not be, then load, fault, recovery, state, and what is read back. Raises StorqualError."""
@@ -166,7 +172,7 @@ class TrialRun:
         return True
 
     @contextmanager
-    def _holder(self) -> Iterator[Hold]:
+    def _holder(self) -> Iterator[Mapping[str, str]]:
         trial = self._trial
         claims = [claim for claim in trial.claims if claim.id == trial.drive]
         with hold(claims, purpose="write", state_dir=trial.state_dir, run=trial.run) as held:
@@ -174,13 +180,20 @@ class TrialRun:
             first, last = load.first * 512, (load.first + load.sectors) * 512
             if first < window.offset or last > window.offset + window.size:
                 raise BadInputError([f"load: found bytes {first} to {last}, expected them in the guard's window"])
-            yield held
+            self._spare = (last, window.offset + window.size - last)
+            drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+            if drive is None or not (trial.way and BENCH_WAYS[trial.way].layered):
+                yield held
+                return
+            with layered(held, drive, self._machine, command.run) as nodes:
+                yield nodes
 
     def _load(self, device: HeldDevice) -> bool:
         """Fill, load and fault; whether there is anything to read back."""
         trial, stream = self._trial, self._stream
         stream.line("state", when="before", state=self._state())
         load = Load(trial.load, trial.tag, device, stream.tell)
+        self._loaded = load
         problem = load.fill()
         stream.send()
         if problem:
@@ -237,7 +250,7 @@ class TrialRun:
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return
-        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s)
+        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare)
         stream.line("fault", phase="begin", text=trial.way)
         try:
             BENCH_WAYS[trial.way].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
@@ -264,46 +277,44 @@ class TrialRun:
     def _verify(self, device: HeldDevice) -> None:
         """Read all back, twice: a second reading that is right where the first was not tells a stale read.
 
-        The second is made of other commands than the first, or what is wrong at every n-th would be so twice.
+        The second is made of other commands than the first, or what is wrong at every n-th would be so twice. What is
+        wrong in both all the same is read again sector by sector, as long as that brings something else.
         """
-        trial, stream = self._trial, self._stream
+        trial, _stream = self._trial, self._stream
         if device.lost:
             return
         descriptor = device.use()
         try:
-            for turn, chunk in ((1, MOST_SECTORS), (2, _OTHER_SECTORS)):
-                found: list[list[Any]] = []
-                for one in read_region(descriptor, trial.tag, trial.load.first, trial.load.sectors, chunk):
-                    found.append(list(one))
-                    if len(found) >= 500:
-                        stream.line("found", turn=turn, runs=found)
-                        found = []
-                stream.line("found", turn=turn, runs=found, whole=True)
+            wrong = self._read_back(descriptor, 1, MOST_SECTORS, [(trial.load.first, trial.load.sectors)])
+            wrong &= self._read_back(descriptor, 2, _OTHER_SECTORS, [(trial.load.first, trial.load.sectors)])
+            for turn in range(3, 3 + _LOOKS):
+                if wrong:
+                    wrong &= self._read_back(descriptor, turn, 1, [(one, 1) for one in sorted(wrong)[:_MOST_AGAIN]])
         finally:
             device.done(0)
+
+    def _read_back(self, descriptor: int, turn: int, chunk: int, parts: Sequence[tuple[int, int]]) -> set[int]:
+        """Read parts (first sector, how many) and tell them; the sectors that are not what was written last."""
+        trial, stream = self._trial, self._stream
+        found: list[list[Any]] = []
+        wrong: set[int] = set()
+        for first, sectors in parts:
+            for one in read_region(descriptor, trial.tag, first, sectors, chunk):
+                found.append(list(one))
+                if self._loaded is not None:
+                    wrong.update(self._loaded.doubtful(*one))
+                if len(found) >= _MOST_FOUND:
+                    stream.line("found", turn=turn, runs=found)
+                    found = []
+        stream.line("found", turn=turn, runs=found, whole=True)
+        return wrong
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the trial in the file that is named."""
-    words = sys.argv[1:] if argv is None else argv
-    if len(words) != 1:
-        sys.stderr.write("usage: trial TRIAL.json\n")
-        return 3
-    try:
-        trial = read_trial(Path(words[0]))
-    except BadInputError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    stream = Stream(trial.stream)
-    code, message = 0, ""
-    try:
-        with hold_lock(Path(trial.state_dir), trial.run, "trial", wait_s=_EARLIER_S):
-            TrialRun(trial, stream).run()
-    except StorqualError as problem:
-        code, message = problem.exit_code, str(problem)
-    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
-        code, message = 2, f"{type(problem).__name__}: {problem}"
-    stream.send()
-    stream.line("end", code=code, message=message, ios=stream.told)
-    stream.close()
-    return code
+    return run_file(argv, read_trial, _run)
+
+
+def _run(trial: TrialFile, stream: Stream) -> None:
+    with hold_lock(Path(trial.state_dir), trial.run, "trial", wait_s=_EARLIER_S):
+        TrialRun(trial, stream).run()

@@ -7,17 +7,20 @@ first turned into the drives it touches, and all of them must be claimed, unused
 
 from __future__ import annotations
 
+import os
 from typing import Sequence
 
 from ..guard.claims import Claim
 from ..guard.hold import STATE_DIR, check
 from ..host.in_use import system_disks
-from ..host.sysfs import Drive, read_adapters, read_drives
+from ..host.sysfs import Drive, pci_address, read_adapters, read_drives
 from ..kit.command import Runner
 from ..kit.errors import GuardRefusalError
 from ..kit.machine import Machine
 
-SCOPES = ("path", "drive", "target", "bus", "adapter", "driver")
+SCOPES = ("path", "drive", "target", "bus", "adapter", "link", "driver")
+_BRIDGE, _STORAGE = "0x0604", ("0x01", "0x0c04")
+"""What the class of a PCI function begins with."""
 
 
 def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str) -> list[Drive]:
@@ -26,6 +29,8 @@ def reached(machine: Machine, drives: Sequence[Drive], aimed: Drive, scope: str)
         return [aimed]
     if scope == "driver":
         return [drive for drive in drives if drive.adapter in driven_alike(machine, aimed.adapter)]
+    if scope == "link":
+        return [drive for drive in drives if drive.adapter in beside_on_link(machine, aimed.adapter)]
     behind = [drive for drive in drives if drive.adapter == aimed.adapter]
     if scope == "adapter" or not aimed.hctl:
         return behind
@@ -46,6 +51,26 @@ def driven_alike(machine: Machine, pci: str) -> list[str]:
     return [one for one, module in modules.items() if one == pci or (module and module == modules.get(pci))]
 
 
+def beside_on_link(machine: Machine, pci: str) -> list[str]:
+    """The PCI functions below the port that `pci` is below, itself included: an error of the link is told to all."""
+    port = os.path.dirname(machine.real(f"/sys/bus/pci/devices/{pci}"))  # noqa: PTH120 - a path of the machine
+    if not pci_address(port):
+        # on the root bus: no port is above it
+        return [pci]
+    names = machine.names("/sys/bus/pci/devices")
+    return [one for one in names if machine.real(f"/sys/bus/pci/devices/{one}").startswith(f"{port}/")]
+
+
+def _strangers_on_link(machine: Machine, drives: Sequence[Drive], pci: str) -> list[str]:
+    """What is below the same port: no bridge, no adapter with drives and no storage function of the same card."""
+    card, with_drives, found = pci.rpartition(".")[0], {drive.adapter for drive in drives}, []
+    for one in beside_on_link(machine, pci):
+        known = (_BRIDGE, *_STORAGE) if one.rpartition(".")[0] == card else (_BRIDGE,)
+        if one not in with_drives and not machine.text(f"/sys/bus/pci/devices/{one}/class").startswith(known):
+            found.append(one)
+    return found
+
+
 def refuse_beyond(
     machine: Machine,
     claims: Sequence[Claim],
@@ -59,7 +84,7 @@ def refuse_beyond(
     """The ids of the drives that the fault may touch. Raises GuardRefusalError with every reason against it.
 
     `drive` is aimed at, `adapter` is the PCI function under test, `claims` are all claims behind it, or all of the
-    bench where the fault is of the driver.
+    bench where the fault is of the driver or of the link.
     """
     drives = read_drives(machine)
     aimed = aimed_at(drives, drive, adapter)
@@ -71,6 +96,11 @@ def refuse_beyond(
     touched = reached(machine, drives, aimed, scope)
     if scope == "path" and not any(one.id == drive and one.adapter != adapter for one in drives):
         refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
+    if scope == "link":
+        refusals += [
+            f"PCI function {one}: it is no adapter under test, and a fault of the link would reach it"
+            for one in _strangers_on_link(machine, drives, adapter)
+        ]
     system = system_disks(machine, state_dir)
     claimed = {claim.id: claim for claim in claims}
     for one in touched:

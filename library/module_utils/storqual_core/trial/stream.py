@@ -9,13 +9,27 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Protocol, TypeVar
+
+from ..kit.errors import BadInputError, StorqualError
 
 FOLDER = Path("/run/storqual/trials")
 BATCH_S = 0.1
+
+
+class AskedFile(Protocol):
+    """What a file asks a bench for."""
+
+    @property
+    def stream(self) -> Path:
+        """Where its lines go."""
+
+
+Asked = TypeVar("Asked", bound=AskedFile)
 
 
 class Stream:
@@ -65,3 +79,31 @@ class Stream:
         self._thread.join()
         self.send()
         os.close(self._file)
+
+
+def run_file(argv: list[str] | None, read: Callable[[Path], Asked], run: Callable[[Asked, Stream], None]) -> int:
+    """Run what the file that is named on the command line asks for; the exit status.
+
+    The last line of the stream is `end`, with the exit status, why it is not 0, and how many I/Os were told.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    if len(words) != 1:
+        sys.stderr.write("usage: main FILE.json\n")
+        return 3
+    try:
+        asked = read(Path(words[0]))
+    except BadInputError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return problem.exit_code
+    stream = Stream(asked.stream)
+    code, message = 0, ""
+    try:
+        run(asked, stream)
+    except StorqualError as problem:
+        code, message = problem.exit_code, str(problem)
+    except Exception as problem:  # noqa: BLE001 - whatever it was, the control node must hear of it
+        code, message = 2, f"{type(problem).__name__}: {problem}"
+    stream.send()
+    stream.line("end", code=code, message=message, ios=stream.told)
+    stream.close()
+    return code

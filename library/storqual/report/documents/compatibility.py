@@ -123,11 +123,17 @@ def _firmware(bench: Mapping[str, Any], alias: str) -> str:
 
 
 def _never(seen: Sequence[Combination]) -> Iterator[Combination]:
-    """Each adapter with every firmware, driver, drive and kernel that it was seen with, as far as it never ran."""
+    """Each adapter with every firmware, driver, drive and kernel that it was seen with, as far as it never ran.
+
+    A part that nobody recorded makes no combination: it may have been any of the others.
+    """
     known = set(seen)
     for adapter in dict.fromkeys(one.adapter for one in seen):
         own = [one for one in seen if one.adapter == adapter]
-        parts = [list(dict.fromkeys(column)) for column in zip(*(one.cells[1:] for one in own), strict=True)]
+        parts = [
+            [part for part in dict.fromkeys(column) if part != DASH] or [DASH]
+            for column in zip(*(one.cells[1:] for one in own), strict=True)
+        ]
         for cells in product(*parts):
             combination = Combination(adapter, *cells)
             if combination not in known:

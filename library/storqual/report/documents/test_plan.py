@@ -75,7 +75,9 @@ def _criteria(run: Run, suite: Suite) -> Table:
                 "required" if one.required else "informative",
             ] += not point.skipped
     heads = ("Criterion", "Metric", "Against", "Acceptable loss", "Unacceptable loss or limit", "Decides", "Points")
-    rows = tuple(Row((*texts, str(number))) for texts, number in counted.items())
+    names = list(dict.fromkeys(texts[0] for texts in counted))
+    told = sorted(counted.items(), key=lambda one: names.index(one[0][0]))
+    rows = tuple(Row((*texts, str(number))) for texts, number in told)
     return Table("Criteria with their limits", heads, rows)
 
 
@@ -118,4 +120,4 @@ def _sessions(run: Run) -> Table:
         Row((session.id, session.bench, " and ".join(session.arms), session.change, str(len(session.blocks))))
         for session in run.plan.sessions
     )
-    return Table("Sessions", ("Session", "Bench", "Arm", "Change before it", "Blocks"), rows)
+    return Table("Sessions", ("Session", "Bench", "Arm", "Change before it", "Batches"), rows)

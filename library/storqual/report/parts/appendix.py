@@ -83,7 +83,7 @@ def _logs(material: Material) -> Iterator[tuple[str, str]]:
 
 
 def _blocks(material: Material) -> ChartTable:
-    """Every block that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
+    """Every batch that was run: its file, which holds each command that the bench ran, and the kernel's log of it."""
     rows: list[tuple[Cell, ...]] = []
     for event in material.events:
         if event.kind != "block_finished":
@@ -101,8 +101,8 @@ def _blocks(material: Material) -> ChartTable:
                 str(log.get("sha256") or DASH),
             )
         )
-    heads = ("Block", "Bench", "Session", "Ended", "SHA-256 of its file", "SHA-256 of its kernel log")
-    return ChartTable("Blocks: each file holds every command that its launches ran", heads, tuple(rows))
+    heads = ("Batch", "Bench", "Session", "Ended", "SHA-256 of its file", "SHA-256 of its kernel log")
+    return ChartTable("Batches: each file holds every command that its launches ran", heads, tuple(rows))
 
 
 def measure_again(material: Material) -> list[str]:

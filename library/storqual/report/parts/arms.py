@@ -274,7 +274,7 @@ def _firmware(bench: Mapping[str, Any], alias: str) -> str:
 
 
 def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | None]:
-    """A driver's build in words, and what makes two builds the same (None when it was not read)."""
+    """A driver's build in words, and its srcversion (None when it was not read, or the driver has none)."""
     if entry is None:
         return "not provisioned", None
     details = (entry.get("drivers") or {}).get(driver) or {}
@@ -284,4 +284,4 @@ def _build(entry: Mapping[str, Any] | None, driver: str) -> tuple[str, str | Non
     srcversion = details.get("srcversion")
     if srcversion:
         parts.append(f"srcversion {srcversion}")
-    return ", ".join(parts) or DASH, str(srcversion or entry.get("kernel") or "") or None
+    return ", ".join(parts) or DASH, str(srcversion) if srcversion else None

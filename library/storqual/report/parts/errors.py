@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What error counters counted: of the kernel around blocks, and of drives before and after; by terabyte moved."""
+"""What error counters counted: of the kernel around batches, and of drives before and after; by terabyte moved."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def error_counters_of(material: Material) -> ErrorCounters:
     heads = ("Drive", "Bench", "Role", "Counted", *(_heading(arm) for arm in columns))
     return ErrorCounters(
         watched=count(len(watched), "count:errors:watched") if watched else None,
-        table=ChartTable("Error counters that moved while blocks ran", heads, tuple(rows)),
+        table=ChartTable("Error counters that moved while batches ran", heads, tuple(rows)),
         per_tb=_per_tb(material, arms),
         silent=tuple(_silent(material)),
     )
@@ -120,7 +120,7 @@ _ARMS = {_BOTH: "Both arms in turn", _ALL: "The whole campaign"}
 
 
 def _of_blocks(material: Material, arms: Mapping[tuple[str, str], str]) -> Counted:
-    """What the kernel counted of claimed drives and their links while blocks ran."""
+    """What the kernel counted of claimed drives and their links while batches ran."""
     found: Counted = {}
     for event in material.events:
         if event.kind != "block_finished":

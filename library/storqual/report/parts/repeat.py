@@ -21,14 +21,14 @@ _MEASURING |= {"percentile_list", "per_job_logs", "log_avg_msec", "log_hist_msec
 
 @dataclass(frozen=True)
 class Repeat:
-    """The command that measures one point alone, and the job file of its first launch (empty without a block)."""
+    """The command that measures one point alone, and the job file of its first launch (empty without a batch)."""
 
     command: str
     job: str
 
 
 def repeats_of(material: Material) -> dict[PointKey, Repeat]:
-    """By point; the job is that of the point's first launch in the first block file that has one."""
+    """By point; the job is that of the point's first launch in the first batch file that has one."""
     jobs: dict[PointKey, str] = {}
     for file in sorted((material.run.path / "blocks").glob("*.json")):
         block = json.loads(file.read_text(encoding="utf-8"))

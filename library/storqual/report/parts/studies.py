@@ -239,7 +239,7 @@ def _settings(found: Findings, material: Material) -> Iterator[Study]:
                 (
                     f"{study.subject}, {study.workload}, {METRICS[study.metric].label}",
                     count(rank, where),
-                    f"{effect.setting}: {effect.base} to {effect.level}",
+                    effect.short,
                     percent(100 * shift.value, where),
                     ends,
                     effect.influence,

@@ -307,7 +307,7 @@ def _at(text: str) -> float:
 
 
 def _finding(finding: object, event: store.Event, ended: float) -> Moment:
-    """One finding; one that only knows the time since boot stands where its block ended."""
+    """One finding; one that only knows the time since boot stands where its batch ended."""
     bench, session = event.bench or "", event.text("session")
     if not isinstance(finding, dict):
         return Moment(ended, bench, "kernel log", event.time, session, str(finding), serious=True, finding=True)

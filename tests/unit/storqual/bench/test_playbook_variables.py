@@ -12,6 +12,8 @@ import pytest
 
 from storqual.bench.ansible_run import unknown_variables
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 PLAYBOOKS = sorted((REPOSITORY / "playbooks").glob("*.yml"))
 

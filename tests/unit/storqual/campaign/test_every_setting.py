@@ -21,6 +21,7 @@ from storqual_core.provision.driver import PARAMETERS
 from storqual_core.provision.drives import DriveSettings
 from storqual_core.provision.effects import EFFECTS
 from storqual_core.provision.firmware import apply
+from storqual_core.provision.link_rate import Links
 from storqual_core.provision.nvram_backend import SHOWN, THROTTLE
 from storqual_core.provision.options import provision_options
 from storqual_core.provision.os_tuning import judge_frequency, judge_interrupts
@@ -31,6 +32,7 @@ from tests.support.make_lab import lab_hosts
 REPOSITORY = Path(__file__).resolve().parents[4]
 SHA = "a" * 64
 VALUES: dict[str, Any] = {
+    "drive.link_rate": "3.0 Gbit",
     "raid.members": ["B1SYM0000", "B1SYM0001"],
     "raid.hot_spares": ["B1SYM0002"],
     "os.irq_affinity": {"sym": [0]},
@@ -101,6 +103,7 @@ def test_every_setting_reaches_a_role_or_is_refused_with_a_sentence(
 
 
 SHOWN_ELSEWHERE = {
+    "drive.link_rate": Links.prove,
     "os.nr_requests": EFFECTS["nr_requests"],
     "os.governor": judge_frequency,
     "os.irq_affinity": judge_interrupts,

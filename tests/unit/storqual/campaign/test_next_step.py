@@ -23,6 +23,8 @@ from tests.support.make_lab import KERNEL, OTHER, SMALL_SUITE
 from tests.support.simulated_campaign import Bench, KilledError, drive
 from tests.support.simulated_campaign import plan as plan_run_of
 
+pytestmark = pytest.mark.slow
+
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
 
 
@@ -119,12 +121,12 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
         (
             "block_finished",
             {"session": "s01", "block": "s01-b01", "outcome": "stopped", "message": "drive 0x5 is gone"},
-            "block s01-b01 stopped: drive 0x5 is gone",
+            "batch s01-b01 stopped: drive 0x5 is gone",
         ),
         (
             "block_finished",
             {"session": "s01", "block": "s01-b01", "outcome": "refused", "message": "0x5 is mounted"},
-            "block s01-b01 refused: 0x5 is mounted",
+            "batch s01-b01 refused: 0x5 is mounted",
         ),
     ],
     ids=["provision", "stopped", "refused"],

@@ -21,6 +21,8 @@ from storqual.virtual_bench.campaign_limits import limits_of_batch
 from tests.support.make_lab import lab_hosts
 from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, plan
 
+pytestmark = pytest.mark.slow
+
 SUITE = """\
 name: sequential
 workloads:

@@ -16,6 +16,8 @@ from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint, odd
 from tests.support.synthetic_shape import drive_id
 
+pytestmark = pytest.mark.slow
+
 SYM = drive_id("sym", 2)
 MPT = drive_id("mpt", 2)
 

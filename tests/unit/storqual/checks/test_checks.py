@@ -18,6 +18,8 @@ from storqual.run import append_event, read_run
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 README = Path(__file__).resolve().parents[4] / "suites" / "README.md"
 
 
@@ -92,7 +94,7 @@ def test_a_block_that_was_stopped_leaves_the_kernel_log_unjudged(tmp_path: Path)
     before, after = ((check.outcome, check.reason) for check in read_run(run).checks)
     assert before[0] == "PASS"
     assert after[0] == "ERROR"
-    assert "block s01-b09 was stopped: drive gone" in after[1]
+    assert "batch s01-b09 was stopped: drive gone" in after[1]
 
 
 def test_a_block_that_a_reset_ended_is_judged_once_the_rest_of_it_was_measured(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_a_block_that_a_reset_ended_is_judged_once_the_rest_of_it_was_measured(t
     rest = make_run(tmp_path / "rest", missing=[POINTS[0]], missing_in=("baseline", "candidate"))
     append_event(rest, "block_finished", reset)
     run_checks(rest, [suite])
-    assert ["block s01-b01 was lost: reset" in check.reason for check in read_run(rest).checks] == [True]
+    assert ["batch s01-b01 was lost: reset" in check.reason for check in read_run(rest).checks] == [True]
 
 
 def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_path: Path) -> None:

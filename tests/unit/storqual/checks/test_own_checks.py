@@ -19,6 +19,8 @@ from tests.support.make_lab import make_lab
 from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint
 
+pytestmark = pytest.mark.slow
+
 PYTHON = """
 import pytest
 

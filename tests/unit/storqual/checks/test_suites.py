@@ -26,6 +26,8 @@ from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.robot_benches import fingerprint, odd
 
+pytestmark = pytest.mark.slow
+
 CANARY = "correct-horse-battery-staple"
 
 

@@ -24,6 +24,8 @@ from tests.support.hostile_payloads import PAYLOADS, infect
 from tests.support.judged_reports import QUICK, judged, points_of
 from tests.support.signing import make_person, write_keys
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = sorted(storqual.list_commands(click.Context(storqual)))
 
 

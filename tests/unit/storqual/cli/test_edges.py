@@ -27,6 +27,8 @@ from tests.support.judged_reports import QUICK, judged
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(sys.executable).parent / "storqual"
 
 

@@ -26,6 +26,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import make_person, write_keys
 from tests.support.synthetic_shape import POINTS, SUITE
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 RUN = "20261121T101500Z-adapter-4f2a"
 EARLIER = "20261120T093000Z-adapter-77aa"

@@ -20,6 +20,8 @@ from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.signing import make_person
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 TEMPLATES = REPOSITORY / "templates" / "new"
 

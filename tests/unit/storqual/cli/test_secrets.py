@@ -14,6 +14,8 @@ from storqual.report.material import read_material
 from storqual.report.parts.summary import print_summary
 from storqual.run import read_run_json
 
+pytestmark = pytest.mark.slow
+
 SECRET = "canary-" + "5d41402a"
 
 HOSTS = f"""\

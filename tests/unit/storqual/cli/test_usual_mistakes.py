@@ -12,6 +12,8 @@ import pytest
 
 from storqual.cli import main
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 GOLDEN = REPOSITORY / "tests" / "golden" / "mistakes.txt"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from storqual.inputs.drop import read_drop
@@ -19,6 +19,8 @@ from storqual.inputs.policy import read_gate, read_waivers
 from storqual.inputs.suite_file import read_suite
 from storqual.inputs.yaml_file import Document
 from storqual_core.kit.errors import BadInputError
+
+pytestmark = pytest.mark.slow
 
 WORDS = """
 driver kernel package options dkms module firmware file sha256 tool from activation nvram execution_throttle
@@ -56,6 +58,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(reader=readers, value=values)
+@example(reader=read_drop, value={"[key]": None})
+@example(reader=read_drop, value={"drive": {"[key]": 1, "on": {"[key]": 2}}})
 def test_any_value_is_read_or_told_with_its_line(
     folder: Path, reader: Callable[[Path], tuple[object, list[str]]], value: Any
 ) -> None:

@@ -15,6 +15,8 @@ from storqual.base.resources import suites_folder
 from storqual.inputs.printed import Printed
 from storqual.inputs.published import Published
 
+pytestmark = pytest.mark.slow
+
 REPORTS = ("qla1040", "a7173a", "perc3qc", "a6826a", "xeon_ultra320")
 
 INCONSISTENT = {

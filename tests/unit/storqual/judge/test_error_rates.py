@@ -10,6 +10,8 @@ from storqual.judge import decide
 from tests.error_rates.simulator import NOISES, Bench, SettlingBench, simulate
 from tests.error_rates.trials import run_pairs, run_sessions
 
+pytestmark = pytest.mark.slow
+
 TRIALS = 150
 
 

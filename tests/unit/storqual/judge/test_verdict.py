@@ -18,6 +18,8 @@ from tests.support.judged_run import QUIET, judged, suite_with
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "id",
     "bench",

@@ -10,6 +10,8 @@ from storqual.metrics import METRICS, Primitives, Unavailable, Value
 from storqual.metrics.latency import percentile
 from storqual.metrics.metric import UnavailableError
 
+pytestmark = pytest.mark.slow
+
 
 def launch(latencies_ns: np.ndarray) -> Primitives:
     """I/Os with these latencies, each a bin of its own."""

@@ -66,6 +66,17 @@ def test_volumes_are_made_and_a_full_initialisation_takes_as_long_as_a_member_is
     assert "volumes initialised" not in same
 
 
+def test_volumes_that_both_arms_declare_alike_are_made_once_and_outlive_the_boots_between(tmp_path: Path) -> None:
+    alike = {arm: {**drop, **volume("full")} for arm, drop in KERNELS.items()}
+    found = lines(tmp_path / "a", **alike, suite=VOLUME_SUITE)
+    assert found["volumes made (RAID)"] == 120
+    assert found["volumes initialised"] == pytest.approx(2**30 / 200e6, abs=0.1)
+    unlike = {**alike, "candidate": {**OTHER, **volume("none")}}
+    assert lines(tmp_path / "b", **unlike, suite=VOLUME_SUITE)["volumes made (RAID)"] == 4 * 120
+    varied = VOLUME_SUITE + "vary: {raid.strip: [64k, 128k]}\n"
+    assert lines(tmp_path / "c", **alike, suite=varied)["volumes made (RAID)"] == 2 * 4 * 120
+
+
 def test_a_person_reads_each_line_with_its_source(tmp_path: Path) -> None:
     answer = plan_run(make_lab(tmp_path, hosts=HOSTS, **KERNELS), tmp_path, write=False).to_json()
     shown = [text for _, text in _time_lines(answer)]

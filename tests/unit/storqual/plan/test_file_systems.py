@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from storqual.plan import make_plan
+from storqual_core.kit.errors import BadInputError
 from storqual_core.measure.asks import FileSystemAsk, part_bytes
 from storqual_core.measure.batch_file import parse_block
 from tests.support.make_lab import lab_hosts, make_lab
@@ -97,3 +98,88 @@ def test_a_file_system_needs_a_quarter_more_than_its_file_and_what_is_its_own() 
     """XFS makes none below 300 MiB."""
     assert part_bytes(MIB) == 386 * MIB
     assert part_bytes(1024 * MIB) == (1280 + 385) * MIB
+
+
+ON_VOLUMES = """\
+name: arrays
+workloads:
+  reads: {rw: read, bs: 64k, factors: {target: [raw, xfs]}}
+  of_volume: {rw: read, bs: 64k, factors: {direct: [true, false], target: [volume, xfs_on_volume]}}
+criteria:
+  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
+profiles:
+  quick: {cells: all, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
+"""
+
+
+def on_volume(folder: Path, suite: str = ON_VOLUMES, *, level: int = 0, size: int = 1024 * MIB) -> Any:
+    """Two equal arms with a volume of the first four of five drives of an adapter."""
+    hosts = lab_hosts({"sym": 5})
+    drives = hosts["b1"]["storqual_adapters"]["sym"]["drives"]
+    for drive in drives[:4]:
+        drive["size"] = size
+    drop = {"raid": {"level": level, "strip": "64k", "members": [drive["wwn"] for drive in drives[:4]]}}
+    return make_plan(make_lab(folder, hosts=hosts, suite=suite, baseline=drop, candidate=drop))
+
+
+def test_a_file_on_a_volume_is_a_file_system_on_the_volume_of_the_drop(tmp_path: Path) -> None:
+    campaign = on_volume(tmp_path)
+    launches = [launch for batch in campaign.batches for launch in parse_block(json.dumps(batch)).launches]
+    asked = {
+        (launch.point, launch.drives[0], launch.file_system) for launch in launches if "of_volume" in launch.point
+    }
+    xfs = FileSystemAsk("xfs", 24 * MIB)
+    assert asked == {
+        (f"of_volume[direct={direct},target={target}]", "sym/volume1", ask)
+        for direct in ("true", "false")
+        for target, ask in (("volume", None), ("xfs_on_volume", xfs))
+    }
+    points = {point["point"]: point["drives"] for point in campaign.document["plan"]["points"]}
+    assert len(points["of_volume[direct=true,target=xfs_on_volume]"]) == 4
+    assert len(points["reads[target=xfs]"]) == 1
+
+
+def test_launches_on_one_file_system_of_a_volume_stay_together(tmp_path: Path) -> None:
+    suite = ON_VOLUMES.replace("bs: 64k, factors: {direct", "factors: {bs: [4k, 8k, 64k], direct")
+    (block,) = on_volume(tmp_path, suite).batches
+    for start in range(0, 2 * 28, 28):
+        round_ = block["launches"][start : start + 28]
+        made = [target for target, _ in groupby((launch["drives"][0], kind_of(launch)) for launch in round_)]
+        assert sorted(kind for _, kind in made if kind) == ["xfs", "xfs"]
+
+
+def test_making_one_on_a_volume_takes_time_of_its_own(tmp_path: Path) -> None:
+    both = on_volume(tmp_path / "a")
+    one = on_volume(tmp_path / "b", ON_VOLUMES.replace("[volume, xfs_on_volume]", "[volume]"))
+    made = [
+        line["seconds"]
+        for campaign in (both, one)
+        for line in campaign.document["plan"]["bench_time"]["b1"]
+        if line["what"] == "file systems made"
+    ]
+    assert made[0] == pytest.approx(2 * made[1], abs=0.2)
+
+
+def test_files_on_volumes_are_left_out_by_name_where_the_drop_declares_no_volume(tmp_path: Path) -> None:
+    suite = ON_VOLUMES.replace("[volume, xfs_on_volume]", "[xfs_on_volume]")
+    points = plan(tmp_path, suite).document["plan"]["points"]
+    skipped = {point["point"]: point["skipped"] for point in points if point["skipped"]}
+    assert skipped == {
+        f"of_volume[direct={direct},target=xfs_on_volume]": "needs 1 volume of the drops, there are 0"
+        for direct in ("true", "false")
+    }
+    only = suite.replace("  reads: {rw: read, bs: 64k, factors: {target: [raw, xfs]}}\n", "")
+    with pytest.raises(BadInputError, match="needs 1 volume of the drops, there are 0"):
+        plan(tmp_path, only)
+
+
+@pytest.mark.parametrize(
+    ("level", "size", "fits"), [(0, 115, True), (5, 115, False), (10, 230, True), (10, 200, False)]
+)
+def test_a_volume_without_room_for_a_file_system_is_skipped_with_the_reason(
+    tmp_path: Path, level: int, size: int, fits: bool
+) -> None:
+    """415 MiB, behind the guard's area; what a level keeps of its members for redundancy is no room."""
+    points = on_volume(tmp_path, level=level, size=size * MIB).document["plan"]["points"]
+    skipped = {point["skipped"] for point in points if point["factors"]["target"] == "xfs_on_volume"}
+    assert skipped == {"" if fits else "xfs with a file of 24 MiB takes 415 MiB of a volume"}

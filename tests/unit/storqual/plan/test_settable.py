@@ -27,7 +27,9 @@ profiles:
 FREE = {"WCE": (1, True), "NCS": (20, True), "RCD": (0, True)}
 
 
-def planned(folder: Path, *drives: dict[str, tuple[int, bool | None]], **request: Any) -> Campaign:
+def planned(
+    folder: Path, *drives: dict[str, tuple[int, bool | None]], links: str | None = None, **request: Any
+) -> Campaign:
     """The plan for as many drives; of each field of a drive its value and whether it can be changed."""
     hosts = lab_hosts({"sym": len(drives)})
     ids = [drive["wwn"] for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]]
@@ -35,12 +37,14 @@ def planned(folder: Path, *drives: dict[str, tuple[int, bool | None]], **request
         {
             "id": name,
             "mode_pages": {field: {"value": value, "changeable": can} for field, (value, can) in one.items()},
+            **({} if links is None else {"link": {"rate_max": links}}),
         }
         for name, one in zip(ids, drives, strict=True)
     ]
+    folder.mkdir(exist_ok=True)
     path = folder / "facts.json"
     path.write_text(json.dumps({"b1": {"drives": listed}}), encoding="utf-8")
-    lab = make_lab(folder, hosts=hosts, suite=SUITE, **{"facts": path, **request})
+    lab = make_lab(folder, hosts=hosts, **{"suite": SUITE, "facts": path, **request})
     return make_plan(replace(lab, baseline=""))
 
 
@@ -82,6 +86,23 @@ def test_without_facts_the_plan_says_how_they_are_given(tmp_path: Path) -> None:
     campaign = planned(tmp_path, {**FREE, "NCS": (20, False)}, facts=None)
     assert "drive.NCS" in varied(campaign)
     assert any("--facts" in warning for warning in campaign.warnings)
+
+
+@pytest.mark.parametrize(("rate_max", "kept"), [("", False), ("6.0 Gbit", True)])
+def test_the_rate_of_a_link_is_varied_only_where_drives_are_on_a_sas_link(
+    tmp_path: Path, rate_max: str, kept: bool
+) -> None:
+    suite = SUITE.replace("drive.read_ahead_kb: [128, 1024]", "drive.link_rate: [1.5 Gbit, 3.0 Gbit]")
+    campaign = planned(tmp_path, FREE, suite=suite, links=rate_max)
+    points = campaign.document["plan"]["points"]
+    assert ("drive.link_rate" in varied(campaign)) is kept
+    if kept:
+        assert {point["varied"]["drive.link_rate"] for point in points} == {"1.5 Gbit", "3.0 Gbit"}
+    else:
+        told = campaign.document["plan"]["not_varied"]["b1"]["drive.link_rate"]
+        assert told.endswith("0000 (it is on no SAS link)")
+    without = planned(tmp_path / "without", FREE, suite=suite, facts=None)
+    assert any("drive.link_rate" in warning and "--facts" in warning for warning in without.warnings)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"b1": {}}', '{"b1": {"drives": 1}}'])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,21 +83,180 @@ def test_a_suite_varies_the_strip_of_the_volumes(tmp_path: Path) -> None:
     assert {session["change"] for session in campaign.document["plan"]["sessions"]} >= {"rebuild"}
 
 
+ON_VOLUME = SUITE.replace("  on_drives: {rw: read, factors: {drives: [1, 2]}}\n", "")
+
+
+def test_a_suite_varies_how_many_of_its_drives_a_volume_has(tmp_path: Path) -> None:
+    campaign = plan(tmp_path, raid(level=0), raid(level=0), ON_VOLUME + "vary: {raid.members: [2, 3, 4]}\n")
+    members = {name: spec["raid"][0]["members"] for name, spec in campaign.document["provision"]["b1"].items()}
+    assert {name: listed for name, listed in members.items() if name.startswith("candidate")} == {
+        f"candidate[raid.members={count}]": DRIVES[:count] for count in (2, 3, 4)
+    }
+    points = campaign.document["plan"]["points"]
+    assert {(point["varied"]["raid.members"], tuple(point["drives"])) for point in points} == {
+        (count, tuple(DRIVES[:count])) for count in (2, 3, 4)
+    }
+    assert "on_volume[iodepth=8,raid.members=3]" in {point["point"] for point in points}
+    sizes = {
+        (launch["configuration"], len(block["targets"][name]["volume"]["members"]))
+        for block in campaign.batches
+        for launch in block["launches"]
+        for name in launch["drives"]
+    }
+    assert ("candidate[raid.members=3]", 3) in sizes
+    assert {session["change"] for session in campaign.document["plan"]["sessions"]} == {"rebuild"}
+
+
+def test_a_suite_says_how_many_members_each_raid_level_has(tmp_path: Path) -> None:
+    vary = "vary: {raid.level: [0, 5, 10], raid.members: {0: 4, 5: [3, 4], 10: 4}}\n"
+    campaign = plan(tmp_path, raid(), raid(), ON_VOLUME + vary)
+    specs = campaign.document["provision"]["b1"].values()
+    made = {(spec["raid"][0]["level"], len(spec["raid"][0]["members"])) for spec in specs}
+    assert made == {("0", 4), ("5", 3), ("5", 4), ("10", 4)}
+    points = campaign.document["plan"]["points"]
+    assert {(point["varied"]["raid.level"], point["varied"]["raid.members"]) for point in points} == made
+
+
+def test_the_strip_arithmetic_is_that_of_the_varied_number_of_members(tmp_path: Path) -> None:
+    hosts = lab_hosts({"sym": 6})
+    suite = ON_VOLUME.replace("randwrite", "randread") + "vary: {raid.members: [2, 4]}\n"
+    for drive in hosts["b1"]["storqual_adapters"]["sym"]["drives"]:
+        drive["rotation_rate"] = 15000
+    request = make_lab(tmp_path, hosts=hosts, baseline=raid(level=0), candidate=raid(level=0), suite=suite)
+    advice = " ".join(make_plan(request).document["plan"]["advice"])
+    assert "(64 KiB strips, 2 drives): the drives' own read-ahead can help random reads of 192 KiB and more" in advice
+    assert "(64 KiB strips, 4 drives): the drives' own read-ahead can help random reads of 320 KiB and more" in advice
+
+
+@pytest.mark.parametrize(
+    ("drop", "vary", "words"),
+    [
+        (
+            raid(level=0),
+            "{raid.members: [2, 5]}",
+            "found 5 members, expected at most 4, the drives of the volume of drop candidate on b1 sym",
+        ),
+        (
+            raid(level=5),
+            "{raid.members: [2, 3]}",
+            "found 2 members for RAID 5, expected 3 at least",
+        ),
+        (
+            raid(level=10, tool="storcli"),
+            "{raid.members: [3, 4]}",
+            "found 3 members for RAID 10, expected another number: RAID 10 needs 4 members, 3 are named",
+        ),
+        (
+            raid(level=0),
+            "{raid.members: [1, 2]}",
+            "found 1 member for RAID 0, expected another number: RAID 0 needs 2 members, 1 are named",
+        ),
+        (raid(), "{raid.members: {5: 3}}", "found counts for 5, expected raid.level varied beside it"),
+        (
+            raid(),
+            "{raid.level: [0, 5], raid.members: {5: 3}}",
+            "found counts for 5, expected counts for the levels 0, 5 of raid.level",
+        ),
+        (
+            raid(),
+            "{raid.level: [5], raid.members: [4, {5: 3}]}",
+            "found counts by raid.level beside others, expected one mapping of levels to counts, or counts alone",
+        ),
+    ],
+)
+def test_a_number_of_members_that_cannot_be_is_one_line(
+    tmp_path: Path, drop: dict[str, Any], vary: str, words: str
+) -> None:
+    with pytest.raises(BadInputError) as told:
+        plan(tmp_path, drop, drop, f"{ON_VOLUME}vary: {vary}\n")
+    found = [problem for problem in told.value.problems if problem.endswith(words)]
+    assert told.value.problems == found
+    assert re.search(r"small\.suite\.yml:\d+: ", found[0])
+
+
+def test_numbers_of_members_of_a_profile_are_told_at_their_own_line(tmp_path: Path) -> None:
+    suite = ON_VOLUME.replace("margin: 8%}", "margin: 8%, vary: {raid.members: [9]}}")
+    with pytest.raises(BadInputError) as told:
+        plan(tmp_path, raid(), raid(), suite)
+    (line,) = (number for number, text in enumerate(suite.splitlines(), start=1) if "[9]" in text)
+    assert {problem.partition(": ")[0].rpartition(":")[2] for problem in told.value.problems} == {str(line)}
+
+
+@pytest.mark.parametrize("level", ["two", "0", "[2, 3]", "2.5", "5000", "{5: many}", "{7: 3}", "true"])
+def test_what_is_no_number_of_members_is_refused(tmp_path: Path, level: str) -> None:
+    with pytest.raises(BadInputError, match=r"raid\.(members|level): "):
+        plan(tmp_path, raid(), raid(), f"{ON_VOLUME}vary: {{raid.level: [5], raid.members: [{level}]}}\n")
+
+
+def test_the_disk_cache_of_a_volume_that_md_makes_is_the_write_cache_of_its_members(tmp_path: Path) -> None:
+    """What the drop says of the other drives stays."""
+    drop = {**raid(), "drive": {"WCE": 1, "queue_depth": 16}}
+    campaign = plan(tmp_path, drop, drop, ON_VOLUME + "vary: {raid.disk_cache: [enable, disable]}\n")
+    specs = campaign.document["provision"]["b1"]
+    assert not any("disk_cache" in volume for spec in specs.values() for volume in spec["raid"])
+    caches = {
+        name.partition("=")[2][:-1]: [spec["drive"][drive]["WCE"] for drive in DRIVES]
+        for name, spec in specs.items()
+        if name.startswith("candidate")
+    }
+    assert caches == {"enable": [1] * 6, "disable": [0] * 4 + [1] * 2}
+
+
+def test_a_default_that_md_does_not_have_is_left_to_it_to_refuse(tmp_path: Path) -> None:
+    drop = raid(disk_cache="default")
+    spec = plan(tmp_path, drop, drop, ON_VOLUME).document["provision"]["b1"]["candidate"]
+    assert (spec["raid"][0]["disk_cache"], spec["drive"]) == ("default", {})
+
+
+def test_a_disk_cache_of_fewer_members_is_that_of_those_that_the_volume_has(tmp_path: Path) -> None:
+    vary = "vary: {raid.members: [3], raid.disk_cache: [disable]}\n"
+    (spec, _) = plan(tmp_path, raid(), raid(), ON_VOLUME + vary).document["provision"]["b1"].values()
+    assert spec["drive"] == {drive: {"WCE": 0} for drive in DRIVES[:3]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "tool", "spread"),
+    [
+        ("hardware", "sym53c8xx", {}, True),
+        ("hardware", "megaraid_sas", {}, False),
+        ("hardware", "megaraid_sas", {"tool": "mdadm"}, True),
+        ("hardware", "sym53c8xx", {"tool": "storcli"}, False),
+        ("virtual", "megaraid_sas", {}, True),
+    ],
+)
+def test_what_an_adapter_may_make_keeps_its_disk_cache(
+    tmp_path: Path, kind: str, driver: str, tool: dict[str, str], spread: bool
+) -> None:
+    hosts = lab_hosts({"sym": 6}, kind=kind)
+    hosts["b1"]["storqual_adapters"]["sym"]["driver"] = driver
+    drop = raid(disk_cache="disable", **tool)
+    document = make_plan(make_lab(tmp_path, hosts=hosts, baseline=drop, candidate=drop, suite=ON_VOLUME)).document
+    spec = document["provision"]["b1"]["candidate"]
+    assert ("disk_cache" in spec["raid"][0]) is not spread
+    assert (spec["drive"] == {drive: {"WCE": 0} for drive in DRIVES[:4]}) is spread
+
+
+def test_a_write_cache_that_is_declared_twice_is_refused(tmp_path: Path) -> None:
+    drop = {**raid(disk_cache="disable"), "drive": {"WCE": 1}}
+    told = f"b1: raid.disk_cache disable means WCE=0 of member {DRIVES[0]}, and 1 is declared"
+    with pytest.raises(BadInputError, match=told):
+        plan(tmp_path, drop, drop, ON_VOLUME)
+
+
 def test_members_are_by_default_all_claimed_drives_but_the_spares(tmp_path: Path) -> None:
     """`on` narrows them."""
     drop = {"raid": {"level": 6, "hot_spares": [DRIVES[5]]}}
-    suite = SUITE.replace("  on_drives: {rw: read, factors: {drives: [1, 2]}}\n", "")
-    spec = plan(tmp_path, drop, drop, suite).document["provision"]["b1"]["candidate"]["raid"]
+    spec = plan(tmp_path, drop, drop, ON_VOLUME).document["provision"]["b1"]["candidate"]["raid"]
     assert spec[0]["members"] == DRIVES[:5]
     drop = {"raid": {"on": {"drives": DRIVES[:3]}, "level": 5}}
-    spec = plan(tmp_path, drop, drop, suite).document["provision"]["b1"]["candidate"]["raid"]
+    spec = plan(tmp_path, drop, drop, ON_VOLUME).document["provision"]["b1"]["candidate"]["raid"]
     assert spec[0]["members"] == DRIVES[:3]
 
 
 @pytest.mark.parametrize(
     ("baseline", "suite", "words"),
     [
-        ({}, SUITE, "needs 1 volumes of the drops, there are 0"),
+        ({}, SUITE, "needs 1 volume of the drops, there are 0"),
         ({}, SUITE.replace(", target: volume", "") + "vary: {raid.strip: [64k, 128k]}\n", "a section raid in both"),
     ],
 )

@@ -20,6 +20,8 @@ from tests.support.judged_reports import PANIC, QUICK, judged
 from tests.support.report_pages import Page, read_page
 from tests.unit.storqual.report.conftest import FINDING, SETTINGS
 
+pytestmark = pytest.mark.slow
+
 PARTS = 8
 HREF = re.compile(r"#[a-z0-9-]+|data:,|(?:\.\./)?report(?:/[a-z0-9_-]+)?\.html(?:#[a-z0-9]+)?")
 ELEMENTS = set(

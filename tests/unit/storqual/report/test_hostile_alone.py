@@ -28,6 +28,8 @@ from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import read_page
 from tests.unit.storqual.report.test_hostile import assert_inert
 
+pytestmark = pytest.mark.slow
+
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

@@ -12,6 +12,8 @@ from storqual.report import build_report
 from tests.support.judged_reports import judged, points_of
 from tests.support.report_pages import read_page
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 
 

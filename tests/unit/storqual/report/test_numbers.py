@@ -28,6 +28,8 @@ from storqual.report.material import read_material
 from tests.support.judged_reports import value_of
 from tests.support.report_pages import Page
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["pass", "fail", "waived", "inconclusive", "error", "local"]
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?")
 # what the page's own sentences say: "95 % interval", quantiles, units with a digit, a part of a split

@@ -15,6 +15,8 @@ from storqual.report.figures import DASH
 from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Node, Page, read_page
 
+pytestmark = pytest.mark.slow
+
 OUTCOMES = {"pass": 0, "fail": 1, "waived": 0, "inconclusive": 2, "error": 2, "local": 2}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 

@@ -53,6 +53,16 @@ def only(
     return check["outcome"], check["reason"]
 
 
+def test_each_kind_of_damage_is_told_once() -> None:
+    trials = planned(1)
+    records = made(trials, candidate=["failed"])
+    for record in records:
+        if record["outcome"] == "failed":
+            record["reasons"] = ["lost: a", "lost: b", "misdirected: c", "recovery took too long", "lost: d"]
+    told = next(record["id"] for record in records if record["outcome"] == "failed")
+    assert only(trials, records) == ("FAIL", f"data: lost: a; misdirected: c (trial {told})")
+
+
 def test_no_failure_passes_with_its_count_and_its_bound() -> None:
     trials = planned(60)
     assert only(trials, made(trials)) == ("PASS", "0 of 60 failed: less than 4.9 % at 95 %")

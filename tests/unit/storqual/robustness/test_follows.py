@@ -25,6 +25,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import make_person, sign, write_keys
 from tests.unit.storqual.trials.test_campaign import REQUEST, finished, record
 
+pytestmark = pytest.mark.slow
+
 CHANGES = (lambda path: path.unlink(), lambda path: path.write_bytes(b"{}"))
 FAILED = {"write_error_candidate": {"outcome": "failed", "reasons": ["lost: 2 sectors"], "violations": [{}]}}
 

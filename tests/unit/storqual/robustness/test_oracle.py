@@ -138,6 +138,12 @@ def test_what_is_right_when_read_again_was_read_stale() -> None:
     assert kinds(made.judge([(10, 2, "good", 1)], "acknowledged", [(10, 2, "good", 1)])) == [("lost", 10, 2, 2)]
 
 
+def test_one_right_reading_of_many_tells_a_stale_read() -> None:
+    old, new = [(10, 2, "good", 1)], [(10, 2, "good", 2)]
+    assert kinds(oracle(*OLD_NEW).judge(old, "acknowledged", old, new)) == [("stale", 10, 2, 2)]
+    assert kinds(oracle(*OLD_NEW).judge(old, "acknowledged", old, old)) == [("lost", 10, 2, 2)]
+
+
 def test_a_sector_that_could_not_be_read_once_is_not_called_stale() -> None:
     found = oracle(*OLD_NEW).judge([(10, 2, "unreadable", 0)], "acknowledged", [(10, 2, "good", 2)])
     assert kinds(found) == [("unreadable", 10, 2, 2)]

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
 
-from storqual.robustness.faults import FAULTS, unproven, way_of
+from storqual.robustness.fault import unproven
+from storqual.robustness.faults import FAULTS, way_of
 from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
@@ -259,15 +261,29 @@ def test_a_bench_that_went_down_has_no_time_of_recovery() -> None:
     assert record["recovery_s"] is None
 
 
+_SCSI = (
+    "[ 12.1] sd 2:0:0:0: [sda] tag#7 Sense Key : Medium Error [current]",
+    "[ 12.1] sd 2:0:0:0: [sda] tag#7 Add. Sense: Unrecovered read error",
+)
+_NVME = ("[ 12.1] nvme0n1: Read(0x2) @ LBA 20480, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR",)
+_LINK = tuple(
+    f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Physical Layer"
+    for severity in ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
+)
+_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", *_SCSI, *_NVME, *_LINK)
+"""A line of the kernel for each proof that is one."""
+
+
 @pytest.mark.parametrize("way", [way for fault in FAULTS.values() for way in fault.ways], ids=lambda way: way.name)
 def test_no_proof_of_any_way_can_be_left_out(way: Any) -> None:
     told = frozenset(proof.seen for proof in way.proofs if proof.seen)
-    kernel = tuple("sd 2:0:0:0: Power-on or device reset occurred" for proof in way.proofs if proof.kernel)
+    kernel = _TOLD if any(proof.kernel for proof in way.proofs) else ()
     assert way.proofs
     assert unproven(way, told, kernel) == []
     for proof in way.proofs:
         less = told - {proof.seen} if proof.seen else told
-        assert len(unproven(way, less, () if proof.kernel else kernel)) == 1
+        lines = tuple(line for line in kernel if not proof.kernel or not re.search(proof.kernel, line))
+        assert len(unproven(way, less, lines)) == 1
     assert way_of(way.name)[1] is way
 
 
@@ -276,3 +292,73 @@ def test_a_line_of_no_known_kind_is_refused() -> None:
         Observed().take({"kind": "other", "at": 0})
     with pytest.raises(ValueError, match="phase"):
         Observed().take({"kind": "fault", "at": 0, "phase": "x", "text": ""})
+
+
+def marked(way: str, kernel: tuple[str, ...], *told: str, errors: bool = False) -> Verdict:
+    """A trial of blocks that were marked as unreadable."""
+    observed = seen(without("seen"))
+    observed.kernel = [(3 * S + 2, line) for line in kernel]
+    observed.seen = [(3 * S + 1, name, name) for name in told]
+    if errors:
+        observed.errors = [(4 * S, "r", 10, 61)]
+    return judge(observed, *way_of(way), Expectation())
+
+
+@pytest.mark.parametrize(
+    ("way", "kernel"),
+    [
+        ("sg_write_uncorrectable", _SCSI),
+        (
+            "sg_write_uncorrectable",
+            (_SCSI[0], "[ 12.1] sd 2:0:0:0: Add. Sense: Read error - LBA marked bad by application client"),
+        ),
+        ("nvme_write_uncorrectable", _NVME),
+        (
+            "nvme_write_uncorrectable",
+            ("[ 12.1] nvme0n1: I/O Cmd(0x2) @ LBA 20480, 8 blocks (sct 0x2 / sc 0x81) DNR",),
+        ),
+    ],
+)
+def test_blocks_marked_as_unreadable_are_proven_by_reads_and_by_the_kernel(way: str, kernel: tuple[str, ...]) -> None:
+    proofs = ("marked", "unreadable", "mended")
+    assert marked(way, kernel, *proofs).outcome == "passed"
+    for lacking in proofs:
+        assert marked(way, kernel, *(one for one in proofs if one != lacking)).outcome == "void"
+    for number in range(len(kernel)):
+        assert marked(way, kernel[:number] + kernel[number + 1 :], *proofs).outcome == "void"
+
+
+def test_no_io_of_the_load_may_fail_where_the_fault_lies_beside_it() -> None:
+    told = ("marked", "unreadable", "mended")
+    assert "1 I/Os failed, none may" in marked("sg_write_uncorrectable", _SCSI, *told, errors=True).reasons[0]
+    assert FAULTS["read_error"].io_errors
+
+
+@pytest.mark.parametrize(
+    ("way", "severity"),
+    [
+        ("aer_corrected", "Correctable"),
+        ("aer_not_fatal", "Uncorrectable (Non-Fatal)"),
+        ("aer_fatal", "Uncorrectable (Fatal)"),
+    ],
+)
+def test_an_error_of_the_link_is_proven_by_its_own_severity_alone_in_the_words_of_any_kernel(
+    way: str, severity: str
+) -> None:
+    line = f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Transaction Layer"
+    assert marked(way, (line,), "injected", "counted").outcome == "passed"
+    assert [marked(way, (one,), "injected", "counted").outcome for one in _LINK].count("passed") == 1
+
+
+def test_what_a_third_reading_gives_rightly_was_read_stale_twice() -> None:
+    old = [[10, 2, "good", 1]]
+    wrong = changed("found", {"runs": old})
+    assert verdict(wrong).reasons[0].startswith("lost: ")
+    third = {
+        "kind": "found",
+        "at": 8 * S + 1,
+        "turn": 3,
+        "runs": [[10, 1, "good", 2], [11, 1, "good", 2]],
+        "whole": True,
+    }
+    assert verdict([*wrong[:-1], third, wrong[-1]]).reasons[0].startswith("stale: ")

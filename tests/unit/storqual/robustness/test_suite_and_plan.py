@@ -135,6 +135,27 @@ def test_a_fault_that_a_driver_keeps_from_the_drive_is_left_out() -> None:
     assert usable_ways(FAULTS["flush_error"], "virtio_scsi", "virtual", None)
 
 
+def test_an_error_of_a_read_is_brought_about_by_what_bench_and_drive_have() -> None:
+    chosen = {
+        (kind, driver): usable_ways(FAULTS["read_error"], driver, kind, None)[0].name
+        for kind in ("virtual", "hardware")
+        for driver in ("mpt3sas", "nvme")
+    }
+    assert chosen == {
+        ("virtual", "mpt3sas"): "qmp_read_error",
+        ("virtual", "nvme"): "qmp_read_error",
+        ("hardware", "mpt3sas"): "sg_write_uncorrectable",
+        ("hardware", "nvme"): "nvme_write_uncorrectable",
+    }
+
+
+def test_an_error_above_the_driver_is_brought_about_only_where_a_suite_names_it() -> None:
+    fault = FAULTS["write_error"]
+    assert usable_ways(fault, "mpt3sas", "hardware", None) == []
+    assert [way.name for way in usable_ways(fault, "mpt3sas", "hardware", "dm_flakey")] == ["dm_flakey"]
+    assert usable_ways(fault, "mpt3sas", "virtual", None)[0].name == "qmp_write_error"
+
+
 def test_what_a_profile_spares_an_adapter_is_told_as_left_out() -> None:
     made = plan()
     assert {trial.adapter for trial in made.trials if trial.fault == "device_reset"} == {"vscsi"}

@@ -17,6 +17,8 @@ from storqual.run import collect, iter_events, read_block, read_run, sha256_of
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_run import make_run
 
+pytestmark = pytest.mark.slow
+
 BLOCK = "s02-b01"
 
 
@@ -108,7 +110,7 @@ def test_another_sample_under_a_known_id_is_refused(tmp_path: Path) -> None:
 )
 def test_a_sample_that_was_not_planned_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path, samples = empty_run(tmp_path)
-    with pytest.raises(StorqualError, match="spool of block"):
+    with pytest.raises(StorqualError, match="spool of batch"):
         collect(path, BLOCK, spool([samples[1], {**samples[0], **change}]))
     assert list(read_run(path).samples) == []
     assert not [
@@ -153,6 +155,6 @@ def test_the_spool_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_block_that_was_never_planned_is_refused(tmp_path: Path) -> None:
     path, _ = empty_run(tmp_path)
-    with pytest.raises(BadInputError, match="found no such block"):
+    with pytest.raises(BadInputError, match="found no such batch"):
         collect(path, "s99-b01", "")
     assert read_block(path, BLOCK)["session"] == "s02"

@@ -22,6 +22,8 @@ from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.make_run import make_run
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:

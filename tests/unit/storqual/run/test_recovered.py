@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 POINTS = (point_name("rand_read", bs=4096, drives=1, iodepth=1), point_name("seq_read", bs=4096, drives=1, iodepth=1))
 CUT_OFF = {"kind": "block_finished", "bench": "vbench", "session": "s01", "block": "s01-b01", "outcome": "lost"}
-ENDED = "vbench: block s01-b01 ended lost: no reason was recorded"
+ENDED = "vbench: batch s01-b01 ended lost: no reason was recorded"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, sign
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 MOMENTS = 30
 WAIVER = """\
 - {criterion: iops, adapter: sym, point: "*", owner: Pat, reason: known, reference: LAB-12, expiry: 2026-12-31}

@@ -22,6 +22,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 LATER = NOW + timedelta(hours=2)
 WAIVER = """\
 - {{criterion: iops, adapter: "{adapter}", point: "{point}", owner: Pat, reason: known, reference: LAB-12,

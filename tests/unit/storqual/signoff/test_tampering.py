@@ -23,6 +23,8 @@ from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.signing import NOW, Person, make_person, sign, write_keys
 
+pytestmark = pytest.mark.slow
+
 LATER = NOW + timedelta(hours=2)
 
 

@@ -10,6 +10,8 @@ from storqual.statistics.comparison import Comparison, limits_for
 from storqual.statistics.noise import LAUNCH_FLOOR, Prior
 from storqual.statistics.pairs import Estimates, analyse_pairs, crossings, estimate, pair_levels
 
+pytestmark = pytest.mark.slow
+
 LIMITS = limits_for(0.03, 0.01, 0.05, "higher")
 TRIALS = 400
 

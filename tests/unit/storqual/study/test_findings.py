@@ -9,7 +9,7 @@ import pytest
 
 from storqual.study.adapters import contests, equal_loads
 from storqual.study.demand import demands, reached
-from storqual.study.findings import findings, placement_advice
+from storqual.study.findings import findings
 from storqual.study.points import Point, lines_of
 from storqual.study.published import beside, overlays_of
 from storqual.study.scale import growths, saturation_advice
@@ -175,31 +175,29 @@ def test_an_unknown_report_is_told_with_those_there_are() -> None:
         beside([point("fc0", "iops_1k", 100.0)], ["a6826"])
 
 
-@pytest.mark.parametrize(
-    ("slot", "link", "ports", "said"),
-    [
-        (133e6, 80e6, 2, "feeds 1 of 2 ports at full rate"),
-        (1e9, 300e6, 2, "feeds all 2 ports at full rate"),
-        (133e6, 320e6, 1, "not one port runs at full rate"),
-    ],
-)
-def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:
-    declared = {"ceiling": {"slot": slot, "link": link}, "drives": [{"port": port} for port in range(ports)]}
-    assert said in " ".join(placement_advice("sym", declared, {}))
-
-
-def test_a_link_below_its_best_is_told() -> None:
-    found = {"link": {"speed": "8.0 GT/s", "speed_max": "8.0 GT/s", "width": "4", "width_max": "8"}}
-    assert list(placement_advice("sas0", {}, found)) == [
-        "sas0: its PCI link runs at width 4, the card can 8: another slot may give more."
-    ]
-
-
 def test_advice_leads_to_the_study_that_shows_it() -> None:
     found = findings(swept(), ["scaling"], benches={})
     assert found.advice
     assert {one.evidence for one in found.advice} == {"study-scaling"}
     assert found.contests == ()
+
+
+def test_cards_behind_one_port_are_told_by_the_study_of_ceilings() -> None:
+    cards = {
+        name: {
+            "pci": f"0000:0{bus}:00.0",
+            "root": "0000:00",
+            "link": {"speed": "8.0 GT/s PCIe", "width": 8},
+            "bridges": [{"pci": "0000:00:03.0", "speed": "8.0 GT/s PCIe", "width": 8}],
+        }
+        for bus, name in enumerate(("sas0", "sas1"), start=4)
+    }
+    points = [point(name, "reads", 100.0, ports=1) for name in cards]
+    bench = {points[0].bench: {"environment": {"before": {"adapters": cards}}}}
+    told = findings(points, ["ceiling"], benches=bench).advice
+    assert [one.evidence for one in told] == ["study-ceiling"] * 2
+    assert "sas0, sas1 share PCI bridge 0000:00:03.0" in told[1].text
+    assert findings(points[:1], ["ceiling"], benches=bench).advice == ()
 
 
 def test_lines_are_ascending_and_have_two_levels() -> None:
@@ -227,3 +225,21 @@ def test_levels_without_a_difference_are_named_and_a_setting_only_when_all_of_it
     assert "sym, raid.level: raid.level 0 and 5 make no difference of 3 % or more." in told
     assert "sym, drive.NCS: drive.NCS makes no difference of 3 % or more; leave it." in told
     assert not any("raid.level makes" in text for text in told)
+
+
+def test_advice_on_a_raid_level_says_how_many_members_each_has() -> None:
+    rates = {("0", 4): 400.0, ("5", 3): 200.0}
+    points = [
+        point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": count}, noise=0.001)
+        for (level, count), rate in rates.items()
+    ]
+    (told,) = findings(points, ["settings"], benches={}).advice
+    assert "raid.level 0 (raid.members 4) gives " in told.text
+    assert " % more IOPS than 5 (raid.members 3) (interval " in told.text
+
+
+def test_throughput_over_the_members_of_a_volume_has_a_shape() -> None:
+    """Each member adds its share, as long as there is no other limit."""
+    points = [point("sym", "dbms", 100.0 * count, varied={"raid.members": count}, noise=0.001) for count in (2, 3, 4)]
+    (growth,) = findings(points, ["scaling"], benches={}).growths
+    assert (growth.line.along, growth.found.linear_to) == ("raid.members", 4)

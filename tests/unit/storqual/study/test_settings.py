@@ -122,3 +122,39 @@ def test_a_margin_outside_0_to_1_is_refused() -> None:
     """100 % would call everything neutral."""
     with pytest.raises(ValueError, match="margin"):
         ranking({("a", (("x", 1),)): [1.0]}, margin=1.0)
+
+
+def raid(rates: dict[tuple[str, int], float]) -> list:
+    """Points of one workload at RAID levels with members."""
+    return [
+        point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": count}, noise=0.005)
+        for (level, count), rate in rates.items()
+    ]
+
+
+def test_what_changes_along_with_a_setting_is_told_with_it() -> None:
+    (found,) = [
+        one
+        for one in setting_studies(raid({("0", 4): 400.0, ("5", 3): 150.0, ("10", 4): 400.0}))
+        if one.metric == "iops"
+    ]
+    first, second = found.effects
+    assert (first.setting, first.level, first.along) == ("raid.level", "5", (("raid.members", 4, 3),))
+    assert "raid.level from 0 to 5 with raid.members from 4 to 3 is 6" in found.sentences[0]
+    assert first.short == "raid.level: 0 to 5, raid.members: 4 to 3"
+    assert (second.level, second.along, second.influence) == ("10", (), "neutral")
+
+
+def test_two_settings_that_change_only_together_are_told_once() -> None:
+    effects = study(raid({("0", 4): 400.0, ("5", 3): 150.0}))
+    assert [(one.setting, one.along) for one in effects] == [("raid.level", (("raid.members", 4, 3),))]
+
+
+def test_levels_of_one_and_members_of_the_other_are_told_apart_where_both_were_measured() -> None:
+    """Four members, at both levels, are what three are compared with."""
+    effects = study(raid({("0", 2): 200.0, ("0", 4): 400.0, ("5", 3): 150.0, ("5", 4): 200.0}))
+    assert {(one.setting, one.base, one.level): one.along for one in effects} == {
+        ("raid.level", "0", "5"): (),
+        ("raid.members", 4, 2): (),
+        ("raid.members", 4, 3): (),
+    }

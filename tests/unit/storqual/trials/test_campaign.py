@@ -29,6 +29,8 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 if TYPE_CHECKING:
     from storqual.run import Run
 
+pytestmark = pytest.mark.slow
+
 INVENTORY = project_root() / "inventories" / "virtual"
 REQUEST = TrialRequest(
     inventories=(str(INVENTORY),),
@@ -75,6 +77,37 @@ def finished(tmp_path: Path, request: TrialRequest = REQUEST, **failures: dict[s
     for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False):
         append_check(path, check)
     return path
+
+
+def test_arms_of_which_no_driver_was_read_are_not_called_the_same_build(tmp_path: Path) -> None:
+    def published(name: str, **builds: str | None) -> tuple[str, list[str]]:
+        path = plan_campaign(REQUEST, tmp_path / name)
+        for session, arm in read_trials(read_run(path)).sessions:
+            drivers = {driver: {"srcversion": builds[arm]} for driver in ("mptsas", "virtio_scsi") if builds}
+            told = {"bench": "vbench", "session": session, "arm": arm, "boot_id": "b", "kernel": "6.1"}
+            append_event(path, "session_started", {**told, "provisioned": {"drivers": drivers, "settings": []}})
+        run = read_run(path)
+        for number in range(len(read_trials(run).planned)):
+            keep_record(path, record(run, number))
+        files = read_trials(read_run(path))
+        for check in checks_of(files.planned, files.records, bench="vbench", until_failure=False):
+            append_check(path, check)
+        done = publish(path)
+        return done.report.read_text(encoding="utf-8"), list(done.verdict["warnings"])
+
+    page, warnings = published("unread")
+    assert "same build" not in page
+    assert "both arms ran the same kernel; no driver build was read" in warnings
+    page, warnings = published("none", baseline=None, candidate=None)
+    assert "same build" not in page
+    alike = "builds of mptsas, virtio_scsi have no srcversion to tell them apart"
+    assert f"both arms ran the same kernel; {alike}" in warnings
+    page, warnings = published("same", baseline="A1", candidate="A1")
+    assert "Both arms are the same build: every driver under test has the same srcversion" in page
+    assert "both arms ran the same kernel with the same driver builds" in warnings
+    page, warnings = published("other", baseline="A1", candidate="B2")
+    assert "same build" not in page
+    assert not [one for one in warnings if "same kernel" in one]
 
 
 def test_a_campaign_whose_trials_pass_passes_and_its_report_has_the_matrix(tmp_path: Path) -> None:
@@ -179,14 +212,20 @@ def test_a_session_in_which_no_trial_can_be_made_is_left_after_some_turns(
     path = plan_campaign(replace(REQUEST, baseline=""), tmp_path)
     played = []
 
-    def play(name: str, *, output: Path | None, **_: Any) -> int:
+    sessions = []
+
+    def play(name: str, *, output: Path | None, variables: dict[str, object], **_: Any) -> int:
         played.append(name)
+        if name == "provision.yml":
+            sessions.append((variables["run"], variables["session"], variables["arm"]))
         if output is not None:
             output.write_text("changed=0 ", encoding="utf-8")
         return 0
 
     monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
     run_campaign(path, say=lambda _: None)
+    # what a session runs on is told by the play that provisions it
+    assert set(sessions) == {(str(path), "s01", "candidate")}
     assert 2 <= played.count("trials.yml") <= 6
     # the bench is waited for before it is changed, each time
     assert all(

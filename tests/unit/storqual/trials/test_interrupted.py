@@ -27,6 +27,8 @@ from tests.unit.storqual.trials.test_campaign import REQUEST
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SUITE = """\
 kind: robustness
 loads: {mine: {region: 1MiB, workers: 1, time: 1s}}

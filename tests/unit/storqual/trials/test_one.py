@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from storqual.trials.link import Link
     from storqual.virtual_bench.places import BenchPlaces
 
+pytestmark = pytest.mark.slow
+
 
 class LinkToHere:
     """A bench that is this machine."""
@@ -64,8 +66,11 @@ def test_the_program_is_sent_once_and_python_keeps_what_it_compiled(
     assert [path for path in Path(folder).rglob("program.*.pyc") if path.parts[-3] == "trial"]
 
 
-@pytest.mark.parametrize(("fault", "claimed"), [("driver_reload", {"0x1", "0x2"}), ("driver_rebind", {"0x1"})])
-def test_a_fault_of_the_driver_is_guarded_by_the_claims_of_all_adapters(
+@pytest.mark.parametrize(
+    ("fault", "claimed"),
+    [("driver_reload", {"0x1", "0x2"}), ("link_error", {"0x1", "0x2"}), ("driver_rebind", {"0x1"})],
+)
+def test_a_fault_of_the_driver_or_the_link_is_guarded_by_the_claims_of_all_adapters(
     tmp_path: Path, fault: str, claimed: set[str]
 ) -> None:
     claims = {alias: {drive: {"wwn": drive}} for alias, drive in (("sym", "0x1"), ("other", "0x2"))}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from storqual.robustness.faults import unproven, way_of
+from storqual.robustness.fault import unproven
+from storqual.robustness.faults import way_of
 from storqual.run import read_run
 from storqual.trials import control_faults, paths
 from storqual.trials.campaign import TrialRequest, plan_campaign
@@ -21,6 +22,8 @@ from tests.unit.storqual.virtual_bench.test_paths import SHARED, bench
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 DRIVE = "0x5000c5001f2d0000"
 REQUEST = TrialRequest(

@@ -18,6 +18,8 @@ from tests.unit.storqual.trials.test_campaign import REQUEST, record
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 class FakeLink:
     """A bench that says its boot and its kernel."""

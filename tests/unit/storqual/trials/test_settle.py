@@ -12,6 +12,7 @@ import pytest
 from storqual.trials import control_faults, settle
 from storqual.trials.link import LinkError
 from storqual.virtual_bench.limits import Limit
+from storqual_core.trial.layer import LAYER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,13 +53,15 @@ class FakeLink:
     host = "vbench"
 
     def __init__(self, silent: int = 0, held: int = 0) -> None:
-        self.silent, self.held, self.ran = silent, held, list[str]()
+        self.silent, self.held, self.ran, self.layers = silent, held, list[str](), ""
 
     def run(self, command: str, *, limit_s: float = 0) -> str:
         if self.silent:
             self.silent -= 1
             raise LinkError("no answer")
         self.ran.append(command)
+        if LAYER in command:
+            return self.layers
         if "flock" in command:
             self.held -= 1
             return "held" if self.held >= 0 else "free"
@@ -112,6 +115,18 @@ def test_a_bench_on_which_nothing_was_left_is_not_touched(settled: Any) -> None:
     assert settled(link, monitor) == []
     assert monitor.asked == ["query-named-block-nodes"]
     assert not [command for command in link.ran if "scan" in command]
+
+
+def test_a_layer_that_was_left_over_a_drive_is_taken_away(settled: Any) -> None:
+    link = FakeLink()
+    link.layers = f"{LAYER}sda\n{LAYER}sdc\n"
+    told = settled(link, FakeMonitor(left=False))
+    assert [sentence.partition(": ")[2] for sentence in told] == [
+        f"{LAYER}{name} was left between a load and its drive, and was taken away" for name in ("sda", "sdc")
+    ]
+    asked = next(command for command in link.ran if LAYER in command)
+    # by the beginning of its name alone: what is somebody else's stays
+    assert f"grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name" in asked
 
 
 def test_a_bench_that_is_silent_or_busy_is_waited_for_and_that_is_said_once(settled: Any) -> None:

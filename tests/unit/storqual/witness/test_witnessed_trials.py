@@ -25,6 +25,8 @@ from storqual.witness.batches import TOLD, batches_of
 from tests.support.signing import make_person, write_keys
 from tests.unit.storqual.trials.test_campaign import INVENTORY, REQUEST, finished, record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

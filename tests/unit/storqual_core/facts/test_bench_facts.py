@@ -120,6 +120,6 @@ def test_the_fingerprint_has_the_inventorys_names_and_no_counters(tree: BenchTre
     assert set(found["adapters"]["sym"]["drives"]) == {"0x5000c50000000001", "0x5000c50000000002"}
     assert found["adapters"]["sym"]["drives"]["0x5000c50000000001"]["queue_depth"] == "30"
     assert found["adapters"]["sym"]["drives"]["0x5000c50000000001"]["adapter"] == "0000:00:05.0"
-    assert {"rom", "boot_code", "cdroms", "can_queue"} <= set(found["adapters"]["sym"])
+    assert {"rom", "boot_code", "cdroms", "can_queue", "pci", "root", "bridges"} <= set(found["adapters"]["sym"])
     assert "sda" not in json.dumps(found)
     assert "cnt" not in json.dumps(found)

@@ -8,12 +8,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual_core.guard import hold
 from storqual_core.host.block_stack import physical, resolve
 from tests.support.bench_tree import MIB, STATE, BenchTree, claim
+
+pytestmark = pytest.mark.slow
 
 DRIVES = ("sda", "sdb", "sdc")
 SMALL = 3 * MIB

@@ -18,6 +18,8 @@ from tests.support.bench_tree import MIB, SIZE, STATE, BenchTree, claim
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SECOND = {"wwn": "0x5000c50000000002", "serial": "SER2"}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from storqual_core.guard.signatures import objection, read_content
@@ -14,6 +14,7 @@ from storqual_core.guard.stamps import AREA, STAMP, make_stamp, read_stamp, wind
 
 DRIVE = "0x5000c50000000001"
 SIZE = 20 << 20
+MAGIC = b"storqual scratch"
 
 
 def blank(tmp_path: Path) -> Path:
@@ -65,9 +66,14 @@ def test_any_changed_byte_of_a_record_is_noticed(place: int, change: int) -> Non
 
 @settings(deadline=None)
 @given(st.binary(max_size=600), st.integers(0, STAMP - 600))
+@example(MAGIC, 0)
+@example(MAGIC, 7)
 def test_other_blocks_are_data(data: bytes, offset: int) -> None:
     block = (bytes(offset) + data).ljust(STAMP, b"\0")
-    assert read_stamp(block, DRIVE, SIZE, end="start") == ("data" if any(block) else "empty")
+    # what begins as a stamp does, and is none, is nobody's to write over either
+    begins = any(block[place:].startswith(MAGIC) for place in range(0, STAMP, 512))
+    expected = "foreign" if begins else "data" if any(block) else "empty"
+    assert read_stamp(block, DRIVE, SIZE, end="start") == expected
 
 
 STEPS = ("end", "start")

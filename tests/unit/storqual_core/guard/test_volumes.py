@@ -12,7 +12,7 @@ import pytest
 from storqual_core.facts.preflight import Request, examine
 from storqual_core.guard.claims import claims_of_adapters
 from storqual_core.guard.hold import hold
-from storqual_core.guard.stamps import Ledger, own_volumes, volume_path, volume_uuid
+from storqual_core.guard.stamps import AREA, Ledger, own_volumes, volume_path, volume_uuid
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.measure.batch_file import parse_block
 from storqual_core.measure.targets import hold_targets
@@ -140,3 +140,42 @@ def test_no_launch_is_pointed_at_a_member(tree: BenchTree) -> None:
     announce(tree)
     with pytest.raises(BadInputError, match="is a target and a member of a volume"), hold_targets(block(IDS[:1])):
         pass
+
+
+def test_a_part_that_a_batch_left_on_storquals_own_volume_is_no_reason_against_it(tree: BenchTree) -> None:
+    announce(tree)
+    tree.partition("md127", 1, start=AREA)
+    with hold_targets(block(["sym/volume1"])) as targets:
+        assert "sym/volume1" in targets
+
+
+def test_any_other_part_of_a_volume_tells_of_data(tree: BenchTree) -> None:
+    announce(tree)
+    tree.partition("md127", 2, start=2 * AREA)
+    known = r"the kernel knows partitions of it \(md127p2\)"
+    with pytest.raises(GuardRefusalError, match=known), hold_targets(block(["sym/volume1"])):
+        pass
+
+
+def test_a_part_of_a_volume_that_storqual_made_of_other_drives_tells_of_data(tree: BenchTree) -> None:
+    Ledger.read(tree.machine.path(STATE)).announce(*IDS[:1], name=MADE)
+    tree.partition("md127", 1, start=AREA)
+    known = r"the kernel knows partitions of it \(md127p1\)"
+    with pytest.raises(GuardRefusalError, match=known), hold_targets(block(["sym/volume1"])):
+        pass
+
+
+def test_while_a_volume_is_let_go_for_a_mount_other_targets_are_taken_again(tree: BenchTree) -> None:
+    """It is mounted, and so are its members: nothing is decided of them before they are taken again."""
+    announce(tree)
+    with hold_targets(block(["sym/volume1"])) as targets:
+        held = targets.hold
+        assert held is not None
+        held.release("sym/volume1")
+        tree.partition("md127", 1, start=AREA)
+        number = tree.machine.text("/sys/class/block/md127p1/dev")
+        tree.mount(number, "/run/storqual/md127p1", "xfs", namespace="77")
+        held.release(IDS[2])
+        held.retake(IDS[2])
+        with pytest.raises(GuardRefusalError, match="partition md127p1 on it is mounted on /run/storqual/md127p1"):
+            held.retake("sym/volume1")

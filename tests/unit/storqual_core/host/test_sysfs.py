@@ -118,6 +118,25 @@ def test_an_adapter_with_its_driver_link_and_hosts(tmp_path: Path) -> None:
     assert found.hosts[0]["can_queue"] == 128
 
 
+def test_what_lies_between_an_adapter_and_its_pci_root(tmp_path: Path) -> None:
+    """A root port, both ports of a switch, and the adapter; the link to the device is what sysfs has."""
+    tree = BenchTree(tmp_path).adapter()
+    assert (adapter(tree, "0000:00:05.0").root, adapter(tree, "0000:00:05.0").bridges) == ("0000:00", ())
+    place = "/sys/devices/pci0000:80"
+    listed = []
+    for pci, width in (("0000:80:01.0", 16), ("0000:81:00.0", 8), ("0000:82:08.0", None)):
+        place = f"{place}/{pci}"
+        if width:
+            tree.write(f"{place}/current_link_speed", "8.0 GT/s PCIe\n")
+            tree.write(f"{place}/current_link_width", f"{width}\n")
+        tree.link(f"/sys/bus/pci/devices/{pci}", place)
+        listed.append({"pci": pci, "speed": "8.0 GT/s PCIe" if width else "", "width": width})
+    tree.write(f"{place}/0000:83:00.0/class", "0x010700\n")
+    tree.link("/sys/bus/pci/devices/0000:83:00.0", f"{place}/0000:83:00.0")
+    found = adapter(tree, "0000:83:00.0")
+    assert (found.root, found.bridges) == ("0000:80", tuple(listed))
+
+
 def test_the_boot_code_of_an_adapter_and_the_cd_roms_behind_it(tmp_path: Path) -> None:
     tree = BenchTree(tmp_path).adapter().adapter("0000:00:06.0", driver="mptsas").scsi("sda")
     place = "/sys/devices/pci0000:00/0000:00:05.0"

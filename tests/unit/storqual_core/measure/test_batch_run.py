@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from storqual_core.measure.asks import FileSystemAsk
     from storqual_core.measure.batch_file import Block, SwitchStep
 
+pytestmark = pytest.mark.slow
+
 
 class Bench:
     """A bench with a fake fio: what it answers, and what was run on it."""
@@ -158,7 +160,7 @@ def test_a_block_of_an_earlier_boot_is_lost_not_continued(bench: Bench) -> None:
     spool.close()
     end = bench.run(block)
     assert (end.outcome, end.exit_code) == ("lost", 0)
-    assert "the block began in boot before" in end.message
+    assert "the batch began in boot before" in end.message
     assert bench.fio_calls == []
     assert spooled(block, "end")[0]["outcome"] == "lost"
 
@@ -332,7 +334,7 @@ def test_a_block_that_goes_on_makes_the_last_switch_again(bench: Bench, switched
 def test_a_file_has_nothing_to_switch(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storqual_core.measure.switch.read_claims", lambda _targets: ())
     block = bench.block(launch(0, switch=[SWITCH]))
-    assert "d0: is no drive that this block holds" in bench.run(block).message
+    assert "d0: is no drive that this batch holds" in bench.run(block).message
 
 
 def test_all_samples_of_failing_fios_are_kept_with_their_reason(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from tests.support.fake_fio import launch
 from tests.unit.storqual_core.measure.test_batch_run import Bench
 from tests.unit.storqual_core.measure.test_load import LOAD, sample_of
 
+pytestmark = pytest.mark.slow
+
 
 def measured(block: Block) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]]:
     """Each spooled sample, its record, and the texts of its evidence by name."""

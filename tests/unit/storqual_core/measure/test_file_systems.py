@@ -3,23 +3,29 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storqual_core.guard import hold as guard
-from storqual_core.guard.claims import Claim
-from storqual_core.guard.stamps import AREA, window
+from storqual_core.guard.claims import Claim, VolumeClaim
+from storqual_core.guard.stamps import AREA, Ledger, volume_uuid, window
 from storqual_core.kit.errors import GuardRefusalError, ToolError
+from storqual_core.kit.lock import hold_lock
+from storqual_core.kit.saved_state import read_saved
 from storqual_core.measure.asks import FileSystemAsk, part_bytes, read_file_system
-from storqual_core.measure.file_systems import Bench, FileSystems
+from storqual_core.measure.batch_file import SCHEMA, parse_block
+from storqual_core.measure.file_systems import Bench, FileSystems, file_systems_of
 from storqual_core.measure.fio_job import FioTarget
+from storqual_core.measure.targets import HeldTargets, Place
 from tests.support.bench_tree import MIB, STATE, BenchTree
+from tests.support.fake_md import Array, FakeMd
 from tests.support.fake_parts import FakeParts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from storqual_core.kit.command import Runner
 
@@ -203,3 +209,92 @@ def test_what_a_block_file_says_of_a_file_system_is_checked() -> None:
         assert read_file_system(wrong, "w", problems) is None
     assert len(problems) == 4
     assert "found '5', expected bytes in whole MiB, at least one" in problems[-1]
+
+
+MEMBERS = ("0x5000c50000000003", "0x5000c50000000004")
+VOLUME, MADE = "sym/volume1", volume_uuid(MEMBERS)
+
+
+def striped(folder: Path) -> tuple[Rig, guard.Hold]:
+    """A bench with an array of two more drives that storqual made; the guard's hold on all, a context."""
+    rig = Rig(folder)
+    claims = {}
+    for name, wwn in zip(("sdc", "sdd"), MEMBERS, strict=True):
+        rig.tree.scsi(name, wwn=wwn, serial=name, size=SIZE)
+        claims[wwn] = Claim(wwn, wwn, name, "SEAGATE", "ST336607LW", SIZE)
+    FakeMd(rig.tree).assemble(Array("/dev/md127", MADE, "0", ["/dev/sdc", "/dev/sdd"], [], "64K", "v"))
+    Ledger.read(rig.tree.machine.path(STATE)).announce(*MEMBERS, name=MADE)
+    rig.claims += tuple(claims.values())
+    rig.disks[VOLUME] = "md127"
+    rig.windows[VOLUME] = FioTarget(VOLUME, "/dev/md127", 0, 2 * SIZE)
+    hold = guard.hold(
+        rig.claims,
+        purpose="write",
+        state_dir=STATE,
+        run="r",
+        volumes=[VolumeClaim(VOLUME, "/dev/md127", MADE, MEMBERS)],
+        machine=rig.tree.machine,
+        runner=rig.tools,
+    )
+    return rig, hold  # type: ignore[return-value]
+
+
+def test_a_volume_carries_a_file_system_as_a_drive_does_and_is_held_again_afterwards(tmp_path: Path) -> None:
+    rig, hold = striped(tmp_path)
+    with hold as held:  # type: ignore[attr-defined]
+        systems = rig.systems(held)
+        (target,), _ = systems.aim([VOLUME], XFS)
+        assert (target.node, target.size) == (str(rig.points / "md127p1" / "file"), 8 * MIB)
+        asked = next(words for words in rig.tools.calls if words[0] == "addpart")
+        assert asked == ["addpart", "/dev/md127", "1", str(AREA // 512), str(part_bytes(8 * MIB) // 512)]
+        systems.aim(WWNS[:1], XFS)
+        systems.aim([VOLUME], None)
+        assert rig.tools.tools[-2:] == ["umount", "delpart"]
+        assert "md127p1" not in rig.tree.machine.names("/sys/class/block")
+        systems.close()
+        assert held.release(VOLUME) == "/dev/md127"
+
+
+def test_a_part_of_a_volume_leaves_the_first_mib_alone_and_needs_room_behind_it(tmp_path: Path) -> None:
+    rig, hold = striped(tmp_path)
+    rig.windows[VOLUME] = FioTarget(VOLUME, "/dev/md127", 0, part_bytes(8 * MIB) + AREA - 1)
+    with hold as held, pytest.raises(ToolError, match="xfs with its file takes 395 MiB, it has 394 MiB"):  # type: ignore[attr-defined]
+        rig.systems(held).aim([VOLUME], XFS)
+
+
+def test_of_a_volume_its_uuid_is_remembered_and_the_claims_of_its_members(tmp_path: Path) -> None:
+    rig, _ = striped(tmp_path)
+    drives = {wwn: {"claim": {"wwn": wwn, "serial": "S", "model": "ST336607LW", "size": SIZE}} for wwn in MEMBERS}
+    volume = {"path": "/dev/md127", "uuid": MADE, "members": list(MEMBERS)}
+    state = tmp_path / "state"
+    names = {"run": "r", "block": "b", "bench": "b1", "session": "s1", "state_dir": str(state), "idle_s": 0.0}
+    launch = {
+        "index": 0,
+        "adapter": "sym",
+        "arm": "candidate",
+        "configuration": "c",
+        "point": "p",
+        "n": 1,
+        "switch": [],
+        "drives": [VOLUME],
+        "fio": {"rw": "read", "bs": 4096, "runtime_s": 1.0},
+        "file_system": {"kind": "xfs", "file_bytes": 8 * MIB},
+    }
+    targets = {**drives, VOLUME: {"volume": volume}}
+    block = parse_block(json.dumps({"schema": SCHEMA, **names, "targets": targets, "launches": [launch]}))
+    place = Place(Path("/sys/devices/virtual/block/md127"), ())
+    with hold_lock(state, "r", "measuring") as lock:
+        systems = file_systems_of(
+            block,
+            HeldTargets(rig.windows),
+            {VOLUME: place},
+            lock,
+            tmp_path,
+            stopping=lambda: False,
+            runner=rig.tools,
+            program="fio",
+        )
+        systems._save(VOLUME)
+    saved = read_saved(state)
+    assert saved is not None
+    assert set(saved.values) == {f"file_system@{MADE}", *(f"claim@{wwn}" for wwn in MEMBERS)}

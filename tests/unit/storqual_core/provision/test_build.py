@@ -25,6 +25,8 @@ from tests.support.power_cut import every_cut
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 NATIVE = f"boot/initrd.img-{KERNEL}"
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 WWNS = ("0x5000c50015ea0000", "0x5000c50015ea0010")
 CLAIMS = [
     {"wwn": wwn, "serial": f"S{place}", "vendor": "V", "model": "M", "size": "1GiB", "claim": True}

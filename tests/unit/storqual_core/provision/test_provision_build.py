@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
@@ -20,7 +22,26 @@ from tests.support.adapter_bench import KERNEL
 from tests.support.build_bench import MAGIC, PLACE, BuildBench
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+
+class NewDriverBench(BuildBench):
+    """A bench that has no module of that name, neither loaded nor on the disk."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.native = ""
+        shutil.rmtree(root / "sys/module/hba")
+
+    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
+        """As the tools say when a module has no file."""
+        if argv[0] == "rmmod":
+            shutil.rmtree(self.root / "sys/module" / argv[1])
+            return Completed(tuple(argv), 0, "", "", 0.0)
+        if not self.on_disk and (list(argv[:2]) == ["modprobe", "-r"] or list(argv[:2]) == ["modinfo", "-k"]):
+            return Completed(tuple(argv), 1, "", f"{argv[0]}: ERROR: Module hba not found.\n", 0.0)
+        return super().__call__(argv, **options)
 
 
 @pytest.fixture
@@ -63,6 +84,20 @@ def test_a_prebuilt_module_runs_and_goes_again(bench: BuildBench) -> None:
     assert bench.machine.text("/sys/module/hba/srcversion") == "AAAA"
     assert not (bench.root / PLACE.lstrip("/")).exists()
     assert read_saved(bench.root / "state") is None
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["at once", "after the file is gone"])
+def test_a_driver_that_the_bench_never_had_is_taken_out_again(tmp_path: Path, *, cut: bool) -> None:
+    bench = NewDriverBench(tmp_path)
+    assert provide(bench, prebuilt(bench))["settings"][0]["proven"]
+    if cut:
+        # an earlier restore was cut short behind the file
+        (bench.root / PLACE.lstrip("/")).unlink()
+    assert put_back(bench)["restored"]
+    assert not (bench.root / PLACE.lstrip("/")).exists()
+    assert not (bench.root / "sys/module/hba").exists()
+    assert read_saved(bench.root / "state") is None
+    assert not put_back(bench)["changed"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from storqual_core.guard.stamps import AREA
+from storqual_core.guard.stamps import AREA, Ledger, volume_uuid
 from storqual_core.host.block_stack import DriveTarget, partitions
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError
 from storqual_core.kit.lock import LockedError, hold_lock
@@ -20,7 +20,8 @@ from storqual_core.provision.drives import DriveRequest, claim_record, claims_fo
 from storqual_core.provision.firmware.apply import FirmwareBack
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.restore import Tools, accept, remembered, restore, take_up
-from tests.support.bench_tree import BenchTree
+from tests.support.bench_tree import SIZE, BenchTree
+from tests.support.fake_md import Array, FakeMd
 from tests.support.fake_parts import FakeParts
 from tests.support.replay import Call, Replay
 
@@ -309,3 +310,31 @@ def test_what_a_block_left_of_a_file_system_goes_with_the_restore(tmp_path: Path
     (entry,) = result["settings"]
     assert (entry["name"], entry["before"], entry["read_back"]) == ("file_system", "sd0p1" if left else None, None)
     assert read_saved(tmp_path / "state") is None
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["the volume stays", "the volume is gone"])
+def test_what_a_batch_left_of_a_file_system_on_a_volume_goes_with_the_restore(tmp_path: Path, stays: bool) -> None:
+    tree = BenchTree(tmp_path / "tree").adapter()
+    state, made = str(tmp_path / "state"), volume_uuid(WWNS)
+    for place, wwn in enumerate(WWNS):
+        tree.scsi(f"sd{place}", wwn=wwn, serial=f"S{place}")
+    tools = FakeParts(tree)
+    if stays:
+        FakeMd(tree).assemble(
+            Array("/dev/md127", made, "0", [f"/dev/sd{i}" for i, _ in enumerate(WWNS)], [], "64K", "v")
+        )
+        Ledger.read(tree.machine.path(state)).announce(*WWNS, name=made)
+        tools.add("md127", 1, AREA // 512)
+    drive = {"vendor": "SEAGATE", "model": "ST336607LW", "size": SIZE}
+    claims = {f"claim@{wwn}": {"wwn": wwn, "serial": f"S{place}", **drive} for place, wwn in enumerate(WWNS)}
+    with hold_lock(Path(state), "r1", "measuring") as lock:
+        remember(lock, {**claims, f"file_system@{made}": None})
+    kit = Tools(tools, System(tools), access, machine=tree.machine)
+    restore(state, kit, check=True)
+    assert partitions(tree.machine, "md127") == (["md127p1"] if stays else [])
+    result = restore(state, kit, check=False)
+    assert result["restored"]
+    assert partitions(tree.machine, "md127") == []
+    (entry,) = result["settings"]
+    assert (entry["name"], entry["before"], entry["read_back"]) == ("file_system", "md127p1" if stays else None, None)
+    assert read_saved(Path(state)) is None

@@ -100,3 +100,10 @@ def test_what_is_built_is_found_and_what_is_installed_is_taken_off_first(tmp_pat
 def test_a_line_in_another_language_is_refused() -> None:
     with pytest.raises(ToolError, match="not understood"):
         dkms.parse_status("hba ist eingerichtet\n")
+
+
+def test_another_kernels_build_is_a_state_of_its_own_and_is_installed() -> None:
+    text = "hba, 1.2.3, 3.10.0-2.el7.x86_64, x86_64: installed-weak from 3.10.0-1.el7.x86_64\nold/1: broken\n"
+    weak, broken = dkms.parse_status(text)
+    assert (weak.state, weak.remark, broken.state) == ("installed-weak", "from 3.10.0-1.el7.x86_64", "broken")
+    assert dkms.built_for([weak, broken], "1.2.3", "3.10.0-2.el7.x86_64") == [weak]

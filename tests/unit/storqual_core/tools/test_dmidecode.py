@@ -35,3 +35,17 @@ def test_a_machine_without_slots_has_none_and_one_without_firmware_tables_says_s
     assert dmidecode.read_slots(Replay([Call("dmidecode -t slot", "# dmidecode 3.4\nSMBIOS 2.8 present.\n")])) == ()
     with pytest.raises(ToolError, match="no record of the machine's firmware: # No SMBIOS nor DMI entry point"):
         dmidecode.read_slots(Replay([Call("dmidecode -t slot", "# No SMBIOS nor DMI entry point found, sorry.\n")]))
+
+
+def test_text_whose_tabs_became_blanks_is_read_the_same() -> None:
+    text = (
+        "Handle 0x0001, DMI type 9, 17 bytes\nSystem Slot Information\n\tDesignation: SLOT 1\n"
+        "\tType: x8 PCI Express\n"
+        "\tCurrent Usage: In Use\n\tCharacteristics:\n\t\t3.3 V is provided\n\t\tPME signal is supported\n"
+        "\tBus Address: 0000:12:00.0\n"
+    )
+    blanks = text.replace("\t", " " * 8)
+    assert dmidecode.slots(dmidecode.parse_records(blanks)[0]) == dmidecode.slots(dmidecode.parse_records(text)[0])
+    (record,), _ = dmidecode.parse_records(blanks)
+    assert record.values["Bus Address"] == "0000:12:00.0"
+    assert record.lists == {"Characteristics": ("3.3 V is provided", "PME signal is supported")}

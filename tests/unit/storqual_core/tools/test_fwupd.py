@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,16 @@ INSTALL = f"fwupdmgr install /x/a.cab {FIRST} --allow-older --allow-reinstall --
 
 
 def test_devices_are_read_behind_a_warning() -> None:
-    """One without an id cannot be named, so it is left out."""
+    """One without an id cannot be named, so it is a note."""
     facts = fwupd.read_facts(Replay([LOOK]))
     assert [(device.index, device.serial, device.firmware["firmware"]) for device in facts.adapters] == [
         (FIRST, "DSN0001", "EXA1"),
         (SECOND, "DSN0002", "EXB7"),
     ]
-    assert facts.notes == ("WARNING: This package has not been validated",)
+    assert facts.notes == (
+        "WARNING: This package has not been validated",
+        "a device without a DeviceId: without an id",
+    )
     assert fwupd.read_facts(Replay([Call(LOOK.line, rc=2)])).adapters == ()
 
 
@@ -70,3 +74,18 @@ def test_an_image_is_installed_and_may_wait() -> None:
     assert fwupd.activation(Replay([cycle]), FIRST, IMAGE) == "power cycle"
     with pytest.raises(ToolError, match="knows no device x"):
         fwupd.read_versions(Replay([LOOK]), "x")
+
+
+def test_names_that_newer_releases_print_as_lists_are_kept() -> None:
+    printed = {"DeviceId": "a1", "Protocols": ["org.nvmexpress", "org.example"], "VendorIds": ["PCI:0x0001"]}
+    text = json.dumps({"Devices": [{**printed, "Version": "2", "VersionBootloader": "1.9"}]})
+    (device,) = fwupd.parse_devices(text).adapters
+    assert device.settings["Protocol"] == "org.nvmexpress org.example"
+    assert (device.settings["VendorId"], device.settings["VersionBootloader"]) == ("PCI:0x0001", "1.9")
+
+
+def test_a_device_without_its_name_is_not_left_out() -> None:
+    found = fwupd.parse_devices('{"Devices": [{"deviceID": "a1"}, {"Name": "b2"}]}')
+    assert ([each.index for each in found.adapters], found.notes) == (["a1"], ("a device without a DeviceId: b2",))
+    with pytest.raises(ToolError, match="devices without a DeviceId: b2"):
+        fwupd.parse_devices('{"Devices": [{"Name": "b2"}]}')

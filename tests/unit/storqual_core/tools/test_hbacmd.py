@@ -144,3 +144,10 @@ def test_what_is_no_list_of_ports_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match="hbacmd lists no ports"):
         hbacmd.parse_list(text)
     assert hbacmd.parse_list("Manageable HBA List\n\n") == []
+
+
+def test_the_name_of_an_overlay_is_no_version() -> None:
+    text = text_of("attributes")
+    (line,) = (line for line in text.splitlines() if line.strip().startswith("Operational FW"))
+    older = text.replace(line, "FW Version : 2.72A2 (Z3F2.72A2), sli-3\nOperational FW : SLI-3 Overlay")
+    assert hbacmd.parse_attributes(older).firmware["firmware"] == "2.72A2"

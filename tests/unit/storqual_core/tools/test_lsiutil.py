@@ -192,3 +192,13 @@ def test_a_board_without_a_name_is_not_lost() -> None:
     )
     with pytest.raises(ToolError, match="a board that is not understood"):
         lsiutil.parse_boards(text_of("boards") + "half a row\n")
+
+
+def test_a_port_whose_name_has_blanks_keeps_it() -> None:
+    text = """1 MPT Port found
+
+     Port Name         Chip Vendor/Type/Rev    MPT Rev  Firmware Rev  IOC
+ 1.  Scsi Port 0       LSI Logic 53C1030 B2      102      01032700     0
+"""
+    (port,) = lsiutil.parse_ports(text)
+    assert (port.name, port.chip, port.version) == ("Scsi Port 0", "LSI Logic 53C1030 B2", "01.03.39.00")

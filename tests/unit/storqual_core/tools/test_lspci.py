@@ -46,3 +46,26 @@ def test_what_is_no_record_is_refused() -> None:
         lspci.parse_records("Class:\t0107\n")
     with pytest.raises(ToolError, match="no PCI function: Cannot open /proc"):
         lspci.read_functions(Replay([Call("lspci -D -vvv", "Cannot open /proc/bus/pci\n")]))
+
+
+def test_flags_that_go_on_in_further_lines_are_read() -> None:
+    text = """3b:00.0 Serial Attached SCSI controller: Example SAS
+\tCapabilities: [200 v2] Advanced Error Reporting
+\t\tUESta:\tDLP- SDES- TLP+ FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-
+\t\t\tECRC- UnsupReq+ ACSViol- UncorrIntErr- BlockedTLP- AtomicOpBlocked- TLPBlockedErr-
+\t\t\tPoisonTLPBlocked+ DMWrReqBlocked- IDECheck- MisIDETLP- PCRC_CHECK- TLPXlatBlocked-
+\t\tUEMsk:\tDLP- SDES- TLP- FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP-
+\t\t\tECRC- UnsupReq- ACSViol- UncorrIntErr+ BlockedTLP- AtomicOpBlocked- TLPBlockedErr-
+"""
+    ((function,), _) = lspci.parse_verbose(text)
+    assert function.errors == ("UESta TLP", "UESta UnsupReq", "UESta PoisonTLPBlocked")
+    assert [line.split()[0] for line in function.lines] == ["Capabilities:", "UEMsk:", "ECRC-"]
+
+
+def test_records_with_line_ends_of_dos_are_told_apart_and_two_in_one_are_refused() -> None:
+    text = "Slot:\t3b:00.0\nClass:\t0107\n\nSlot:\t3c:00.0\nClass:\t0108\n"
+    assert lspci.parse_records(text.replace("\n", "\r\n")) == lspci.parse_records(text)
+    with pytest.raises(ToolError, match="a record of several functions: 3b:00"):
+        lspci.parse_records(text.replace("\n\n", "\n"))
+    with pytest.raises(ToolError, match="shows no PCI function: Slot:"):
+        lspci.parse_verbose(text)

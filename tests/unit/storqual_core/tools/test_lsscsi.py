@@ -35,3 +35,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except ToolError:
         return
     assert len(devices) == sum(bool(line.strip()) for line in text.splitlines())
+
+
+def test_a_path_that_fills_its_column_is_read() -> None:
+    (found,) = lsscsi.parse_devices("[2:0:0:49409]wlun    EXAMPLE  ARRAY            0001  -          /dev/sg7\n")
+    assert (found.path, found.kind, found.vendor, found.generic) == ("2:0:0:49409", "wlun", "EXAMPLE", "/dev/sg7")

@@ -106,3 +106,21 @@ def test_namespaces_in_a_shape_that_is_not_known_are_refused() -> None:
     assert nvme.parse_list(text.replace("DevicePath", "DEVICE PATH")) == nvme.parse_list(text)
     with pytest.raises(ToolError, match="a shape that is not known"):
         nvme.parse_list(text.replace('"DevicePath"', '"New Device Path"'))
+
+
+MARK = "nvme write-uncor /dev/nvme0n1 --start-block=20480 --block-count=7"
+
+
+def test_a_namespace_that_is_held_is_marked_all_the_same() -> None:
+    """The guard of the same trial is who holds it."""
+    busy = Call(MARK, stderr="nvme0n1 is busy. Use the [--force] option to ignore that.\n", rc=1)
+    replay = Replay([busy, Call(f"{MARK} --force")])
+    nvme.write_uncorrectable(replay, "/dev/nvme0n1", 20480, 8)
+    replay.done()
+
+
+def test_a_controller_that_cannot_mark_blocks_is_a_sentence_and_is_not_forced() -> None:
+    replay = Replay([Call(MARK, stderr="NVMe status: Invalid Command Opcode(0x1)\n", rc=1)])
+    with pytest.raises(ToolError, match="cannot be marked as unreadable: NVMe status: Invalid Command Opcode"):
+        nvme.write_uncorrectable(replay, "/dev/nvme0n1", 20480, 8)
+    replay.done()

@@ -169,3 +169,10 @@ def test_adapters_that_would_be_lost_are_refused() -> None:
     with pytest.raises(ToolError, match="shows no instance of an adapter"):
         qaucli.parse_instances("nothing of the kind")
     assert qaucli.parse_instances("No HBAs detected in system\n").adapters == ()
+
+
+def test_every_part_that_waits_in_flash_is_known() -> None:
+    text = "HBA Instance : 0\nHBA Model : QLE9999\nRunning MPI Firmware Version : 3.02.01\n"
+    text += "Flash MPI Firmware Version : 3.03.00\nFlash PEP Firmware Version : 255.255.255\n"
+    (adapter,) = qaucli.parse_instances(text).adapters
+    assert adapter.firmware == {"mpi": "3.02.01", "mpi.flash": "3.03.00"}

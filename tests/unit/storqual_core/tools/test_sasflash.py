@@ -125,3 +125,32 @@ def test_several_adapters_in_one_text_and_another_commands_text_are_refused() ->
         sasflash.parse_adapter(LIST + LIST)
     with pytest.raises(ToolError, match="the links could not be read"):
         sasflash.parse_links(LIST)
+
+
+def test_a_build_for_sas1_chips_tells_no_board_and_names_its_option_rom_otherwise() -> None:
+    text = """        Adapter Selected is a LSI SAS 1068E(B3):
+
+Controller Number:              2
+Controller:                     1068E(B3)
+PCI Address:                    00:08:00:00
+SAS Address:                    500605b-0-1111-2220
+NVDATA Version (Default):       0x2d03
+NVDATA Version (Persistent):    0x2d04
+Product ID:                     0x2704
+Firmware Version:               01.33.00.00
+NVDATA Vendor:                  LSILogic
+NVDATA Product ID:              SAS3081E
+BIOS Version:                   06.36.00.00
+BIOS Alternate Version:         N/A
+EFI BSD Version:                03.10.00.00
+FCODE Version:                  N/A
+"""
+    adapter = sasflash.parse_adapter(text)
+    assert (adapter.model, adapter.pci, adapter.serial) == ("1068E(B3)", "0000:08:00.0", "")
+    assert adapter.firmware == {
+        "firmware": "01.33.00.00",
+        "bios": "06.36.00.00",
+        "efi": "03.10.00.00",
+        "nvdata": "0x2d03",
+        "nvdata.persistent": "0x2d04",
+    }

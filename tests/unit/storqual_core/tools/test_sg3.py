@@ -105,3 +105,22 @@ def test_no_text_gives_anything_but_bytes_or_a_sentence(text: str) -> None:
     except ToolError:
         return
     assert data == bytes(int(word, 16) for word in text.split())
+
+
+def test_a_block_is_marked_as_unreadable_by_the_command_that_reaches_it() -> None:
+    replay = Replay(
+        [
+            Call("sg_write_long --wr_uncor --lba=20480 /dev/sg3", rc=6),
+            Call("sg_write_long --wr_uncor --lba=20480 /dev/sg3"),
+            Call(f"sg_write_long --16 --wr_uncor --lba={1 << 32} /dev/sg3"),
+        ]
+    )
+    sg3.mark_uncorrectable(replay, "/dev/sg3", 20480)
+    sg3.mark_uncorrectable(replay, "/dev/sg3", 1 << 32)
+    replay.done()
+
+
+def test_a_drive_that_cannot_mark_a_block_is_a_sentence() -> None:
+    refused = Call("sg_write_long --wr_uncor --lba=8 /dev/sg3", rc=5)
+    with pytest.raises(ToolError, match="marking block 8 as unreadable: the drive refused the request"):
+        sg3.mark_uncorrectable(Replay([refused]), "/dev/sg3", 8)

@@ -56,3 +56,10 @@ def test_a_page_of_names_is_read_where_the_kernel_does_not_keep_it() -> None:
 def test_the_name_of_an_old_array_stands_without_a_designator() -> None:
     """EMC Symmetrix, before SPC-2."""
     assert wwn_of_page(bytes.fromhex("00830010" + "6006048000112233" * 2)) == "0x" + "6006048000112233" * 2
+
+
+def test_the_place_of_a_line_is_no_byte_of_it() -> None:
+    plain = "00 80 00 0a  45 58 30 30\n30 30 30 30  30 31\n"
+    placed = " 00     00 80 00 0a  45 58 30 30\n 08     30 30 30 30  30 31\n"
+    assert sg3_text.parse_hex_file(placed) == sg3_text.parse_hex_file(plain)
+    assert sg3_text.parse_hex_file(plain)[4:] == b"EX00000001"

@@ -44,3 +44,48 @@ def test_no_page_is_told_with_the_tools_words() -> None:
         sg_logs.parse_log_pages("log_sense: not supported\n")
     with pytest.raises(ToolError, match="the drive does not know this command"):
         sg_logs.read_log_pages(Replay([Call("sg_logs -a /dev/sg1", "", rc=9)]), "/dev/sg1")
+
+
+ODD = """    EXAMPLE   DISK9             0007
+
+Non-medium error page  [0x6]
+  Non-medium error count = 3
+
+Sequential access device page (ssc-3)
+  Data bytes received with WRITE commands: 5 GB
+
+No ascii information for page = 0x37, here is hex:
+ 00     37 00 00 04 00 00 00 04
+
+Protocol Specific port page for SAS SSP  (sas-2) [0x18]
+relative target port id = 1
+  number of phys = 1
+  phy identifier = 0
+    Running disparity error count = 52
+    Loss of DWORD synchronization = 19
+    Phy event descriptors:
+     Running disparity error count: 52
+     Loss of dword synchronization count: 19
+relative target port id = 2
+  number of phys = 1
+  phy identifier = 1
+    Running disparity error count = 2
+    Loss of DWORD synchronization = 3
+"""
+
+
+def test_a_page_without_a_number_in_its_title_gives_nothing_to_the_page_before() -> None:
+    pages = sg_logs.parse_log_pages(ODD)
+    assert list(pages) == [(6, 0), (-1, 0), (0x37, 0), (0x18, 0)]
+    assert sg_logs.error_counters(pages) == {"non_medium.Non-medium error count": 3}
+    assert pages[-1, 0].values == {"Data bytes received with WRITE commands": "5 GB"}
+    assert pages[0x37, 0].notes == ("00     37 00 00 04 00 00 00 04",)
+
+
+def test_what_a_phy_tells_twice_is_counted_once() -> None:
+    pages = sg_logs.parse_log_pages(ODD)
+    assert sg_logs.link_counters(pages) == {
+        "link.Running disparity error count": 54,
+        "link.Loss of DWORD synchronization": 22,
+    }
+    assert pages[0x18, 0].values["Phy event: Running disparity error count"] == "52"

@@ -82,3 +82,44 @@ def nvme(**more: Any) -> str:
 )
 def test_the_size_of_an_nvme_drive_is_not_that_of_one_namespace(more: dict[str, Any], size: int) -> None:
     assert smartctl.parse_health(nvme(**more)).size == size
+
+
+def answer(**body: Any) -> str:
+    """An answer of smartctl 7.4 about a drive, with these names in it."""
+    return json.dumps({"smartctl": {"version": [7, 4], "exit_status": 0}, "device": {"name": "/dev/x"}, **body})
+
+
+def test_the_only_namespace_of_an_nvme_drive_gives_it_its_name() -> None:
+    one = {"id": 1, "eui64": {"oui": 0xABCDEF, "ext_id": 0x12345}}
+    assert smartctl.parse_health(answer(nvme_namespaces=[one])).wwn == "eui.abcdef0000012345"
+    assert smartctl.parse_health(answer(nvme_namespaces=[one, {**one, "id": 2}])).wwn == ""
+    assert smartctl.parse_health(answer(nvme_namespaces=[{"id": 1}])).wwn == ""
+
+
+def test_readings_of_all_sensors_and_wear_of_every_release_are_kept() -> None:
+    found = smartctl.parse_health(
+        answer(
+            nvme_smart_health_information_log={"temperature_sensors": [35, 30]},
+            scsi_percentage_used_endurance_indicator=7,
+            scsi_pending_defects={"count": 2},
+        )
+    )
+    assert found.counters == {
+        "nvme.temperature_sensors.1": 35,
+        "nvme.temperature_sensors.2": 30,
+        "endurance_used.current_percent": 7,
+        "pending_defects": 2,
+    }
+    newer = smartctl.parse_health(
+        answer(endurance_used={"current_percent": 7}, spare_available={"current_percent": 9})
+    )
+    assert newer.counters == {"endurance_used.current_percent": 7, "spare_available.current_percent": 9}
+
+
+def test_a_drive_without_a_temperature_page_is_not_frozen() -> None:
+    nothing = {"current": 0, "drive_trip": 0}
+    assert smartctl.parse_health(answer(temperature=nothing)).temperature is None
+    elsewhere = {"temperature_1": {"parameter_code": 0, "current": 38}}
+    found = smartctl.parse_health(answer(temperature=nothing, scsi_environmental_reports=elsewhere))
+    assert found.temperature == 38
+    assert smartctl.parse_health(answer(temperature={"current": 0, "drive_trip": 65})).temperature == 0

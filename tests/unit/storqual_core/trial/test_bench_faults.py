@@ -12,7 +12,8 @@ from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial import bench_faults
-from storqual_core.trial.bench_faults import BENCH_WAYS, Aim, missing
+from storqual_core.trial.aim import Aim
+from storqual_core.trial.bench_faults import BENCH_WAYS, missing
 from tests.support.bench_tree import BenchTree
 from tests.support.paths import Paths, two_paths
 

@@ -13,6 +13,8 @@ from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.trial import foreign_program
 from storqual_core.trial.foreign_program import run_foreign
 
+pytestmark = pytest.mark.slow
+
 
 def test_both_outputs_are_told_in_order_and_the_status_is_kept() -> None:
     told: list[str] = []

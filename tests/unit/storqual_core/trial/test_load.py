@@ -135,6 +135,23 @@ def test_threads_end_when_they_are_told_to(device: FileDevice) -> None:
     assert len(told) >= 100
 
 
+def test_only_what_is_not_what_was_written_last_is_doubtful(device: FileDevice) -> None:
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    load = Load(ASK, TAG, device, lambda *io: told.append(io))
+    assert load.fill() == 0
+    last = last_writes(told)
+    runs = list(read_region(device.descriptor, TAG, ASK.first, ASK.sectors))
+    assert [sector for run in runs for sector in load.doubtful(*run)] == []
+    first = ASK.first
+    assert load.doubtful(first, 2, "good", last[first] + 1000) == [first, first + 1]
+    assert load.doubtful(first, 1, "torn", last[first]) == [first]
+    # across the parts of two workers, and beyond the region: nothing is known there
+    middle = first + ASK.sectors // 2
+    assert load.doubtful(middle - 1, 2, "zero", 0) == [middle - 1, middle]
+    assert load.doubtful(first + ASK.sectors - 1, 3, "zero", 0) == [first + ASK.sectors - 1]
+    assert load.doubtful(first - 4, 4, "zero", 0) == []
+
+
 def test_a_region_too_small_for_its_workers_is_refused() -> None:
     fields = {**ASK.__dict__, "sectors": 128}
     with pytest.raises(BadInputError, match="more than a write each"):

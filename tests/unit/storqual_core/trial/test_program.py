@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -192,6 +193,30 @@ def test_the_second_reading_is_made_of_other_commands_than_the_first(
     assert device.problems == [0]
 
 
+def test_what_is_wrong_in_both_readings_is_read_sector_by_sector_until_it_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every seventh read gives what was there before, a sector may be hit in both of the first readings."""
+    asked: list[tuple[int, int, int]] = []
+
+    def read_region(_: int, __: bytes, first: int, sectors: int, chunk: int) -> list[tuple[int, int, str, int]]:
+        asked.append((first, sectors, chunk))
+        wrong = len(asked) < 5 and (sectors > 1 or len(asked) == 3)
+        return [(4100, 2, "good", 1)] if sectors > 1 else [(first, 1, "good", 1 if wrong else 2)]
+
+    class Loaded:
+        def doubtful(self, first: int, count: int, code: str, sequence: int) -> list[int]:
+            return [] if (code, sequence) == ("good", 2) else list(range(first, first + count))
+
+    monkeypatch.setattr(program, "read_region", read_region)
+    stream = FakeStream()
+    run = TrialRun(read_trial(trial_file(tmp_path)), cast("Any", stream))
+    monkeypatch.setattr(run, "_loaded", Loaded())
+    run._verify(cast("Any", FakeDevice(lost=False)))
+    assert asked[2:] == [(4100, 1, 1), (4101, 1, 1), (4100, 1, 1)]
+    assert [line["turn"] for kind, line in stream.told if kind == "found"] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("turns", [1, 4])
 def test_what_is_left_after_the_bench_was_down_is_read_once_its_drive_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int
@@ -246,3 +271,38 @@ def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_tim
     path = trial_file(tmp_path, way="", at_s=2.0, away_s=1.0, load_s=7.0, recover_s=30.0)
     assert TrialRun(read_trial(path), cast("Any", stream))._load(cast("Any", FakeDevice(lost=False)))
     assert clock.now == pytest.approx(ends_at, abs=0.5)
+
+
+def test_a_fault_may_write_what_the_guard_gives_and_the_load_leaves_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load of the trial file has bytes 2 MiB to 6 MiB, the guard gives 1 MiB to 15 MiB."""
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    aims: list[Any] = []
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
+    way = SimpleNamespace(scope="drive", layered=False, bring=lambda aim, _tell: aims.append(aim))
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
+    run = TrialRun(read_trial(trial_file(tmp_path, way="probe", scope="drive")), cast("Any", FakeStream()))
+    with run._holder():
+        run._bring_about()
+    assert [aim.spare for aim in aims] == [(6 << 20, 9 << 20)]
+
+
+@pytest.mark.parametrize("way", ["probe", "layer"])
+def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0")
+    ways = {name: SimpleNamespace(scope="drive", layered=name == "layer") for name in ("probe", "layer")}
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", ways)
+    monkeypatch.setattr(program, "layered", lambda over, of, *_: nullcontext(("layer", over is held, of is drive)))
+    run = TrialRun(read_trial(trial_file(tmp_path, way=way, scope="drive")), cast("Any", FakeStream()))
+    with run._holder() as given:
+        assert given == (held if way == "probe" else ("layer", True, True))

@@ -8,7 +8,7 @@ import pytest
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
-from storqual_core.trial.reach import aimed_at, refuse_beyond
+from storqual_core.trial.reach import aimed_at, beside_on_link, refuse_beyond
 from tests.support.bench_tree import BenchTree, claim
 from tests.support.paths import Paths, two_paths
 
@@ -60,6 +60,12 @@ def test_a_fault_on_the_path_of_the_benchs_own_disk_is_refused_even_when_the_dis
     with pytest.raises(GuardRefusalError, match=f"{B}: it carries /boot, and a fault of the adapter"):
         ask(tree, claims(A, B, C), "adapter")
     assert ask(tree, claims(A, B, C), "drive") == [A]
+
+
+def test_a_fault_of_the_benchs_own_disk_alone_is_refused_too(tree: BenchTree) -> None:
+    tree.mount(tree.machine.text("/sys/block/sda/dev"), "/")
+    with pytest.raises(GuardRefusalError, match=f"{A}: it carries /, and a fault of the drive would reach it"):
+        ask(tree, claims(A, B, C), "drive")
 
 
 def test_a_fault_of_the_driver_reaches_every_adapter_of_its_module_and_no_other(tree: BenchTree) -> None:
@@ -135,3 +141,64 @@ def test_a_path_of_a_drive_that_is_used_or_not_claimed_is_never_lost(shared: Ben
     shared.mount(shared.machine.text("/sys/class/block/dm-7/dev"), "/data")
     with pytest.raises(GuardRefusalError, match="mounted on /data"):
         lose(shared, claims(A))
+
+
+PORT, CARD = "0000:00:1c.0", "0000:3b:00.0"
+
+
+@pytest.fixture
+def express(tree: BenchTree) -> BenchTree:
+    """A card of two functions below a port of its own; drive D is behind the first."""
+    below(tree, PORT, "0x060400", "/sys/devices/pci0000:00")
+    for function in ("0000:3b:00.0", "0000:3b:00.1"):
+        below(tree, function, "0x010700")
+    return tree.scsi("sdd", pci=f"{PORT}/{CARD}", hctl="5:0:0:0", wwn=D, serial="S4")
+
+
+D, E = "0x5000c50000000004", "0x5000c50000000005"
+
+
+def below(tree: BenchTree, pci: str, kind: str, place: str = f"/sys/devices/pci0000:00/{PORT}") -> None:
+    tree.write(f"{place}/{pci}/class", f"{kind}\n")
+    tree.link(f"/sys/bus/pci/devices/{pci}", f"{place}/{pci}")
+
+
+def report(tree: BenchTree, *claimed: str) -> list[str]:
+    return refuse_beyond(
+        tree.machine, claims(*claimed), drive=D, adapter=CARD, scope="link", state_dir="/s", runner=blkid
+    )
+
+
+def test_an_error_of_the_link_reaches_what_is_below_the_same_port_and_nothing_else(express: BenchTree) -> None:
+    assert report(express, D) == [D]
+    assert beside_on_link(express.machine, CARD) == [CARD, "0000:3b:00.1"]
+    below(express, "0000:3c:00.0", "0x010400")
+    express.scsi("sde", pci=f"{PORT}/0000:3c:00.0", hctl="6:0:0:0", wwn=E, serial="S5")
+    assert report(express, D, E) == [D, E]
+    with pytest.raises(GuardRefusalError, match=f"{E}: it is not claimed, and a fault of the link would reach it"):
+        report(express, D)
+
+
+def test_an_error_of_the_link_is_refused_where_the_benchs_own_disk_is_below_the_same_port(express: BenchTree) -> None:
+    below(express, "0000:3c:00.0", "0x010400")
+    express.scsi("sde", pci=f"{PORT}/0000:3c:00.0", hctl="6:0:0:0", wwn=E, serial="S5")
+    express.mount(express.machine.text("/sys/block/sde/dev"), "/")
+    with pytest.raises(GuardRefusalError, match=f"{E}: it carries /, and a fault of the link would reach it"):
+        report(express, D, E)
+
+
+@pytest.mark.parametrize(
+    ("pci", "kind"), [("0000:3d:00.0", "0x020000"), ("0000:3d:00.0", "0x010700"), ("0000:3b:00.2", "0x020000")]
+)
+def test_an_error_of_the_link_is_refused_where_it_would_reach_anything_that_is_not_tested(
+    express: BenchTree, pci: str, kind: str
+) -> None:
+    """A network card, an adapter without drives, and the network function of a card that has both."""
+    below(express, pci, kind)
+    with pytest.raises(GuardRefusalError, match=f"PCI function {pci}: it is no adapter under test"):
+        report(express, D)
+
+
+def test_an_adapter_on_the_root_bus_shares_no_link(tree: BenchTree) -> None:
+    assert beside_on_link(tree.machine, PCI) == [PCI]
+    assert ask(tree, claims(A, B, C), "link") == [A, B, C]

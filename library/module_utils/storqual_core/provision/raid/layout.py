@@ -20,7 +20,7 @@ from ...kit.machine import Machine
 from ...kit.results import PartialError, Provisioned
 from ...kit.saved_state import SavedState, read_saved, remember
 from ...tools import TOOLS
-from ...tools.capabilities import offers
+from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
 from ..engine import Change, Outcome, lock_for, refuse_problems, refuse_unlike
 from .controller import ControllerVolumes
@@ -300,7 +300,7 @@ def _put_policy(
     return Provisioned(setting, value["value"], before, now, adapter=uuid, changed=before != now), steps
 
 
-_MD = "mdadm"
+MD = "mdadm"
 _TOOL_OF_DRIVER: Mapping[str, str] = {
     "aacraid": "arcconf",
     "hpsa": "ssacli",
@@ -310,6 +310,18 @@ _TOOL_OF_DRIVER: Mapping[str, str] = {
     "mpt3sas": "sas3ircu",
     "smartpqi": "ssacli",
 }
+
+
+def possible_tools(named: str, driver: str) -> tuple[str, ...]:
+    """The tools that may make a volume of an adapter's drives: the one that is named, else md or its driver's."""
+    return (named,) if named else (MD, *((_TOOL_OF_DRIVER[driver],) if driver in _TOOL_OF_DRIVER else ()))
+
+
+def count_objection(tools: Sequence[str], level: str, count: int) -> str:
+    """Why none of these tools makes such a volume of so many members, as the first one says; empty when one does."""
+    request = VolumeRequest(level, tuple(str(number) for number in range(count)))
+    told = [TOOLS[tool]().objections(request) if _makes_volumes(tool) else () for tool in tools if tool in TOOLS]
+    return "; ".join(told[0]) if told and all(told) else ""
 
 
 def volumes_of(
@@ -323,7 +335,7 @@ def volumes_of(
     """What makes volumes on a bench, by tool, for one run. It raises BadInputError for a tool that makes none."""
 
     def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> Any:  # noqa: ANN401 - by tool
-        if tool == _MD:
+        if tool == MD:
             return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
         makers = [name for name in TOOLS if _makes_volumes(name)]
         if tool not in makers:
@@ -353,7 +365,7 @@ class Chooser:
         drives = read_drives(self.machine)
         seen = [claim.id for claim in claims if matching(claim, drives)]
         if len(seen) == len(claims):
-            return _MD
+            return MD
         driver = str(self.adapters.get(wish.adapter, {}).get("driver", ""))
         if not seen and driver in _TOOL_OF_DRIVER:
             return _TOOL_OF_DRIVER[driver]

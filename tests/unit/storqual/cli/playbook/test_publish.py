@@ -23,6 +23,8 @@ from storqual.report.export import write_ocp
 from storqual_core.kit.errors import StorqualError
 from tests.support.make_run import make_run
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_report_that_agrees_with_its_data_is_published(tmp_path: Path) -> None:
     done = publish(make_run(tmp_path, finished=False))

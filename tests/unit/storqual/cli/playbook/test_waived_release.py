@@ -24,6 +24,8 @@ from tests.support.make_run import make_run
 from tests.support.signing import Person, make_person, sign, write_keys
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 WAIVERS = "- {criterion: iops, adapter: sym, owner: Pat, reason: known, reference: LAB-12, expiry: 2035-12-31}\n"
 TOLD = "with 1 waiver: LAB-12 of Pat through 2035-12-31"
 NOW = datetime.now(UTC)

@@ -173,6 +173,13 @@ def test_what_was_seen_apart_and_never_together_is_listed(tmp_path: Path) -> Non
         (run / "run.json").write_text(json.dumps(document))
     page = page_of(compatibility(runs, as_of=datetime(2026, 12, 1, tzinfo=UTC)), tmp_path)
     assert [(row[3], row[4]) for row in rows_of(page, "never")] == [("DRIVE-0", "6.1"), ("DRIVE-1", "6.0")]
+    # what nobody recorded is none of the others and no further one
+    document = json.loads((runs[1] / "run.json").read_text())
+    for entry in document["provisioned"]:
+        del entry["kernel"]
+    (runs[1] / "run.json").write_text(json.dumps(document))
+    page = page_of(compatibility(runs, as_of=datetime(2026, 12, 1, tzinfo=UTC)), tmp_path)
+    assert [(row[3], row[4]) for row in rows_of(page, "never")] == [("DRIVE-1", "6.0")]
 
 
 def test_hostile_names_are_text_in_documents(tmp_path: Path) -> None:

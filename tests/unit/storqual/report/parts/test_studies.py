@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,8 +12,10 @@ from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.build import Page, pages_of
 from storqual.report.material import read_material
-from storqual.report.parts.studies import studies_of
+from storqual.report.parts.studies import _settings, studies_of
+from storqual.study.findings import findings
 from tests.support.make_run import make_run
+from tests.support.study_points import point
 from tests.support.synthetic_shape import SUITE, point_name
 
 STUDIES = "studies: [adapters, scaling, service_demand, ceiling, features, published]\npublished: [a6826a]\n"
@@ -72,6 +75,18 @@ def test_settings_that_were_not_varied_are_told_with_the_reason(tmp_path: Path) 
     (study,) = [study for study in studies_of(material)[0] if study.ident == "study-settings"]
     assert study.note == "Nothing was varied whose effect could be ranked."
     assert [table.rows for table in study.tables] == [(("b1", "drive.NCS", why),)]
+
+
+def test_the_table_of_settings_says_what_changed_along() -> None:
+    rates = {("0", 4): 400.0, ("5", 3): 150.0}
+    points = [
+        point("sym", "dbms", rate, varied={"raid.level": level, "raid.members": members})
+        for (level, members), rate in rates.items()
+    ]
+    found = findings(points, ["settings"], benches={})
+    (study,) = _settings(found, SimpleNamespace(document={"plan": {}}))  # type: ignore[arg-type]
+    (table,) = study.tables
+    assert {row[2] for row in table.rows} == {"raid.level: 0 to 5, raid.members: 4 to 3"}
 
 
 def test_no_cell_of_the_chart_of_features_is_blank(page: Page) -> None:

@@ -20,6 +20,8 @@ from storqual_core.provision.restore import Tools, restore
 from tests.support.bench_tree import MIB, STATE, BenchTree
 from tests.support.fake_md import Array, FakeMd
 
+pytestmark = pytest.mark.slow
+
 IDS = [f"0x5000c5000000000{place}" for place in range(1, 6)]
 SMALL = 4 * MIB
 FOREIGN = "11111111-2222-3333-4444-555555555555"

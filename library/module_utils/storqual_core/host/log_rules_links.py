@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the kernel's log: libata and Fibre Channel, whose lines are mostly about a link."""
+
+from __future__ import annotations
+
+from .log_rule import Rule
+
+LINKS: tuple[Rule, ...] = (
+    Rule(
+        "adapter_reset",
+        r"\bata\d+(?:\.\d+)?: (?:COMRESET failed|reset failed|hardreset failed|softreset failed"
+        r"|.*\b(?:hard|soft) resetting (?:link|port))",
+        "ata3: COMRESET failed (errno=-16)",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bhard resetting link\b|\bsoft resetting link\b",
+        "ata3: hard resetting link",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "timeout",
+        r"\bata\d+(?:\.\d+)?: (?:qc timeout|.*\(timeout\))",
+        "ata3.00: qc timeout (cmd 0xec)",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "io_error",
+        r"\bata\d+(?:\.\d+)?: exception Emask",
+        "ata3.00: exception Emask 0x10 SAct 0x0 SErr 0x4050002 action 0xe frozen",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "io_error",
+        r"\bata\d+(?:\.\d+)?: failed command:",
+        "ata3.00: failed command: WRITE FPDMA QUEUED",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "io_error",
+        r"\bata\d+(?:\.\d+)?: (?:SError: \{ \S|irq_stat .*(?:fatal|error|PHY))|\(ATA bus error\)"
+        r"|\bata\d+(?:\.\d+)?: .*\b(?:ATA|host|interface) (?:bus|fatal) error",
+        "ata3: SError: { PHYRdyChg CommWake }",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+        severity="warning",
+    ),
+    Rule(
+        "device_removed",
+        r"\bata\d+(?:\.\d+)?: (?:disabled|disable device|disabling(?! queued)|detaching"
+        r"|revalidation failed|link is slow to respond)|\bata\d+\.\d+: device detached",
+        "ata3.00: revalidation failed (errno=-5)",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "link_event",
+        r"\blpfc\b.*(?:\bLink (?:Up|Down) Event|\bPort Down\b|\bPending Link Event|\b(?:FLOGI|PLOGI"
+        r"|PRLI|FDISC|ADISC) failure)",
+        "lpfc 0000:04:00.0: 0:1305 Link Down Event x2 received Data: x2 x20 x800110 x0 x0",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+        severity="warning",
+    ),
+    Rule(
+        "device_removed",
+        r"\blpfc\b.*\bDevloss timeout",
+        "lpfc 0000:04:00.0: 0:(0):0203 Devloss timeout on WWPN 50:01:00:00:00:00:00:01 NPort x010000 Data: x0 x7 x0",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "task_abort",
+        r"\blpfc\b.*(?:SCSI (?:L|l)ayer (?:I/O Abort|issued (?:Device|Target|LUN) Reset)"
+        r"|abort handler|Abort outstanding I/O)",
+        "lpfc 0000:04:00.0: 0:(0):0713 SCSI layer issued Device Reset (0, 1) return x2002",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\blpfc\b.*(?:Adapter Hardware Error|HBA (?:needs|reset)|issued (?:Bus|Host) Reset"
+        r"|Port Status Event|Firmware dump)",
+        "lpfc 0000:04:00.0: 0:0457 Adapter Hardware Error Data: x80000000",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "link_event",
+        r"\bqla2\w+\b.*\b(?:LOOP (?:DOWN|UP) detected|LIP (?:reset )?occurr?ed"
+        r"|Asynchronous PORT UPDATE|RSCN database changed|Cable is unplugged|Mark all dev lost"
+        r"|(?:rport|fcport) .*(?:lost|down))",
+        "qla2xxx [0000:04:00.0]-500b:1: LOOP DOWN detected (2 7 0 0).",
+        driver="qla2xxx",
+        source="drivers/scsi/qla2xxx",
+        severity="warning",
+    ),
+    Rule(
+        "adapter_reset",
+        r"\bqla\w+\b.*(?:ISP (?:System Error|abort|error)|(?:ADAPTER|BUS) RESET"
+        r"|(?<!for )(?:Firmware|FW) dump(?! (?:template|size))"
+        r"|RISC paused|detected PCI disconnect)|ISP (?:abort|error)",
+        "qla2xxx [0000:04:00.0]-5003:1: ISP System Error - mbx1=4321h mbx2=0h.",
+        driver="qla2xxx",
+        source="drivers/scsi/qla2xxx",
+    ),
+    Rule(
+        "task_abort",
+        r"\bqla2xxx\b.*(?:(?:DEVICE|TARGET) RESET|Abort command issued)",
+        "qla2xxx [0000:04:00.0]-8009:1: DEVICE RESET ISSUED nexus=1:0:0 cmd=0000000012345678.",
+        driver="qla2xxx",
+        source="drivers/scsi/qla2xxx",
+    ),
+    Rule(
+        "link_event",
+        r"\b(?:bnx2fc|libfc|libfcoe|fnic|qedf|fcoe|bfa)\b.*\b[Ll]ink (?:is )?(?:up|down)\b",
+        "bnx2fc: host7: Link down",
+        driver="bnx2fc, libfc, fnic, qedf",
+        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
+        severity="warning",
+    ),
+    Rule(
+        "link_event",
+        r"\b(?:bnx2fc|libfc|qedf)\b.*\b(?:LOGO|port (?:deleted|logged out)|session (?:upload"
+        r"|offload) (?:failed|timed)|rport .* (?:down|logo))",
+        "host7: libfc: rport 010203: Received LOGO request",
+        driver="bnx2fc, libfc, qedf",
+        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
+        severity="warning",
+    ),
+    Rule(
+        "device_removed",
+        r"\brport-\S+: blocked FC remote port time out",
+        "rport-1:0-3: blocked FC remote port time out: removing target and saving binding",
+        driver="scsi_transport_fc",
+        source="drivers/scsi/bnx2fc, libfc, scsi_transport_fc.c",
+    ),
+    Rule(
+        "medium_error",
+        r"\bUNC\b",
+        "ata1.00: error: { UNC }",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "io_error",
+        r"\blpfc\b.*(?:FCP (?:cmd|command) x\w+ failed|Rsp Ring \d+ error|Iodone .* error)",
+        "lpfc 0000:04:00.0: 0:(0):0729 FCP cmd x28 failed <0/1> status: x3 result: x16",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "adapter_fault",
+        r"\blpfc\b.*(?:initialization error|Adapter failed|Failed to (?:init|issue|allocate|post))",
+        "lpfc 0000:04:00.0: 0:0324 Config Port initialization error, mbxCmd x88",
+        driver="lpfc",
+        source="drivers/scsi/lpfc",
+    ),
+    Rule(
+        "io_error",
+        r"\bqla2xxx\b.*(?:FCP command status: 0x(?!0-0x0\b)|Dropped frame\(s\) detected)",
+        "qla2xxx [0000:02:00.0]-302b:1: Dropped frame(s) detected (0x1000 of 0x2000 bytes).",
+        driver="qla2xxx",
+        source="drivers/scsi/qla2xxx/qla_isr.c",
+    ),
+    Rule(
+        "link_event",
+        r"\bata\d+(?:\.\d+)?: (?:irq_stat \w+, connection status changed"
+        r"|limiting (?:SATA link )?speed to|SATA link down \(SStatus (?:1 |\w+ SControl F?3[1-9]0))",
+        "ata1: limiting SATA link speed to 1.5 Gbps",
+        driver="libata",
+        source="drivers/ata/libata-eh.c, libata-core.c, libahci.c",
+        severity="warning",
+    ),
+    Rule(
+        "medium_error",
+        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(media error\)",
+        "res 41/40:00:80:b9:74/00:00:00:00:00/40 Emask 0x409 (media error) <F>",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "timeout",
+        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \(timeout\)",
+        "res 40/00:10:d0:5d:a8/00:00:b2:00:00/40 Emask 0x4 (timeout)",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+    Rule(
+        "io_error",
+        r"^\s*res [0-9a-f]{2}/.*Emask 0x[0-9a-f]+ \((?!timeout|media)\w"
+        r"|\bata\d+(?:\.\d+)?: (?:(?:error|status): \{ [^}]*\b(?:ICRC|IDNF|ABRT|ERR|DF)\b"
+        r"|edma_err_cause=|NCQ disabled due to|failed to set xfermode)",
+        "ata1.00: error: { ICRC ABRT }",
+        driver="libata",
+        source="drivers/ata/libata-eh.c",
+    ),
+)
