@@ -21,6 +21,8 @@ _GAP = re.compile(r"(?<=\S) {2,}(?=[^\s:=])")
 _UNREAD = ("settings", "notes", "counters", "lines")
 _RENAMED = "Novelty Of Tomorrow"
 _SECTION = "Module Of Tomorrow"
+_LIST = "List Of Tomorrow"
+_FACTS = re.compile(r"^(?P<heading>\s*[a-z]+drive \S+|\s*array \w+) \(", re.IGNORECASE | re.MULTILINE)
 _MOST = 40
 
 
@@ -62,6 +64,7 @@ def _of_lines(text: str) -> Iterator[Variant]:
     yield Variant("labels in small letters", spelt(str.lower))
     yield Variant("wider columns", changed(lambda m: f"{m['indent']}{m['label']}{m['gap']}        :{m['value']}"))
     yield Variant("other units", _SIZE.sub(_other_unit, text))
+    yield Variant("headings with their facts padded", _FACTS.sub(r"\g<heading>   (", text))
     yield Variant("line ends of DOS", "\r\n".join(lines))
     yield Variant("blanks at the ends of lines", "\n".join(f"{line}  " if line.strip() else line for line in lines))
     yield Variant("tabs as blanks", text.expandtabs(8))
@@ -90,6 +93,7 @@ def _of_lines(text: str) -> Iterator[Variant]:
             new = [*lines]
             new[place], new[place + 1] = new[place + 1], new[place]
             yield Variant(f"reordered lines {place + 1} and {place + 2}", "\n".join(new))
+    yield from _with_more_in_between(lines, labelled)
     borders = [place for place, line in enumerate(lines) if not line.strip()]
     for place in borders[:: max(1, len(borders) // _MOST)]:
         section = [_SECTION, "   State                    : Failed", "   Size                     : 1 MB", ""]
@@ -97,6 +101,23 @@ def _of_lines(text: str) -> Iterator[Variant]:
         yield Variant(
             f"a section in line {place + 1}", "\n".join([*lines[:place], "", *section, *lines[place:]]), "?"
         )
+
+
+def _with_more_in_between(lines: list[str], labelled: dict[int, re.Match[str]]) -> Iterator[Variant]:
+    """A list within an object, and a paragraph for people beside one."""
+    within = [
+        place
+        for place, match in labelled.items()
+        if match["indent"] and labelled.get(place - 1) and labelled[place - 1]["indent"] == match["indent"]
+    ]
+    for place in within[:: max(1, len(within) // _MOST)]:
+        indent = labelled[place]["indent"]
+        more = [f"{indent}{_LIST}", f"{indent}   Entry   1: Basic, 1024 MiB"]
+        yield Variant(f"a list in line {place + 1}", "\n".join([*lines[:place], *more, *lines[place:]]))
+    borders = [place for place, line in enumerate(lines) if not line.strip()]
+    for place in borders[:: max(1, len(borders) // _MOST)]:
+        notice = ["", "Warning: something that people should know, which goes on", "in a second line.", ""]
+        yield Variant(f"a notice in line {place + 1}", "\n".join([*lines[:place], *notice, *lines[place:]]))
 
 
 def _other_unit(match: re.Match[str]) -> str:

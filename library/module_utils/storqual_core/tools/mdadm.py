@@ -78,8 +78,8 @@ def parse_detail(text: str) -> VolumeFacts:
         elif key:
             words = _kept(words, last, value)
             last, value = key.group(1).strip(), key.group(2).strip()
-        elif last:
-            # a long value goes on in the next line, without a key
+        elif last and line.lstrip().startswith("("):
+            # a long value goes on in the next line, in brackets
             value = f"{value} {line.strip()}"
         else:
             raise ToolError(f"mdadm --detail printed a line that belongs to nothing: {line.strip()[:120]!r}")

@@ -302,3 +302,11 @@ def test_no_operation_under_no_task_is_idle_and_another_is_refused() -> None:
     assert arcconf.parse_tasks(text.format("None") + DONE) == {}
     with pytest.raises(ToolError, match="an operation stands under no task"):
         arcconf.parse_tasks(text.format("Rebuild") + DONE)
+
+
+def test_a_list_within_an_object_ends_where_the_object_goes_on() -> None:
+    listed = "   Attached Cables\n      Cable 0 : CN0\n"
+    for before in ("   Controller Model ", "   Driver  "):
+        adapter = arcconf.parse_config(SMARTRAID.replace(before, listed + before, 1)).adapters[0]
+        assert (adapter.model, adapter.driver_version) == ("SmartX 3154", "Linux 2.1.20-035")
+        assert adapter.settings["Attached Cables: Cable 0"] == "CN0"

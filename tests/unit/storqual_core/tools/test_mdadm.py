@@ -214,3 +214,9 @@ def test_a_journal_is_kept_and_a_replacement_is_no_member_yet() -> None:
 def test_a_bitmap_in_a_file_is_neither_internal_nor_none() -> None:
     text = REBUILDING.replace("Intent Bitmap : Internal", "Intent Bitmap : /boot/md.bitmap")
     assert mdadm.parse_detail(text).policies == {}
+
+
+def test_a_line_that_is_no_part_of_a_value_is_refused() -> None:
+    text = REBUILDING.replace("        Array Size :", "      List of tomorrow\n        Array Size :")
+    with pytest.raises(ToolError, match="belongs to nothing: 'List of tomorrow'"):
+        mdadm.parse_detail(text)

@@ -61,13 +61,18 @@ _ROOMS = ("volume", "device", "array", "other")
 
 @dataclass
 class _Part:
-    """One object or section: its own labels, and the labels of the parts below it by `title: label`."""
+    """One object or section: its own labels, and the labels of the parts below it by `title: label`.
+
+    `listed` is how far a title without rules is indented, and what title it is in: it ends where a label stands no
+    further in.
+    """
 
     kind: str
     name: str = ""
     fields: Fields = field(default_factory=Fields)
     below: Fields = field(default_factory=Fields)
     title: str = ""
+    listed: tuple[int, str] | None = None
     members: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     def kept(self, *read: str) -> dict[str, str]:
@@ -186,11 +191,14 @@ def _take(parts: list[_Part], line: Line, notes: list[str], *, ruled: bool) -> N
         if last is not None and not line.text.lower().startswith("channel"):
             last.title = f"{last.title.partition(' / ')[0]} / {line.text}".strip(" /")
     elif line.labelled and last is not None:
+        if last.listed is not None and line.indent <= last.listed[0]:
+            last.title, last.listed = last.listed[1], None
         _keep(last, line)
     elif line.text.lower().startswith("device is a") and last is not None and last.kind == "device":
         last.fields.add("Device", line.text)
     elif last is not None and not line.labelled:
-        last.title = line.text
+        ended = ruled or line.text.lower().endswith(" information")
+        last.title, last.listed = line.text, None if ended else (line.indent, last.title)
         if not ruled:
             notes.append(line.text)
     else:
