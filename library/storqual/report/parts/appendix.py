@@ -144,11 +144,15 @@ def _plan(material: Material) -> tuple[KeyValue, ...]:
     values: list[tuple[str, Cell]] = [
         ("Design", plan.design),
         ("Seed", Figure(str(plan.seed), plan.seed, "run:/plan/seed")),
-        ("Launches per point and session", count(plan.launches, "run:/plan/launches")),
-        ("Run time of a launch", seconds(plan.runtime_s, "run:/plan/runtime_s")),
-        ("Ramp before it", seconds(plan.ramp_s, "run:/plan/ramp_s")),
-        ("Expected length", seconds(plan.expected_seconds, "run:/plan/expected_seconds")),
     ]
+    # a campaign of trials and programs has no launches
+    if plan.launches:
+        values += [
+            ("Launches per point and session", count(plan.launches, "run:/plan/launches")),
+            ("Run time of a launch", seconds(plan.runtime_s, "run:/plan/runtime_s")),
+            ("Ramp before it", seconds(plan.ramp_s, "run:/plan/ramp_s")),
+        ]
+    values.append(("Expected length", seconds(plan.expected_seconds, "run:/plan/expected_seconds")))
     for name, label in (("margin", "Margin of the profile"), ("indifference", "Indifference of the profile")):
         fraction = fields.get(name)
         if isinstance(fraction, (int, float)):

@@ -116,6 +116,8 @@ def test_a_campaign_whose_trials_pass_passes_and_its_report_has_the_matrix(tmp_p
     page = published.report.read_text(encoding="utf-8")
     assert "Faults by adapter and arm" in page
     assert "Every trial passed." in page
+    assert "Expected length" in page
+    assert "Launches per point and session" not in page
     assert "0 of 1 failed: less than 95.0 % at 95 %" in page or "0 of 1 failed: less than 95 % at 95 %" in page
 
 
