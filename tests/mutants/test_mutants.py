@@ -9,6 +9,8 @@ import pytest
 
 from tests.mutants.mutant import PACKAGES, Mutant, NotApplicableError, Sources, read_areas, read_mutants
 
+pytestmark = pytest.mark.slow
+
 TREE = Path(__file__).resolve().parents[2]
 CODE = """\
 def held(low: float, limit: float) -> bool:

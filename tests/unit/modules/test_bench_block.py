@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1 << 20
 
 

@@ -22,6 +22,8 @@ from tests.attacks.before.tampering import chained, lines_of
 from tests.support.judged_run import QUIET, suite_with
 from tests.support.make_run import make_run
 
+pytestmark = pytest.mark.slow
+
 CRITERION = {
     "id": "iops@sym/seq_read[bs=4k]", "bench": "vbench", "adapter": "sym", "point": "seq_read[bs=4k]",
     "metric": "iops", "unit": "IOPS", "better": "higher", "against": "baseline", "reference": 300.0,

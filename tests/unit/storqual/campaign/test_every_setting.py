@@ -29,6 +29,8 @@ from storqual_core.provision.raid.plan import POLICIES, Wish
 from storqual_core.tools import TOOLS
 from tests.support.make_lab import lab_hosts
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 SHA = "a" * 64
 VALUES: dict[str, Any] = {

@@ -10,6 +10,8 @@ import pytest
 
 from storqual.cli import main
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 GOLDEN = REPOSITORY / "tests" / "golden" / "bad_inputs"
 

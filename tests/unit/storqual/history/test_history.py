@@ -22,6 +22,8 @@ from storqual.statistics.control import FEWEST
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 
+pytestmark = pytest.mark.slow
+
 
 def judged(folder: Path, name: str, **options: object) -> Path:
     """A run directory with its verdict."""

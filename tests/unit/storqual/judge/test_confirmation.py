@@ -15,6 +15,8 @@ from storqual.run import read_run
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 
+pytestmark = pytest.mark.slow
+
 POINT = POINTS[1]
 
 

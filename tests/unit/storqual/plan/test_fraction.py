@@ -6,12 +6,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storqual.inputs import Suite, find_suite, load_suite
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.points import points_of
+
+pytestmark = pytest.mark.slow
 
 LEVELS = {
     "bs": ["512", "4k", "64k", "1m"],

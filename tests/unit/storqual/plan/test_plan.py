@@ -15,6 +15,8 @@ from storqual.plan.make import PlanRequest, plan_run
 from storqual.run import coverage, read_block, read_run
 from storqual_core.kit.errors import BadInputError
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 INVENTORIES = REPOSITORY / "inventories"
 

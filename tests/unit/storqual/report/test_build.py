@@ -16,6 +16,8 @@ from tests.support.judged_reports import PANIC, QUICK, judged, points_of
 from tests.support.make_run import make_run
 from tests.support.report_pages import read_page
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_without_verdict_is_refused_with_the_remedy(tmp_path: Path) -> None:
     run = judged(tmp_path, points=QUICK[:1])

@@ -24,6 +24,8 @@ from tests.unit.storqual.trials.test_campaign import REQUEST, record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 ODD = st.one_of(
     st.none(),
     st.booleans(),

@@ -23,6 +23,8 @@ from tests.support.hidden_writers import running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 LISTED = {
     "a thread with a table of its own": "is open for writing in",
     "a process whose first thread has ended": "is open for writing in",

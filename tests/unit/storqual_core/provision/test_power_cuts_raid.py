@@ -17,6 +17,8 @@ from tests.unit.storqual_core.provision.raid.test_layout import IDS, SMALL, prov
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 VOLUME = {"adapter": "sym", "level": "1", "name": "r1", "members": IDS[:2]}
 

@@ -15,6 +15,8 @@ import pytest
 
 from storqual.cli import main
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[4]
 TOOLS = "library/module_utils/storqual_core/tools"
 TESTS = "tests/unit/storqual_core/tools"

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from storqual.robustness.output.formats import FORMATS, PROGRAM, read_output
 from storqual.robustness.output.reading import OneTest, with_own_names
 
+pytestmark = pytest.mark.slow
+
 CUNIT = """\
 
      CUnit - A unit testing framework for C - Version 2.1-3
