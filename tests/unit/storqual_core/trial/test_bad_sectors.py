@@ -153,25 +153,25 @@ def test_what_an_earlier_trial_left_marked_is_put_right_first(fake: FakeDrive) -
     assert bring(fake) == ["marked", "unreadable", "mended"]
 
 
-def test_a_drive_that_does_not_know_the_command_tells_no_mark_and_is_written_anew(fake: FakeDrive) -> None:
-    fake.refuses = True
+def failed(fake: FakeDrive, words: str) -> list[str]:
+    """What was told before the way failed with these words."""
     told: list[str] = []
-    with pytest.raises(ToolError, match="the drive does not know this command"):
+    with pytest.raises(ToolError, match=words):
         BENCH_WAYS["sg_write_uncorrectable"].bring(
             replace(fake.aim, runner=fake.run), lambda seen, _text: told.append(seen)
         )
-    assert told == []
+    return told
+
+
+def test_a_drive_that_does_not_know_the_command_tells_no_mark_and_is_written_anew(fake: FakeDrive) -> None:
+    fake.refuses = True
+    assert failed(fake, "the drive does not know this command") == []
     assert fake.written[-1] == (SPOT, 4096)
 
 
 def test_marked_blocks_that_give_data_are_no_proof(fake: FakeDrive) -> None:
     fake.deaf = True
-    told: list[str] = []
-    with pytest.raises(ToolError, match="read 1 of the marked bytes at byte 4194304 gave data"):
-        BENCH_WAYS["sg_write_uncorrectable"].bring(
-            replace(fake.aim, runner=fake.run), lambda seen, _text: told.append(seen)
-        )
-    assert told == ["marked"]
+    assert failed(fake, "read 1 of the marked bytes at byte 4194304 gave data") == ["marked"]
 
 
 def test_a_read_that_fails_because_the_drive_went_is_no_medium_error(fake: FakeDrive) -> None:
