@@ -174,6 +174,14 @@ def test_a_number_of_members_that_cannot_be_is_one_line(
     assert re.search(r"small\.suite\.yml:\d+: ", found[0])
 
 
+def test_a_level_has_its_fewest_members_whatever_tool_will_make_the_volume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storqual.plan.members.count_objection", lambda *_: "")
+    with pytest.raises(BadInputError, match="found 2 members for RAID 5, expected 3 at least"):
+        plan(tmp_path, raid(level=5), raid(level=5), ON_VOLUME + "vary: {raid.members: [2, 4]}\n")
+
+
 def test_numbers_of_members_of_a_profile_are_told_at_their_own_line(tmp_path: Path) -> None:
     suite = ON_VOLUME.replace("margin: 8%}", "margin: 8%, vary: {raid.members: [9]}}")
     with pytest.raises(BadInputError) as told:
