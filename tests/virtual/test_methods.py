@@ -110,7 +110,7 @@ criteria:
 studies: [settings, scaling]
 vary: {raid.level: [0, 5], raid.members: {0: [2, 4], 5: [3]}}
 profiles:
-  quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
+  quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 4, margin: 10%}
 """
 
 STRIPED = """\

@@ -170,34 +170,38 @@ def provisioned(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def guard_ledger(events: Iterable[Event], benches: Mapping[str, Any]) -> dict[str, Any]:
-    """Sectors written to disks that no claim covers: per boot, last reading minus first, summed over boots.
+    """Sectors written to disks that no claim covers: the growth of each disk's counter, summed over boots.
 
-    A counter starts again with a boot, and programs other than fio write between batches: so the first and the last
-    reading of each boot count, not the readings around single batches. System disks are listed and not counted.
+    A counter starts again with a boot, and when a drive was taken away and came back; programs other than fio write
+    between batches, so that its growth from one batch to the next counts as well. A disk that any batch of the run
+    claims is claimed in all of it: the members of a volume are written while another configuration is made.
+    System disks are listed and not counted.
     """
     applies = any(bench.get("kind") != "local" for bench in benches.values())
-    boots: dict[tuple[str, str, str], dict[str, Any]] = {}
+    totals: dict[tuple[str, str], dict[str, Any]] = {}
+    latest: dict[tuple[str, str, str], int] = {}
     for event in events:
         end = event.fields.get("end") or {}
         for name, disk in (end.get("disks") or {}).items():
-            key = (event.bench or "", event.text("boot_id"), str(disk.get("wwn") or name))
-            before, after = int(disk["write_sectors_before"]), int(disk["write_sectors_after"])
-            entry = boots.setdefault(key, {**disk, "disk": name, "write_sectors_before": before})
-            entry["write_sectors_after"] = after
-    totals: dict[tuple[str, str], dict[str, Any]] = {}
-    for (bench, _, identity), disk in boots.items():
-        entry = totals.setdefault(
-            (bench, identity),
-            {
-                "bench": bench,
-                "disk": disk["disk"],
-                "wwn": disk.get("wwn"),
-                "claimed": bool(disk.get("claimed")),
-                "system": bool(disk.get("system")),
-                "sectors_written": 0,
-            },
-        )
-        entry["sectors_written"] += disk["write_sectors_after"] - disk["write_sectors_before"]
+            bench, identity = event.bench or "", str(disk.get("wwn") or name)
+            entry = totals.setdefault(
+                (bench, identity),
+                {
+                    "bench": bench,
+                    "disk": name,
+                    "wwn": disk.get("wwn"),
+                    "claimed": False,
+                    "system": False,
+                    "sectors_written": 0,
+                },
+            )
+            entry["claimed"] = entry["claimed"] or bool(disk.get("claimed"))
+            entry["system"] = entry["system"] or bool(disk.get("system"))
+            boot = (bench, event.text("boot_id"), identity)
+            for count in (int(disk["write_sectors_before"]), int(disk["write_sectors_after"])):
+                grown = count - latest.get(boot, count)
+                entry["sectors_written"] += grown if grown >= 0 else count
+                latest[boot] = count
     outside = sum(d["sectors_written"] for d in totals.values() if not d["claimed"] and not d["system"])
     return {"sectors_written_outside_claims": outside, "disks": list(totals.values()), "applies": applies}
 

@@ -13,6 +13,7 @@ import random
 import stat
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,15 +157,32 @@ def _read_on(path: str, handle: int, blocks: int, stop: threading.Event, tally: 
 
 _SAMPLE_S = 0.001
 _FEW = 20
+_NOT_IN_EFFECT = 0.05
+"""Share of looks above the depth from which it counts as exceeded."""
+_STRAY = 10
+"""A depth in effect is found this many times as often as more than it."""
 
 
 @dataclass(frozen=True)
 class InFlight:
-    """What was seen: the highest count of requests in the drive, the number of looks, the reads that were offered."""
+    """What was seen: how many looks found how many requests in the drive, and the reads that were offered."""
 
-    highest: int
-    samples: int
+    looks: Mapping[int, int]
     offered: int
+
+    @property
+    def highest(self) -> int:
+        """The most requests that any look found."""
+        return max(self.looks, default=0)
+
+    @property
+    def samples(self) -> int:
+        """The number of looks."""
+        return sum(self.looks.values())
+
+    def above(self, depth: int) -> int:
+        """The number of looks that found more than `depth` requests."""
+        return sum(times for found, times in self.looks.items() if found > depth)
 
 
 def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sys", dev: str = "/dev") -> InFlight:
@@ -175,32 +193,40 @@ def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sy
     """
     path = f"{dev}/{node}"
     with random_reads([path], offered) as tally:
-        highest, samples = _sample(f"{sysfs}/block/{node}/inflight", seconds)
+        looks = _look(f"{sysfs}/block/{node}/inflight", seconds)
     if tally.failures:
         raise ToolError(f"reading {dev}/{node} failed while its queue was watched: {tally.failures[0]}")
-    return InFlight(highest, samples, offered)
+    return InFlight(looks, offered)
 
 
-def _sample(path: str, seconds: float) -> tuple[int, int]:
-    """The highest sum of reads and writes in flight, and the number of looks."""
-    highest = samples = 0
+def _look(path: str, seconds: float) -> Mapping[int, int]:
+    """How many looks found which sum of reads and writes in flight."""
+    looks: Counter[int] = Counter()
     with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - unbuffered, so that each look asks the kernel
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             stream.seek(0)
-            highest = max(highest, sum(int(word) for word in stream.read().split()))
-            samples += 1
+            looks[sum(int(word) for word in stream.read().split())] += 1
             time.sleep(_SAMPLE_S)
-    return highest, samples
+    return looks
 
 
 def judge_queue_depth(depth: int, seen: InFlight) -> tuple[bool | None, str]:
-    """Whether a queue depth is in effect: never exceeded, and reached while more was offered. None: not shown."""
+    """Whether a queue depth is in effect: reached, and exceeded in no more than stray looks. None: not shown.
+
+    The kernel adds the counters of its processors one after another: a request that ends on one while the next
+    starts on another is counted twice in that look. A depth that is not in effect is exceeded in nearly all.
+    """
+    above = seen.above(depth)
     facts = f"{seen.highest} in flight at most in {seen.samples} looks while {seen.offered} reads were offered"
-    if seen.highest > depth:
-        return False, f"{facts}: more than the depth of {depth}"
+    if above > _NOT_IN_EFFECT * seen.samples:
+        return False, f"{facts}: more than the depth of {depth} in {above} of them"
     if seen.samples < _FEW or seen.offered <= depth:
         return None, f"{facts}: too little to tell"
     if seen.highest < depth:
         return None, f"{facts}: the drive is too fast to fill a queue of {depth}"
+    if above and above * _STRAY > seen.looks.get(depth, 0):
+        return None, f"{facts}: more than the depth of {depth} in {above} of them, too few to tell"
+    if above:
+        return True, f"{facts}: the depth of {depth} was reached; {above} looks counted a request twice"
     return True, f"{facts}: the depth of {depth} was reached and not exceeded"

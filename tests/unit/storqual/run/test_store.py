@@ -191,6 +191,19 @@ def test_system_and_claimed_disks_are_listed_and_not_counted() -> None:
     assert [disk["sectors_written"] for disk in ledger["disks"]] == [5, 5]
 
 
+def test_a_drive_that_came_back_counts_from_nought() -> None:
+    """Taken away and returned within one boot: its counter begins anew, and never counts backwards."""
+    events = [disks("b", "1", 0, 50), disks("b", "1", 3, 7)]
+    assert guard_ledger(events, {"b": {"kind": "virtual"}})["sectors_written_outside_claims"] == 57
+
+
+def test_a_disk_that_one_batch_claims_is_claimed_in_the_run() -> None:
+    """The member of a volume is written while the next configuration is made, whose batch reads a drive alone."""
+    events = [disks("b", "1", 0, 5), disks("b", "1", 9, 9, claimed=True), disks("b", "1", 20, 20)]
+    ledger = guard_ledger(events, {"b": {"kind": "virtual"}})
+    assert (ledger["sectors_written_outside_claims"], ledger["disks"][0]["sectors_written"]) == (0, 20)
+
+
 def test_finishing_twice_changes_nothing(tmp_path: Path) -> None:
     path = make_run(tmp_path, finished=False)
     documents = []

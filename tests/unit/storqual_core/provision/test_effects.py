@@ -89,7 +89,7 @@ def test_a_depth_is_offered_twice_as_many_reads(tmp_path: Path, monkeypatch: pyt
 
     def look(_node: str, offered: int, _seconds: float, _sysfs: str, _dev: str) -> InFlight:
         offers.append(offered)
-        return InFlight(4, 100, offered)
+        return InFlight({4: 100}, offered)
 
     monkeypatch.setattr(effects, "observe_in_flight", look)
     drive = Drive(tmp_path)
@@ -103,7 +103,7 @@ def test_a_depth_is_offered_twice_as_many_reads(tmp_path: Path, monkeypatch: pyt
 def test_a_number_of_requests_is_shown_where_nothing_below_is_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queues: int, depth: str, proven: bool | None
 ) -> None:
-    monkeypatch.setattr(effects, "observe_in_flight", lambda *_given: InFlight(4, 100, 8))
+    monkeypatch.setattr(effects, "observe_in_flight", lambda *_given: InFlight({4: 100}, 8))
     drive = Drive(tmp_path)
     drive.write("device/queue_depth", depth)
     for number in range(queues):

@@ -226,7 +226,7 @@ def test_the_commands_in_flight_are_the_proof(
 ) -> None:
     bench.set_queue("sda", 4, "simple")
     monkeypatch.setattr(
-        adapter_queue, "observe_in_flight", lambda _node, offered, _seconds, _sysfs: InFlight(highest, 500, offered)
+        adapter_queue, "observe_in_flight", lambda _node, offered, _seconds, _sysfs: InFlight({highest: 500}, offered)
     )
     assert throttle(bench, 4, prove_s=1.0)["settings"][0]["proven"] is proven
 

@@ -15,16 +15,21 @@ from storqual_core.provision.queue import InFlight, judge_queue_depth, observe_i
 @pytest.mark.parametrize(
     ("seen", "proven"),
     [
-        (InFlight(highest=4, samples=500, offered=8), True),
-        (InFlight(highest=5, samples=500, offered=8), False),
-        (InFlight(highest=5, samples=1, offered=8), False),
-        (InFlight(highest=3, samples=500, offered=8), None),
-        (InFlight(highest=4, samples=3, offered=8), None),
-        (InFlight(highest=4, samples=500, offered=4), None),
-        (InFlight(highest=0, samples=0, offered=8), None),
+        (InFlight({4: 500}, offered=8), True),
+        (InFlight({5: 400, 4: 100}, offered=8), False),
+        (InFlight({5: 1}, offered=8), False),
+        (InFlight({3: 500}, offered=8), None),
+        (InFlight({4: 3}, offered=8), None),
+        (InFlight({4: 500}, offered=4), None),
+        (InFlight({}, offered=8), None),
+        # one look in which a request was counted twice is none against the depth
+        (InFlight({4: 499, 5: 1}, offered=8), True),
+        (InFlight({4: 470, 5: 30}, offered=8), False),
+        # a drive so fast that its queue is rarely full, with and without the depth
+        (InFlight({2: 490, 4: 2, 5: 8}, offered=8), None),
     ],
 )
-def test_a_depth_is_shown_when_it_is_reached_and_never_exceeded(seen: InFlight, proven: bool | None) -> None:
+def test_a_depth_is_shown_when_it_is_reached_and_not_exceeded(seen: InFlight, proven: bool | None) -> None:
     verdict, sentence = judge_queue_depth(4, seen)
     assert verdict is proven
     assert f"{seen.highest} in flight" in sentence
