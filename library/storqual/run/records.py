@@ -364,8 +364,11 @@ def _numbers(line: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A mapping whose numbers are in range, those in its lists and mappings too; text in them is left alone."""
     found = _mapping(line, name)
     for key, value in found.items():
-        # a sample has dozens of these, a run millions
-        inner = value if type(value) is list else value.values() if type(value) is dict else None
+        # a sample has dozens of these, a run millions: most are whole numbers in range, and need no call
+        kind = type(value)
+        if kind is int and -_MOST < value < _MOST:
+            continue
+        inner = value if kind is list else value.values() if kind is dict else None
         if inner is None:
             _in_range(value, name, key)
         elif inner:
