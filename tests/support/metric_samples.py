@@ -41,6 +41,8 @@ PRIMITIVES: dict[str, Any] = {
     "idle_interrupts": 100,
     "adapter_interrupts": 10_000,
     "context_switches": 20_000,
+    "cycles": 3_000_000_000,
+    "idle_cycles": 100_000_000,
     **{f"error_{name}": 0 for name in ERROR_WORDS},
 }
 

@@ -27,6 +27,7 @@ RESIDENCY = "cpuidle residency"
 IDLE_COLUMN = "/proc/stat idle time"
 BUSY_COLUMNS = "/proc/stat ticks"
 OWN = "fio's own"
+CYCLES = "performance events of the kernel"
 _ANY_TIME = ("cpuidle_ns|stat_idle_ticks", "cpu_count", "wall_ns", "read_ios|write_ios", "runtime_ns")
 
 Busy = tuple[float, str]
@@ -155,6 +156,18 @@ def _events(name: str) -> Callable[[Measured], Value]:
     return function
 
 
+def _cycles(measured: Measured) -> Value:
+    """Unhalted cycles per I/O, those of the idle bench subtracted; the bench program's own few are in it."""
+    p = measured.primitives
+    rate = float(p["cycles"]) / (float(p["wall_ns"]) / 1e9)
+    watched = "idle_cycles" in p and "idle_wall_ns" in p
+    if watched:
+        rate -= float(p["idle_cycles"]) / (float(p["idle_wall_ns"]) / 1e9)
+    if rate <= 0:
+        raise UnavailableError("the load used no more cycles than the idle bench")
+    return Value(rate / io_rate(measured), CYCLES if watched else f"{CYCLES}, idle use not subtracted")
+
+
 def _steal(measured: Measured) -> Value:
     share = steal_share(measured)
     if share is None:
@@ -185,6 +198,8 @@ def _all() -> Iterator[Metric]:
         ("context_switches", "Context switches per I/O"),
     ):
         yield Metric(f"{name}_per_io", label, "1/IO", "lower", (name, "wall_ns", *io), "ratio", _events(name))
+    needs = ("cycles", "wall_ns", *io)
+    yield Metric("cycles_per_io", "CPU cycles per I/O", "cycles/IO", "lower", needs, "ratio", _cycles)
     needs = ("stat_steal_ticks", "tick_ns", "cpu_count", "wall_ns")
     yield Metric("steal_percent", "Time taken by the hypervisor", "%", "lower", needs, "count", _steal)
 

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Iterable, Mapping, NamedTuple, Sequence
 
 from ..kit.machine import Machine
+from .cycles import CycleCounter
 from .error_counters import error_files, hexadecimal
 
 CLASSES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -74,6 +75,8 @@ class Snapshot(NamedTuple):
     """Drives behind the volumes among `disks`."""
     errors: Mapping[str, int] = MappingProxyType({})
     """Error counters of all disks and members together, by name; one that a disk of them lost is left out."""
+    cycles: int | None = None
+    """Cycles that all processors worked."""
 
 
 def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | None]:
@@ -153,6 +156,7 @@ def differences(before: Snapshot, after: Snapshot, prefix: str = "", *, tick_ns:
         "interrupts": _less(after.interrupts, before.interrupts),
         "adapter_interrupts": _less(after.adapter_interrupts, before.adapter_interrupts),
         "context_switches": _less(after.context_switches, before.context_switches),
+        "cycles": _less(after.cycles, before.cycles),
         "own_cpu_ns": _less(after.own_cpu_ns, before.own_cpu_ns),
         "thermal_throttles": _less(after.thermal_throttles, before.thermal_throttles),
         "cpu_khz_before": before.cpu_khz,
@@ -213,7 +217,8 @@ class Meter:
     `aim` says whose disks and interrupts the next snapshots hold.
     """
 
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, root: Path = Path("/"), cycles: CycleCounter | None = None) -> None:
+        self._cycles = cycles
         self._handles: dict[str, int] = {}
         self._vectors: tuple[str, ...] = ()
         self._disks: dict[str, str] = {}
@@ -276,6 +281,7 @@ class Meter:
             errors=self._counted_errors(),
             thermal_throttles=sum(hot) if hot else None,
             cpu_khz=sum(clocks) // len(clocks) if clocks else None,
+            cycles=None if self._cycles is None else self._cycles.read(),
         )
 
     def _counted_errors(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import Callable
 
 from ..guard.writes import Reading, read_disks, reading_of
 from ..host.counters import Meter, Snapshot
+from ..host.cycles import CycleCounter
 from ..host.kernel_log import KernelLog
 from ..kit import command
 from ..kit.command import Runner
@@ -74,7 +75,8 @@ class BlockRunner:
         self._runner = runner
         self._ledger = ledger
         self._sysfs = sysfs
-        self._meter = Meter()
+        self._cycles = CycleCounter()
+        self._meter = Meter(cycles=self._cycles)
         self._before = Preconditioner(
             block, meter=self._meter, tell=self._tell, stopping=stopping, runner=runner, program=program
         )
@@ -99,6 +101,7 @@ class BlockRunner:
         """
         with ExitStack() as stack:
             stack.callback(self._meter.close)
+            stack.callback(self._cycles.close)
             stack.callback(self._log.close)
             block = self._block
             lock = stack.enter_context(hold_lock(block.state_dir, block.run, "measuring", block=block.block))
@@ -146,6 +149,7 @@ class BlockRunner:
                         targets=targets,
                         places=self._places,
                         disks=before,
+                        no_cycles=self._cycles.reason,
                     )
                 )
                 self._say_ready()

@@ -276,8 +276,12 @@ def start_of(
     targets: Mapping[str, FioTarget],
     places: Mapping[str, Place],
     disks: Reading,
+    no_cycles: str,
 ) -> dict[str, Any]:
-    """The spool's first line: which bench, boot and tools, which nodes, every disk's written sectors."""
+    """The spool's first line: which bench, boot and tools, which nodes, every disk's written sectors.
+
+    `no_cycles` says why cycles of the processors are not counted; it is empty where they are.
+    """
     kernel = platform.release()
     addresses = sorted({address for place in places.values() for address in place.adapters})
     return {
@@ -294,6 +298,7 @@ def start_of(
         "pid": os.getpid(),
         "samples_before": samples_before,
         "kernel_log": log.reason or log.marker_reason,
+        "no_cycles": no_cycles,
         "ticks_are_measured": ticks_are_measured(kernel),
         "targets": {name: target.node for name, target in targets.items()},
         "interrupts": {address: list(adapter_vectors([address])) for address in addresses},

@@ -29,7 +29,7 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
         KeyValue("Levels", tuple(_levels(material))),
         KeyValue("Adapters", tuple(_adapters(material, benches))),
         KeyValue("Tail latency", tuple(_tail(required))),
-        KeyValue("Cost per I/O", tuple(_cost(required))),
+        KeyValue("Cost per I/O", tuple(_cost(material, required, benches))),
         KeyValue("Steady state", tuple(_steady(material))),
         KeyValue("Endurance", tuple(_endurance(material))),
         KeyValue("Faults", (_NO_FAULTS,)),
@@ -118,10 +118,16 @@ def _tail(required: Sequence[Criterion]) -> Iterator[str]:
         yield "no required criterion is about a percentile of latency"
 
 
-def _cost(required: Sequence[Criterion]) -> Iterator[str]:
-    costs = [name for name in METRICS if name.startswith("cpu_")]
+def _cost(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> Iterator[str]:
+    costs = [name for name in METRICS if name.startswith(("cpu_", "cycles_"))]
     if not any(row.text("metric") in costs for row in required):
         yield f"{measure('cpu_us_per_io').label} decides nothing here"
+    starts = ((event.bench, event.fields.get("start")) for event in material.events)
+    reasons = {bench: start.get("no_cycles") for bench, start in starts if start}
+    for bench in benches:
+        if reasons.get(bench):
+            where = f" on {bench}" if len(benches) > 1 else ""
+            yield f"{measure('cycles_per_io').label} were not counted{where}: {reasons[bench]}"
 
 
 def _steady(material: Material) -> Iterator[str]:

@@ -34,6 +34,7 @@ EXPECTED = {
     "interrupts_per_io": 1.0,
     "adapter_interrupts_per_io": 1.0,
     "context_switches_per_io": 2.0,
+    "cycles_per_io": 200_000.0,
     "steal_percent": 0.0,
     "dips_per_min": 0.0,
     "longest_stall_s": 0.0,
@@ -186,6 +187,14 @@ def test_nothing_falls_back_to_fios_own_time_in_silence() -> None:
     lacking = ("cpuidle_ns", "stat_idle_ticks")
     assert "cpuidle_ns or stat_idle_ticks" in reason_of("cpu_us_per_io", without=lacking)
     assert value_of("fio_cpu_us_per_io", without=lacking).source == "fio's own"
+
+
+def test_cycles_of_the_idle_bench_are_subtracted_and_none_left_is_no_value() -> None:
+    assert value_of("cycles_per_io").source == "performance events of the kernel"
+    assert value_of("cycles_per_io", without=("idle_cycles",)).value == 300_000.0
+    assert "idle use not subtracted" in (value_of("cycles_per_io", without=("idle_cycles",)).source or "")
+    assert "no more cycles" in reason_of("cycles_per_io", idle_cycles=300_000_000)
+    assert "cycles" in reason_of("cycles_per_io", without=("cycles",))
 
 
 def test_steal_above_one_percent_voids_it() -> None:

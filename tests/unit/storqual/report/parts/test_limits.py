@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from storqual.report import build_report
+from tests.attacks.before.tampering import chained
 from tests.support.judged_reports import QUICK, judged
 from tests.support.report_pages import Page, read_page
 
@@ -53,6 +54,18 @@ def test_what_was_not_tested_is_told_by_name(page: Page) -> None:
     assert "Points of the suite: " in text
     assert "Faults: " in text
     assert "Steady state: drives were measured as they were found" in text
+
+
+def test_why_cycles_were_not_counted_is_told(tmp_path: Path) -> None:
+    run = judged(tmp_path, points=QUICK[:1], adapters=("sym",))
+    assert "cycles" not in read_page(build_report(run)).section("untested").text().lower()
+    events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    for event in events:
+        if "start" in event:
+            event["start"]["no_cycles"] = "no <counter>"
+    chained(run / "events.jsonl", events)
+    text = read_page(build_report(run)).section("untested").text()
+    assert "CPU cycles per I/O were not counted: no <counter>" in text
 
 
 def test_drives_that_were_brought_to_a_steady_state_are_not_told_as_untested(tmp_path: Path) -> None:
