@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from storqual.robustness.fault import Keeps
-from storqual_core.trial.load import FLUSH, READ, WRITE, WRITE_THROUGH
+from storqual_core.trial.load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
 from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, ZERO
 from storqual_core.trial.verify import UNREADABLE
 
@@ -72,7 +72,7 @@ class Oracle:
     def __init__(self) -> None:
         self.writes: dict[int, Write] = {}
         self.flushes: list[tuple[int, int]] = []
-        self.stale_reads: list[tuple[int, int, int]] = []
+        self.wrong_reads: list[tuple[str, int, int, int]] = []
         self._at: defaultdict[int, list[int]] = defaultdict(list)
 
     def take(self, ios: Iterable[Sequence[Any]]) -> None:
@@ -86,8 +86,8 @@ class Oracle:
                     self._at[place].append(sequence)
             elif kind == FLUSH and not problem:
                 self.flushes.append((begin, end))
-            elif kind == READ and problem == _OTHER_DATA:
-                self.stale_reads.append((sector, length, end))
+            elif kind == READ and problem in _READ_KINDS:
+                self.wrong_reads.append((_READ_KINDS[problem], sector, length, end))
 
     def flushed(self, write: Write) -> int | None:
         """When an acknowledged write was safe from a loss of power (ns), None while it was not.
@@ -140,7 +140,7 @@ class Oracle:
         if code == TORN and any(write.problem for write in newer):
             return None
         return Violation(
-            kind=self._kind(code),
+            kind=self.kind(code),
             sector=sector,
             sectors=1,
             sequence=must.sequence,
@@ -157,15 +157,18 @@ class Oracle:
         return None
 
     @staticmethod
-    def _kind(code: str) -> str:
+    def kind(code: str) -> str:
         """What a sector that may not be there is called."""
         if code in (GOOD, FOREIGN):
             return LOST
         return DEALLOCATED if code == ZERO else code
 
 
-_OTHER_DATA = 74
-"""EBADMSG, by which the load tells a read that gave other data than what it last saw acknowledged."""
+_READ_KINDS = {number: STALE if code == GOOD else Oracle.kind(code) for code, number in OTHER_DATA.items()}
+"""What a read of the load is called that gave other data than what was acknowledged, by its number.
+
+A whole sector of another write of this place is an older one's: a place has one write under way at most.
+"""
 
 
 def _sectors(runs: Iterable[Sequence[Any]]) -> Iterator[tuple[int, tuple[str, int]]]:

@@ -42,8 +42,8 @@ def judge(seen: Observed, fault: Fault, way: Way, expect: Expectation, cuts: Che
     wrong = [seen.down] if seen.down else []
     wrong += [one.sentence for one in violations]
     wrong += [
-        f"stale: a read of {length} sectors at {sector} gave other data than what was acknowledged"
-        for sector, length, _ in seen.oracle.stale_reads
+        f"{kind}: a read of {length} sectors at {sector} gave other data than what was acknowledged"
+        for kind, sector, length, _ in seen.oracle.wrong_reads
     ]
     if cuts is not None:
         wrong += [one.sentence for one in cuts.missing[:_MOST_TOLD]]
@@ -167,6 +167,7 @@ def record_of(
     clock += [(at, "proof", f"{name}: {text}") for at, name, text in seen.seen]
     clock += [(at, "drive", text) for at, text in seen.drive]
     clock += [(at, "kernel", text) for at, text in seen.kernel[:200]]
+    clock += [(at, "data", f"{kind} read at sector {sector}") for kind, sector, _, at in seen.oracle.wrong_reads[:20]]
     for label, some in (("first", seen.errors[:1]), ("last", seen.errors[-1:] if len(seen.errors) > 1 else [])):
         clock += [
             (at, "error", f"{label} of {len(seen.errors)}: {kind} at sector {sector}, errno {problem}")

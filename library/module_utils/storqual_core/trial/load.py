@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Protocol
 
 from ..kit.errors import BadInputError
-from .sectors import GOOD, SECTOR, is_of_write, make_sectors
+from .sectors import CODES, GOOD, SECTOR, is_of_write, make_sectors, read_sector
 
 FILL_SECTORS = 128
 _PAUSE_S = 0.02
@@ -29,6 +29,9 @@ _NONE = -1
 
 WRITE, WRITE_THROUGH, FLUSH, READ = "w", "d", "f", "r"
 """Kinds of I/O in a line of the stream: write, write through the cache (FUA), flush, read that is compared."""
+OTHER_DATA: Mapping[str, int] = {code: 4096 + at for at, code in enumerate(CODES)}
+"""In place of an errno, which is below 4096: a read that gave other data than what was last acknowledged, by what the
+first wrong sector is; `good` is another write's of this place."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Worker:
         return problem
 
     def _read(self, sector: int, length: int) -> int:
-        """Read and compare with what this worker last saw acknowledged; a difference is told as errno EBADMSG."""
+        """Read and compare with what this worker last saw acknowledged; a difference is told by `OTHER_DATA`."""
         size = length * SECTOR
         view = memoryview(self._buffer)[:size]
 
@@ -160,7 +163,8 @@ class Worker:
             for place, known in enumerate(self._known[at : at + length]):
                 part = view[place * SECTOR : (place + 1) * SECTOR]
                 if known != _UNKNOWN and not is_of_write(part, self._tag, sector + place, known):
-                    raise OSError(errno.EBADMSG, "other data than what was acknowledged")
+                    found = read_sector(bytes(part), self._tag, sector + place)
+                    raise OSError(OTHER_DATA[found.code], "other data than what was acknowledged")
 
         return self._timed(READ, 0, sector, length, read)
 

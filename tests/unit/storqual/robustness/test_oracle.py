@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.robustness.oracle import Oracle, Violation
+from storqual_core.trial.load import OTHER_DATA
+from storqual_core.trial.sectors import CODES
 
 
 def write(sequence: int, sector: int, length: int, begin: int, end: int, problem: int = 0) -> list[object]:
@@ -150,8 +152,10 @@ def test_a_sector_that_could_not_be_read_once_is_not_called_stale() -> None:
 
 
 def test_a_read_during_the_load_that_gave_other_data_is_kept() -> None:
-    made = oracle(["r", 0, 10, 2, 3, 4, 74], ["r", 0, 12, 2, 3, 4, 0], ["r", 0, 14, 2, 3, 4, 5])
-    assert made.stale_reads == [(10, 2, 4)]
+    wrong = [["r", 0, 10 + at, 2, 3, 4 + at, OTHER_DATA[code]] for at, code in enumerate(CODES)]
+    made = oracle(*wrong, ["r", 0, 12, 2, 3, 4, 0], ["r", 0, 14, 2, 3, 4, 5])
+    kinds = ["stale", "misdirected", "torn", "corrupted", "lost", "deallocated"]
+    assert made.wrong_reads == [(kind, 10 + at, 2, 4 + at) for at, kind in enumerate(kinds)]
 
 
 def test_sectors_that_were_written_and_not_read_back_are_counted() -> None:

@@ -15,6 +15,7 @@ from storqual.robustness.images import Checked, Missing
 from storqual.robustness.observed import Observed
 from storqual.robustness.record import Verdict, judge, record_of
 from storqual.robustness.suite import Expectation
+from storqual_core.trial.load import OTHER_DATA
 
 S = 1_000_000_000
 LOGGED = ("inserted", "logged", "removed")
@@ -205,8 +206,12 @@ def test_lost_data_fails_a_trial_even_when_its_fault_is_not_proven() -> None:
 def test_data_that_was_read_stale_fails_a_trial() -> None:
     found = verdict(changed("found", {"runs": [[10, 2, "good", 1]]}, turn=1))
     assert found.reasons[0].startswith("stale: ")
-    listed = [*lines(), {"kind": "io", "at": 9 * S, "ios": [["r", 0, 10, 2, 4 * S, 4 * S, 74]]}]
-    assert verdict(listed).reasons[0].startswith("stale: a read")
+    for code, kind in (("good", "stale"), ("corrupted", "corrupted"), ("torn", "torn")):
+        io = ["r", 0, 10, 2, 4 * S, 4 * S, OTHER_DATA[code]]
+        listed = [*lines(), {"kind": "io", "at": 9 * S, "ios": [io]}]
+        found = verdict(listed)
+        assert found.reasons[0].startswith(f"{kind}: a read")
+        assert not any("I/Os failed" in reason for reason in found.reasons)
 
 
 def cut(points: int, missing: int) -> Checked:

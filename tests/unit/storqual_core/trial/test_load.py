@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.kit.errors import BadInputError
-from storqual_core.trial.load import Load, LoadAsk, Worker, read_load
+from storqual_core.trial.load import OTHER_DATA, Load, LoadAsk, Worker, read_load
 from storqual_core.trial.sectors import SECTOR, make_sectors
 from storqual_core.trial.verify import read_region
 
@@ -97,7 +97,7 @@ def test_the_same_seed_draws_the_same_load_and_another_another(device: FileDevic
     assert plan(ASK) != plan(replace(ASK, seed=4))
 
 
-def test_a_read_that_gives_older_data_is_told_as_a_bad_message(device: FileDevice) -> None:
+def test_a_read_that_gives_other_data_is_told_by_what_it_gave(device: FileDevice) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
     ask = replace(ASK, workers=1, sectors=128, sizes=(128,), read_share=1.0)
     worker = Worker(ask, 0, TAG, device, lambda *io: told.append(io))
@@ -105,9 +105,19 @@ def test_a_read_that_gives_older_data_is_told_as_a_bad_message(device: FileDevic
     worker.step()
     assert told[-1][0] == "r"
     assert told[-1][6] == 0
-    os.pwrite(device.descriptor, make_sectors(TAG, 300, 99, 1), 300 * SECTOR)
-    worker.step()
-    assert told[-1][6] == errno.EBADMSG
+    whole = make_sectors(TAG, 300, 99, 1)
+    found = {
+        "good": whole,
+        "corrupted": bytes([whole[0] ^ 1]) + whole[1:],
+        "torn": whole[:200] + make_sectors(TAG, 300, 98, 1)[200:],
+        "misdirected": make_sectors(TAG, 299, 99, 1),
+        "foreign": make_sectors(b"an older", 300, 99, 1),
+        "zero": bytes(SECTOR),
+    }
+    for code, data in found.items():
+        os.pwrite(device.descriptor, data, 300 * SECTOR)
+        worker.step()
+        assert told[-1][6] == OTHER_DATA[code], code
 
 
 def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: FileDevice, tmp_path: Path) -> None:
