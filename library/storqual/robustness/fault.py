@@ -38,7 +38,8 @@ class Way:
     only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
     a driver that does not bring its drive back has failed. `spares_load` is where the fault is met by I/Os of its
     own, beside the load's region: then no I/O of the load may fail, whatever the fault says. `named_only` is where
-    the error lies above the driver: no plan takes such a way unless a suite names it.
+    the error lies above the driver: no plan takes such a way unless a suite names it. `packages` are those that the
+    bench must have, `boot_word` is what a word of its kernel's command line must begin with.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Way:
     returns: tuple[str, ...] = ()
     spares_load: bool = False
     named_only: bool = False
+    packages: tuple[str, ...] = ()
+    boot_word: str = ""
 
 
 @dataclass(frozen=True)

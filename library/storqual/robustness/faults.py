@@ -321,6 +321,23 @@ _ALL: tuple[Fault, ...] = (
         io_errors=True,
     ),
     Fault(
+        "crash_dump",
+        "bench",
+        "the bench's kernel panics under load, and its dump is written to a drive behind the adapter",
+        (
+            Way(
+                "kdump",
+                "bench",
+                "adapter",
+                _seen("armed", "other_boot", "dumped"),
+                downs_bench=True,
+                packages=("busybox", "makedumpfile"),
+                boot_word="crashkernel=",
+            ),
+        ),
+        io_errors=True,
+    ),
+    Fault(
         "connection_loss",
         "bench",
         "the control node's connection is cut under load and made again",

@@ -130,8 +130,12 @@ def plan_trials(
     arms: Sequence[str],
     kind: str,
     seed: int,
+    boot_lines: Sequence[Sequence[str]] = (),
 ) -> TrialPlan:
-    """Draw the plan. Raises BadInputError when nothing can be tried."""
+    """Draw the plan. Raises BadInputError when nothing can be tried.
+
+    `boot_lines` are the words that each arm's drop adds to the kernel's command line.
+    """
     chosen = seats[: profile.adapters] if profile.adapters else seats
     sessions = _sessions(arms, profile.sessions)
     left_out: list[str] = []
@@ -151,6 +155,11 @@ def plan_trials(
                     f"{trial.fault} on {seat.alias}: no way with {seat.driver or 'no driver'} on a {kind} bench"
                 )
                 continue
+            if not _boots_with(ways[0].boot_word, boot_lines):
+                left_out.append(
+                    f"{trial.fault} on {seat.alias}: os.cmdline of not every drop has a word {ways[0].boot_word}…"
+                )
+                continue
             if not seat.for_way(ways[0]):
                 left_out.append(
                     f"{trial.fault} on {seat.alias}: no claimed drive with {_NEEDS[ways[0].scope == 'path']}"
@@ -167,6 +176,11 @@ def plan_trials(
         # what comes back after a removal, or after a bench went down, has lost its session's settings: those are last
         listed += sorted(here, key=lambda trial: (_way(trial).downs_bench, not FAULTS[trial.fault].settings_stay))
     return TrialPlan(tuple(listed), tuple(sessions), tuple(left_out))
+
+
+def _boots_with(begin: str, lines: Sequence[Sequence[str]]) -> bool:
+    """Whether every arm's kernel is given a word that begins so."""
+    return not begin or (bool(lines) and all(any(word.startswith(begin) for word in line) for line in lines))
 
 
 def _way(trial: PlannedTrial) -> Way:

@@ -101,7 +101,8 @@ def draft_campaign(request: TrialRequest) -> Draft:
     anywhere = list(dict.fromkeys(alias for one in everywhere.benches.values() for alias in one.adapters))
     raise_all(_unknown(list(bench.adapters), anywhere, suite, suite_path, request.adapters or ()))
     seats = _seats(bench, request.adapters)
-    plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed)
+    lines = [_boot_words(drop) for drop, _ in arms.values()]
+    plan = plan_trials(suite, profile, seats, arms=list(arms), kind=bench.kind, seed=seed, boot_lines=lines)
     external = plan_external(suite, profile, seats, plan.sessions)
     if request.trial is not None:
         plan, external = _repeated(plan, request.trial, request.repeat), ()
@@ -138,6 +139,12 @@ def draft_campaign(request: TrialRequest) -> Draft:
         "versions": {"storqual": __version__},
     }
     return Draft(document, inputs)
+
+
+def _boot_words(drop: Drop) -> list[str]:
+    """What a drop adds to the kernel's command line."""
+    listed = [value for section, _, name, value in drop.settings() if (section, name) == ("os", "cmdline")]
+    return [str(word) for value in listed for word in value]
 
 
 def _unknown(

@@ -27,10 +27,12 @@ from storqual.robustness.record import judge, record_of
 from storqual.robustness.store import named_stream
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
+from storqual.trials.bench_packages import install_package
 from storqual.trials.control_faults import CONTROL_WAYS, Reach
 from storqual.trials.link import SILENCE_S, Link, LinkError
 from storqual.virtual_bench.boot import mark, panic_text, written_since
 from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import reset
 from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.trial.program import ENDED
 from storqual_core.trial.stream import FOLDER
@@ -139,12 +141,7 @@ class LiveTrial:
         start = now()
         with self._kept.open("ab") as self._file:
             try:
-                self._follow("all")
-                if self._way.downs_bench:
-                    if self._bench.virtual is not None:
-                        # what the console told so far was the fault itself
-                        self._console = mark(self._bench.virtual.console)
-                    self._follow("verify")
+                self._make()
             except LinkError as problem:
                 if not self._again:
                     raise
@@ -163,6 +160,28 @@ class LiveTrial:
         if cuts is not None:
             record["power_cuts"]["seconds"] = round(judging, 3)
         return {**record, "bench": self._bench.name, "tag": self._tag, **named_stream(packed)}
+
+    def _make(self) -> None:
+        """Load and fault, then what is left where the bench itself goes down by it. Raises LinkError."""
+        virtual = self._bench.virtual
+        try:
+            for package in self._way.packages:
+                install_package(self._bench.link, package, self._bench.state_dir, virtual=virtual is not None)
+        except ToolError as problem:
+            self._take({"kind": "cannot", "reason": f"{self._planned.way}: {problem}"})
+            return
+        self._follow("all")
+        if not self._way.downs_bench or (self._way.where == "bench" and self._seen.end is not None):
+            # a bench that told of the end of its program did not go down
+            return
+        if virtual is not None:
+            if self._way.where == "bench" and not self._reached.is_set():
+                # a crash kernel that never ends would keep the bench for ever
+                reset(virtual)
+                self._bench.link.cut()
+            # what the console told so far was the fault itself
+            self._console = mark(virtual.console)
+        self._follow("verify")
 
     def _power_cuts(self) -> Checked | None:
         """What images from the log of the drive's writes show; a log in which nothing is missing is not kept."""
@@ -238,11 +257,11 @@ class LiveTrial:
         fault: threading.Thread | None = None
         may_go_down = self._way.downs_bench and parts == "all"
         try:
-            for line in self._lines(f"{base}.jsonl", limit):
+            for line in self._lines(f"{base}.jsonl", limit, later=parts == "verify"):
                 if line is not None and line["kind"] == "loading" and self._way.where != "bench" and parts == "all":
                     fault = threading.Thread(target=self._bring_about, args=(f"{base}.jsonl{ENDED}",), daemon=True)
                     fault.start()
-                if self._reached.is_set() and may_go_down:
+                if may_go_down and (self._reached.is_set() or (line is None and self._is_on_other_boot())):
                     break
                 if line is None and not may_go_down and (self._is_down() or self._never_ran(base)):
                     break
@@ -253,19 +272,45 @@ class LiveTrial:
             if fault is not None:
                 fault.join(_SLACK_S + _GRACE_S)
 
-    def _lines(self, path: str, limit: float) -> Iterator[Mapping[str, Any] | None]:
-        """The stream, up to its end or `limit` seconds, in which time out of reach is not counted."""
+    def _lines(self, path: str, limit: float, *, later: bool) -> Iterator[Mapping[str, Any] | None]:
+        """The stream, up to its end or `limit` seconds, in which time out of reach is not counted.
+
+        Lines of a `later` boot get the time that it is by the clock of the boot that went down.
+        """
         end = time.monotonic() + limit
         self._told = False
         for line in self._bench.link.lines(path, limit_s=limit + _UNREACHED_S):
             if line is not None:
                 self._told = True
-                self._clock = int(line["at"]) - time.monotonic_ns()
-                self._take(line)
+                if not later:
+                    self._clock = int(line["at"]) - time.monotonic_ns()
+                self._take({**line, "at": time.monotonic_ns() + self._clock} if later else line)
                 self._silent = 0
             yield line
             if time.monotonic() > end + self._unreached:
                 return
+
+    def _is_on_other_boot(self) -> bool:
+        """Whether a bench that brings its own end about is back from it."""
+        self._silent += 1
+        if self._way.where != "bench" or self._seen.fault_begin is None or self._silent % _LOOKS_OF_SILENCE:
+            return False
+        asked = time.monotonic()
+        try:
+            boot = self._bench.link.run(_BOOT_ID, limit_s=_ANSWER_S).strip()
+        except LinkError:
+            # the connection to a kernel that is no more would be waited for
+            self._bench.link.cut()
+            self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - asked
+            return False
+        if boot == self._boot:
+            return False
+        self._take(
+            {"kind": "seen", "seen": "other_boot", "text": f"the bench is on boot {boot}, was on {self._boot}"}
+        )
+        self._take({"kind": "fault", "phase": "end", "text": self._planned.way})
+        self._reached.set()
+        return True
 
     def _is_down(self) -> bool:
         """Whether a bench that is silent went down by itself: by its console, else by the boot it answers from.

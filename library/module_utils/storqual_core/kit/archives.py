@@ -170,6 +170,11 @@ def new_file(name: str, content: bytes) -> Member:
     return _new(name, content, 0o100644, 1)
 
 
+def new_program(name: str, content: bytes) -> Member:
+    """A file of root's that all may run."""
+    return _new(name, content, 0o100755, 1)
+
+
 def new_folder(name: str) -> Member:
     """A folder of root's that all may enter; the kernel takes one that is there already."""
     return _new(name, b"", 0o040755, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to the running kernel for which Python has no function: kcmp, fanotify, io_uring's list of files."""
+"""Calls of the running kernel for which Python has no function: kcmp, fanotify, io_uring's files, crash kernels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import struct
 from pathlib import Path
 from typing import Iterable
 
+from .errors import ToolError
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}
 _KCMP_FILES = 2
+_KEXEC_FILE_LOAD = {"x86_64": 320, "aarch64": 294, "riscv64": 294, "ppc64le": 382, "s390x": 381}
+_ON_CRASH = 0x2
 _IO_URING_SETUP = 425
 _INIT_FLAGS = 0x1 | 0x2  # FAN_CLOEXEC | FAN_NONBLOCK
 _MARK_ADD = 0x1
@@ -60,6 +64,26 @@ def names_writers() -> bool:
     with WriteWatch(["/dev/null"]) as watch, Path("/dev/null").open("wb", buffering=0) as nothing:
         nothing.write(b"x")
         return os.getpid() in watch.events()
+
+
+def load_crash_kernel(kernel: str, archive: str, line: str) -> None:
+    """Load the kernel image `kernel`, with the archive of its first files, for the next panic. Raises ToolError.
+
+    Nobody may have either open for writing.
+    """
+    number = _KEXEC_FILE_LOAD.get(platform.machine())
+    if number is None:
+        raise ToolError(f"how a crash kernel is loaded on {platform.machine()} is not known")
+    words = line.encode("ascii") + b"\0"
+    length, flags = ctypes.c_ulong(len(words)), ctypes.c_ulong(_ON_CRASH)
+    try:
+        with Path(kernel).open("rb") as image, Path(archive).open("rb") as files:
+            wrong = _LIBC.syscall(ctypes.c_long(number), image.fileno(), files.fileno(), length, words, flags)
+    except OSError as problem:
+        raise ToolError(f"{problem.filename} cannot be opened: {problem.strerror}") from problem
+    if wrong:
+        why = os.strerror(ctypes.get_errno())
+        raise ToolError(f"the kernel refused {kernel} as its crash kernel: {why}")
 
 
 class WriteWatch:

@@ -35,6 +35,7 @@ def _shipped() -> None:
         lsiutil,
         lspci,
         lsscsi,
+        makedumpfile,
         mdadm,
         mdstat,
         mkfs,

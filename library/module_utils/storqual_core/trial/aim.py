@@ -19,7 +19,7 @@ class Aim:
     """What a fault is aimed at, as it is now; `away_s` is how long a thing stays away or changed.
 
     `spare` is the first byte and the length of what the guard lets be written and the load leaves alone: from there,
-    and from nowhere else, a fault takes sectors that it writes to.
+    and from nowhere else, a fault takes sectors that it writes to. `tag` is of this trial alone.
     """
 
     machine: Machine
@@ -28,3 +28,4 @@ class Aim:
     away_s: float
     limit_s: float
     spare: tuple[int, int] = (0, 0)
+    tag: str = ""

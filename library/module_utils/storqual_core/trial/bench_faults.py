@@ -22,6 +22,7 @@ from ..kit.machine import Machine, selected_word, write_attribute
 from ..tools.dmsetup import read_paths
 from .aim import Aim, Tell
 from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
+from .crash_dump import find_dump, panic_with_dump
 from .layer import fail_writes
 from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
 from .reach import driven_alike
@@ -278,13 +279,15 @@ def _switch_depth(aim: Aim, tell: Tell) -> None:
 class BenchWay:
     """How far it reaches, what must be there (a file below the drive's places, `` for nothing), what it does.
 
-    `layered` is where the load goes to the drive through a layer of device-mapper.
+    `layered` is where the load goes to the drive through a layer of device-mapper. `after` looks for the proof once
+    the bench has started again, where `bring` takes it down.
     """
 
     scope: str
     needs: str
     bring: Callable[[Aim, Tell], None]
     layered: bool = False
+    after: Callable[[Aim, Tell], None] | None = None
 
 
 _SECOND = f"{_CPUS}/cpu1/online"
@@ -308,6 +311,7 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
     "sg_write_uncorrectable": BenchWay("drive", _BLOCK + "device/scsi_level", reads_fail(mark_by_scsi)),
     "dm_flakey": BenchWay("drive", "/dev/mapper/control", fail_writes, layered=True),
+    "kdump": BenchWay("adapter", "/sys/kernel/kexec_crash_size", panic_with_dump, after=find_dump),
     "aer_corrected": BenchWay("link", INJECTOR, inject(CORRECTED)),
     "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
     "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),

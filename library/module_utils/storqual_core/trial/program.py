@@ -19,7 +19,7 @@ from ..guard.claims import Claim, read_claims
 from ..guard.hold import hold
 from ..guard.writes import end_line, read_disks
 from ..host.kernel_log import KernelLog
-from ..host.sysfs import read_drives
+from ..host.sysfs import Drive, read_drives
 from ..kit import command
 from ..kit.errors import BadInputError, StorqualError
 from ..kit.lock import hold_lock
@@ -153,6 +153,8 @@ class TrialRun:
         device = HeldDevice(trial.drive, self._holder, lambda text: self._stream.line("drive", text=text))
         self._stream.line("begin", node=device.node, touched=touched, wall=time.time())
         try:
+            if trial.parts == "verify":
+                self._look_for_proof()
             if trial.parts == "verify" or self._load(device):
                 self._verify(device)
         finally:
@@ -250,14 +252,32 @@ class TrialRun:
         if drive is None:
             stream.line("fault", phase="failed", text=f"drive {trial.drive} was not there to aim at")
             return
-        aim = Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare)
         stream.line("fault", phase="begin", text=trial.way)
         try:
-            BENCH_WAYS[trial.way].bring(aim, lambda seen, text: stream.line("seen", seen=seen, text=text))
+            BENCH_WAYS[trial.way].bring(self._aim(drive), self._seen)
         except (StorqualError, OSError) as problem:
             stream.line("fault", phase="failed", text=str(problem))
         else:
             stream.line("fault", phase="end", text=trial.way)
+
+    def _look_for_proof(self) -> None:
+        """Of a fault that took the bench down: what it left is looked for on the boot that follows."""
+        trial, stream = self._trial, self._stream
+        after = BENCH_WAYS[trial.way].after if trial.way else None
+        drive = aimed_at(read_drives(self._machine), trial.drive, trial.adapter)
+        if after is None or drive is None:
+            return
+        try:
+            after(self._aim(drive), self._seen)
+        except (StorqualError, OSError) as problem:
+            stream.line("fault", phase="failed", text=str(problem))
+
+    def _seen(self, seen: str, text: str) -> None:
+        self._stream.line("seen", seen=seen, text=text)
+
+    def _aim(self, drive: Drive) -> Aim:
+        trial = self._trial
+        return Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare, trial.tag.hex())
 
     def _follow_log(self) -> None:
         """Tell the kernel's lines as they come."""

@@ -176,3 +176,27 @@ def test_a_drive_without_room_for_the_load_is_refused() -> None:
     seats = [Seat("tiny", "0000:00:06.0", "mptsas", (("0x1", 1 << 20),))]
     with pytest.raises(BadInputError, match="room for load"):
         plan_trials(suite, suite.profile("quick")[1], seats, arms=("candidate",), kind="virtual", seed=1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "tried"),
+    [
+        ((("quiet", "crashkernel=192M"), ("crashkernel=256M",)), True),
+        ((("crashkernel=192M",), ("quiet",)), False),
+        ((), False),
+    ],
+)
+def test_a_dump_is_tried_where_every_drop_reserves_memory_for_a_crash_kernel(
+    tmp_path: Path, lines: tuple[tuple[str, ...], ...], tried: bool
+) -> None:
+    file = tmp_path / "own.suite.yml"
+    file.write_text(f"{OWN}  - {{fault: crash_dump, load: mine}}\n", encoding="utf-8")
+    suite = load_robustness(file)
+    made = plan_trials(
+        suite, suite.profile(None)[1], SEATS[:1], arms=["candidate"], kind="hardware", seed=1, boot_lines=lines
+    )
+    assert ("crash_dump" in {trial.fault for trial in made.trials}) is tried
+    told = "crash_dump on fusion: os.cmdline of not every drop has a word crashkernel=…"
+    assert made.left_out == (() if tried else (told,))
+    # the bench goes down by it, and has lost its session's settings afterwards
+    assert not tried or made.trials[-1].fault == "crash_dump"

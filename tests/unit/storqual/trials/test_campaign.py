@@ -378,3 +378,12 @@ def test_the_power_of_the_bench_is_left_as_it_was_found(
     monkeypatch.setattr("storqual.trials.campaign.run_playbook", play)
     run_campaign(path, say=lambda _: None)
     assert played == ["bench_up.yml", "trials_settle.yml", "restore.yml", *(["bench_down.yml"] if off else [])]
+
+
+def test_a_dump_of_the_kernel_is_planned_when_the_drop_reserves_memory_for_it(tmp_path: Path) -> None:
+    for name, cmdline in (("with", "os: {cmdline: [quiet, crashkernel=192M]}\n"), ("without", "")):
+        drop = tmp_path / f"{name}.yml"
+        drop.write_text(f"name: {name}\n{cmdline}", encoding="utf-8")
+        request = replace(REQUEST, candidate=str(drop), baseline="", profile="full")
+        planned = read_trials(read_run(plan_campaign(request, tmp_path / "runs"))).planned
+        assert any(trial.fault == "crash_dump" for trial in planned) is (name == "with")

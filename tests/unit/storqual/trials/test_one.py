@@ -20,6 +20,7 @@ from storqual.trials import one
 from storqual.trials.campaign import plan_campaign
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere, LiveTrial, TrialLostError, send_program
+from storqual_core.kit.errors import ToolError
 from tests.unit.storqual.trials.test_campaign import REQUEST
 
 if TYPE_CHECKING:
@@ -249,3 +250,110 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
     assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
         *("panicked: it did", "other_boot: it started again"),
     ]
+
+
+class CrashedLink(SilentLink):
+    """A bench that panics by itself in its trial; `back` is the boot that it is found on then, None for none at all.
+
+    The clock of the boot that follows begins anew.
+    """
+
+    def __init__(self, back: str | None) -> None:
+        super().__init__("boot-1")
+        self.back, self.follows, self.cuts, self.reset = back, 0, 0, False
+
+    def cut(self) -> None:
+        self.cuts += 1
+
+    def press_reset(self, _places: object) -> None:
+        self.reset, self.boot = True, "boot-3"
+
+    def lines(self, path: str, *, limit_s: float) -> Iterator[dict[str, Any] | None]:
+        self.follows += 1
+        if self.follows == 1:
+            yield {"kind": "begin", "at": 61 * 10**9, "node": "/dev/sda", "touched": [], "wall": 0}
+            yield {"kind": "loading", "at": 62 * 10**9}
+            yield {"kind": "fault", "at": 63 * 10**9, "phase": "begin", "text": "kdump"}
+            yield {"kind": "seen", "at": 64 * 10**9, "seen": "armed", "text": "it is"}
+            self.boot = None
+            for self.waited in range(1, 61):
+                if self.waited == 41:
+                    self.boot = self.back
+                yield None
+            return
+        assert limit_s > 0
+        assert path
+        yield {"kind": "seen", "at": 9, "seen": "dumped", "text": "a dump"}
+        for turn in (1, 2):
+            yield {"kind": "found", "at": 9 + turn, "turn": turn, "runs": [], "whole": True}
+        yield {"kind": "disks", "at": 12, "disks": {}, "boot_id": "boot-2"}
+        yield {"kind": "end", "at": 13, "code": 0, "message": "", "ios": 0}
+
+
+def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLink) -> dict[str, Any]:
+    drop, suite = tmp_path / "crash.yml", tmp_path / "own.suite.yml"
+    drop.write_text("name: crash\nos: {cmdline: [crashkernel=192M]}\n", encoding="utf-8")
+    suite.write_text(
+        "kind: robustness\nloads: {mine: {time: 1s}}\ntrials:\n  - {fault: crash_dump, load: mine}\n",
+        encoding="utf-8",
+    )
+    request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)
+    run = read_run(plan_campaign(request, tmp_path / "runs"))
+    files = read_trials(run)
+    console = tmp_path / "console.log"
+    console.write_text(PANIC, encoding="utf-8")
+    monkeypatch.setattr(one, "reset", link.press_reset)
+    bench = BenchHere(
+        name="vbench",
+        link=cast("Link", link),
+        python="python3",
+        state_dir="/var/lib/storqual",
+        claims={files.planned[0].adapter: {files.planned[0].drive: {}}},
+        adapters={files.planned[0].adapter: "0000:00:06.0"},
+        program="/var/lib/storqual/bin/core",
+        virtual=cast("BenchPlaces", SimpleNamespace(console=console)),
+        boot_id="boot-1",
+    )
+    return LiveTrial(bench, files.suite, files.planned[0], tmp_path / "trials", run.name, again=False).run()
+
+
+def test_a_bench_that_takes_itself_down_is_waited_for_and_asked_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[str] = []
+    monkeypatch.setattr(one, "install_package", lambda _link, name, _state, **_: installed.append(name))
+    link = CrashedLink("boot-2")
+    record = crash_trial(tmp_path, monkeypatch, link)
+    assert installed == ["busybox", "makedumpfile"]
+    proofs = [(at, seen) for at, what, seen in record["timeline"] if what == "proof"]
+    assert [seen for _, seen in proofs] == [
+        *("armed: it is", "other_boot: the bench is on boot boot-2, was on boot-1", "dumped: a dump"),
+    ]
+    # the clock of the second boot is behind that of the first
+    assert all(2 <= at < 60 for at, _ in proofs)
+    assert not any("proven" in reason or reason.startswith("panic") for reason in record["reasons"])
+    assert (link.cuts > 0, link.reset) == (True, False)
+
+
+def test_a_crash_kernel_that_never_ends_is_ended_by_a_reset_and_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one, "install_package", lambda *_, **__: "")
+    link = CrashedLink(None)
+    record = crash_trial(tmp_path, monkeypatch, link)
+    assert link.reset
+    assert record["outcome"] == "void"
+    assert "no other_boot" in record["reasons"][0]
+
+
+def test_a_bench_without_the_packages_of_a_fault_is_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise ToolError("package busybox cannot be installed: no space left")
+
+    monkeypatch.setattr(one, "install_package", fail)
+    link = CrashedLink("boot-2")
+    record = crash_trial(tmp_path, monkeypatch, link)
+    assert (record["outcome"], link.follows) == ("void", 0)
+    assert "kdump: package busybox cannot be installed" in record["reasons"][0]

@@ -306,3 +306,63 @@ def test_a_load_goes_through_a_layer_only_for_a_way_that_has_one(
     run = TrialRun(read_trial(trial_file(tmp_path, way=way, scope="drive")), cast("Any", FakeStream()))
     with run._holder() as given:
         assert given == (held if way == "probe" else ("layer", True, True))
+
+
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: str = "") -> FakeStream:
+    """What is told of a way that looks for its proof, in these parts of its trial."""
+
+    def look(aim: Any, tell: Any) -> None:
+        tell("dumped", f"{aim.tag} from byte {aim.spare[0]}")
+        if problem:
+            raise StorqualError(problem)
+
+    window = SimpleNamespace(offset=1 << 20, size=14 << 20)
+    held = SimpleNamespace(window=lambda _drive: window)
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0", name="sda", host="host2")
+    way = SimpleNamespace(scope="adapter", layered=False, needs="/sys", after=look, bring=None)
+
+    class Held(FakeDevice):
+        node = "/dev/sda"
+
+        def __init__(self, _drive: str, holder: Any, _told: Any) -> None:
+            super().__init__(lost=False)
+            with holder():
+                pass
+
+        def close(self, _limit_s: float) -> bool:
+            return True
+
+    monkeypatch.setattr(program, "hold", lambda *_, **__: nullcontext(held))
+    monkeypatch.setattr(program, "HeldDevice", Held)
+    monkeypatch.setattr(program, "read_drives", lambda _machine: [drive])
+    monkeypatch.setattr(program, "BENCH_WAYS", {"probe": way})
+    monkeypatch.setattr(program, "refuse_beyond", lambda *_, **__: ["0x5000c50000000001"])
+    monkeypatch.setattr(program, "read_disks", lambda *_, **__: SimpleNamespace(boot_id="boot-2"))
+    monkeypatch.setattr(program, "end_line", lambda *_: {})
+    monkeypatch.setattr(TrialRun, "_load", lambda _self, _device: False)
+    monkeypatch.setattr(TrialRun, "_verify", lambda self, _device: self._stream.line("found"))
+    stream = FakeStream()
+    TrialRun(read_trial(trial_file(tmp_path, way="probe", scope="adapter", parts=parts)), cast("Any", stream)).run()
+    return stream
+
+
+def test_what_a_fault_left_that_took_the_bench_down_is_looked_for_before_anything_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = left(tmp_path, monkeypatch, "verify")
+    assert ("seen", {"seen": "dumped", "text": f"{'00' * 8} from byte {6 << 20}"}) in stream.told
+    assert [kind for kind, _ in stream.told] == ["begin", "seen", "found", "disks"]
+
+
+def test_what_a_fault_left_is_not_looked_for_on_the_boot_of_its_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [kind for kind, _ in left(tmp_path, monkeypatch, "all").told] == ["begin", "disks"]
+
+
+def test_that_nothing_was_left_is_told_and_the_rest_is_read_back_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = left(tmp_path, monkeypatch, "verify", "no dump lies there")
+    assert ("fault", {"phase": "failed", "text": "no dump lies there"}) in stream.told
+    assert stream.told[-2][0] == "found"
