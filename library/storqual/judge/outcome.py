@@ -14,10 +14,9 @@ from typing import Literal
 from storqual.inputs.policy import Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
+from storqual.run.records import TRIALS
 from storqual.run.waived import used_waivers, with_waivers
 
-TRIALS = "trials"
-"""The source of checks that a campaign of trials tells of itself."""
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
 

@@ -36,6 +36,7 @@ from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
 from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
 from storqual.judge.transients import lengthened_ramps, short_ramps
+from storqual.robustness.follows import trial_findings
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
 from storqual.run.closing import chain_digest, is_closed
 from storqual.run.events import append_event, iter_events
@@ -138,7 +139,7 @@ def _verdict(
     doubts = apply_waivers(criteria, accepted, drop=drop, suite=run.suite.name, today=moment.date())
     warnings = [doubt.text for doubt in doubts]
     covered = ledger(run.plan.points, measured.finished, run.arms)
-    rig = [*evidence_findings(run, measured.evidence), *rig_problems(run)]
+    rig = [*evidence_findings(run, measured.evidence), *trial_findings(run), *rig_problems(run)]
     outcome, reason = run_outcome(criteria, rig, holes=len(covered.holes), marginal_passes=policy.marginal_passes)
     if outcome in ("PASS", "MARGINAL") and any(one.waiver for one in criteria):
         used = used_waivers(one.to_json() for one in criteria)

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from storqual.judge.outcome import TRIALS
 from storqual.robustness.confidence import compare, told
 from storqual.robustness.images import DROPPED_FLUSH
 from storqual.robustness.lasting import lasting_checks
 from storqual.robustness.oracle import KINDS
 from storqual.robustness.plan import PlannedTrial
+from storqual.run.records import TRIALS
 
 Place = tuple[str, str]
 _OF_DATA = (*KINDS, DROPPED_FLUSH)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from storqual.judge.outcome import TRIALS
 from storqual.robustness.confidence import ALPHA, more_often
 from storqual.robustness.external_plan import PlannedExternal
+from storqual.run.records import TRIALS
 
 Kind = Literal["same", "known", "fixed", "regression", "failed", "flaky", "hung", "skipped", "missing"]
 KINDS: tuple[Kind, ...] = (

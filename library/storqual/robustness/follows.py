@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the checks of a run of trials follow from its records? They are counted again and compared."""
+"""Do the checks of a run of trials follow from its records, and these from what was told? Both are made again."""
 
 from __future__ import annotations
 
-from storqual.judge.outcome import TRIALS
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
 from storqual.robustness.criteria import checks_of
+from storqual.robustness.derived import trial_again
+from storqual.robustness.external_derived import program_again
 from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_store import read_external
-from storqual.robustness.store import has_trials, read_trials
+from storqual.robustness.external_store import FOLDER as PROGRAMS
+from storqual.robustness.external_store import ExternalFiles, read_external
+from storqual.robustness.store import FOLDER, TrialRunFiles, has_trials, read_trials
 from storqual.run import Run
-from storqual.run.layout import CHECKS
+from storqual.run.layout import CHECKS, EVENTS, TRIAL_SCHEMA
+from storqual.run.records import TRIALS
 from storqual_core.kit.errors import StorqualError
+
+_DAMAGE = (StorqualError, KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What reading a record, a stream or a line of it raises."""
+_FINISHED = {"trial_finished": (FOLDER, "trial"), "external_finished": (PROGRAMS, "program")}
 
 
 def trial_findings(run: Run) -> list[str]:
-    """Outcomes of trials that are not those of the records, a sentence each; empty for a run without trials.
+    """What does not follow in a run of trials, a sentence each; empty for a run without trials.
 
-    Only outcomes are compared: another version may say otherwise why. A record that cannot be read is told as well.
+    Of checks only outcomes are compared: another version may say otherwise why. Runs of former versions do not keep
+    all that their records rest on: of them nothing is derived again. A record that cannot be read is told as well.
     """
     if not has_trials(run.document):
         return []
@@ -27,13 +39,86 @@ def trial_findings(run: Run) -> list[str]:
             *checks_of(files.planned, files.records, bench=bench, until_failure=files.until_failure),
             *external_checks(programs.planned, programs.records, bench=bench),
         ]
-    except (StorqualError, KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+    except _DAMAGE as problem:
         return [line.removeprefix(f"{run.path}/") for line in str(problem).splitlines()]
     wanted = {(one["id"], one["bench"], one["adapter"]): one["outcome"] for one in counted}
     said = {(one.id, one.bench, one.adapter): one.outcome for one in run.checks if one.source == TRIALS}
-    return [
+    other = [
         f"{CHECKS}: {key[0]} on {key[2]}: found {said.get(key, 'no outcome')}, "
         f"the records of its trials say {wanted.get(key, 'nothing of it')}"
         for key in dict.fromkeys([*wanted, *said])
         if wanted.get(key) != said.get(key)
     ]
+    return [*_records(run, files, programs), *other]
+
+
+def _records(run: Run, files: TrialRunFiles, programs: ExternalFiles) -> Iterator[str]:
+    """Records that are not what was kept of their trial says."""
+    if run.document["plan"].get("evidence") != TRIAL_SCHEMA:
+        return
+    trials = {one.id: one for one in files.planned}
+    runs = {one.id: one for one in programs.planned}
+    yield from _different(
+        FOLDER,
+        files.records,
+        lambda record: trial_again(
+            run.path / FOLDER,
+            record,
+            trials[record["id"]],
+            files.suite.trials[trials[record["id"]].number].expect,
+            run=run.name,
+        ),
+    )
+    yield from _different(
+        PROGRAMS,
+        programs.records,
+        lambda record: program_again(
+            run.path / PROGRAMS,
+            record,
+            runs[record["id"]],
+            programs.suite.external[runs[record["id"]].program],
+            run=run.name,
+        ),
+    )
+    yield from _events(run, {FOLDER: files.records, PROGRAMS: programs.records})
+
+
+def _different(
+    folder: str,
+    records: Iterable[Mapping[str, Any]],
+    again: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> Iterator[str]:
+    """Each record of a folder that cannot be made again, or is made otherwise."""
+    for record in records:
+        file = f"{folder}/{record.get('id')}.json"
+        try:
+            made = again(record)
+        except _DAMAGE as problem:
+            reason = str(problem) if isinstance(problem, StorqualError) else repr(problem)
+            yield f"{file}: cannot be derived from its stream ({reason})"
+            continue
+        for key in sorted(made.keys() | record.keys()):
+            if made.get(key) != record.get(key) or (key in made) != (key in record):
+                yield f"{file}: found {key} {_short(record.get(key))}, its stream says {_short(made.get(key))}"
+                break
+
+
+def _events(run: Run, records: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[str]:
+    """What the event of a record tells of it: the guard's count rests on the counters of disks that stand there."""
+    known = {(folder, record["id"]): record for folder, listed in records.items() for record in listed}
+    for event in run.events:
+        folder, name = _FINISHED.get(event.kind, ("", ""))
+        record = known.get((folder, event.text(name))) if folder else None
+        if record is None:
+            continue
+        told = {key: event.fields.get(key) for key in ("session", "outcome", "boot_id")}
+        told |= {"bench": event.bench, "disks": (event.fields.get("end") or {}).get("disks")}
+        for key, value in told.items():
+            if value != record.get(key):
+                what = f"{event.kind} of {record['id']}"
+                yield f"{EVENTS}: {what}: found {key} {_short(value)}, its record says {_short(record.get(key))}"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

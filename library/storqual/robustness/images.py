@@ -15,8 +15,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MARK, Entry, WriteLog
+from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MARK, WriteLog
 from storqual.robustness.oracle import Oracle, Write
 from storqual_core.trial.sectors import GOOD, SECTOR, read_sector
 
@@ -57,12 +58,39 @@ class Checked:
     missing: tuple[Missing, ...]
 
 
-def sequences(log: WriteLog, tag: bytes) -> Mapping[int, tuple[tuple[int, int], ...]]:
-    """Of each logged write by entry number: its sectors (of 512 bytes) with the sequences of their tagged writes.
+@dataclass(frozen=True)
+class Logged:
+    """An entry of a log of writes: its flags, and the sequences of the tagged writes in its sectors of 512 bytes.
 
-    Sectors without a tag of this trial have sequence 0.
+    A sector without a tag of this trial has sequence 0; `first` is the first of them.
     """
-    found = {}
+
+    number: int
+    flags: int
+    first: int
+    sequences: tuple[int, ...]
+
+    @property
+    def sectors(self) -> Iterator[tuple[int, int]]:
+        """Each sector with its sequence."""
+        return enumerate(self.sequences, self.first)
+
+    def to_json(self) -> list[Any]:
+        """A line of the evidence."""
+        return [self.number, self.flags, self.first, list(self.sequences)]
+
+    @classmethod
+    def from_json(cls, line: Any) -> Logged:  # noqa: ANN401 - whatever the line holds
+        """Read a line. Raises TypeError or ValueError for one that is none."""
+        number, flags, first, sequences = line
+        if any(type(one) is not int for one in (number, flags, first, *sequences)):
+            raise TypeError(f"{line!r} is no entry of a log of writes")
+        return cls(number, flags, first, tuple(sequences))
+
+
+def logged_writes(log: WriteLog, tag: bytes) -> tuple[Logged, ...]:
+    """The entries of a log as what they mean for a trial whose sectors have this tag."""
+    found = []
     scale = log.sector_bytes // SECTOR
     for entry in log.entries:
         data = log.data(entry)
@@ -70,12 +98,12 @@ def sequences(log: WriteLog, tag: bytes) -> Mapping[int, tuple[tuple[int, int], 
         for place in range(len(data) // SECTOR):
             sector = entry.sector * scale + place
             one = read_sector(data[place * SECTOR : (place + 1) * SECTOR], tag, sector)
-            listed.append((sector, one.sequence if one.code == GOOD else 0))
-        found[entry.number] = tuple(listed)
-    return found
+            listed.append(one.sequence if one.code == GOOD else 0)
+        found.append(Logged(entry.number, entry.flags, entry.sector * scale, tuple(listed)))
+    return tuple(found)
 
 
-def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, since: int = 0) -> Checked:
+def check_power_cuts(log: Sequence[Logged], oracle: Oracle, *, seed: int, since: int = 0) -> Checked:
     """Build the images of every flush point and hold each against the writes that were flushed by then.
 
     `since` is when the log began (ns of the bench): what was begun before and is not in the log counts as lasting.
@@ -83,14 +111,14 @@ def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, si
     The log has no clock that the guest knows. What the guest knew at a cut is told by the writes that are in the log:
     a flush counts as completed once a write is there that the guest began after it.
     """
-    contents = sequences(log, tag)
+    contents = {entry.number: tuple(entry.sectors) for entry in log}
     promised = _Promises(oracle)
     lasted = _before(contents, oracle, since)
-    waiting: list[Entry] = []
+    waiting: list[Logged] = []
     points = images = 0
     missing: list[Missing] = []
     draw = random.Random(seed)  # noqa: S311 - drawn subsets, no secret
-    for entry in (*log.entries, None):
+    for entry in (*log, None):
         if entry is not None and not entry.flags & FLUSH:
             if entry.flags & (DISCARD | MARK):
                 continue
@@ -101,7 +129,7 @@ def check_power_cuts(log: WriteLog, tag: bytes, oracle: Oracle, *, seed: int, si
         points += 1
         for lost, kept in _subsets(waiting, draw):
             images += 1
-            missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log.entries), lost)
+            missing += promised.missing(lasted, kept, contents, entry.number if entry else len(log), lost)
             if len(missing) >= _ENOUGH:
                 return Checked(points, images, tuple(missing))
         for one in waiting:
@@ -123,7 +151,7 @@ def _before(contents: Mapping[int, Sequence[tuple[int, int]]], oracle: Oracle, s
     return found
 
 
-def _subsets(waiting: Sequence[Entry], draw: random.Random) -> Iterator[tuple[str, list[Entry]]]:
+def _subsets(waiting: Sequence[Logged], draw: random.Random) -> Iterator[tuple[str, list[Logged]]]:
     """Names of classes of loss with what is kept of the unflushed writes; what was written through always is."""
     cached = [entry for entry in waiting if not entry.flags & FUA]
     yield "none", list(waiting)
@@ -165,7 +193,7 @@ class _Promises:
     def missing(
         self,
         lasted: Mapping[int, int],
-        kept: Sequence[Entry],
+        kept: Sequence[Logged],
         contents: Mapping[int, tuple[tuple[int, int], ...]],
         cut: int,
         lost: str,

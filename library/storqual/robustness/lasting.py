@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from storqual.judge.outcome import TRIALS
 from storqual.robustness.confidence import lower_bound
+from storqual.run.records import TRIALS
 
 MEMORY, RESIDUAL = "memory", "residual"
 """Names of the checks: `memory.<fault>` and `residual`, each of one adapter."""

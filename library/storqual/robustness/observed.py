@@ -23,6 +23,7 @@ class Observed:
     """
 
     oracle: Oracle = field(default_factory=Oracle)
+    head: Mapping[str, Any] = field(default_factory=dict)
     begun: bool = False
     loading: int | None = None
     fault_begin: int | None = None
@@ -54,6 +55,12 @@ class Observed:
         if kind not in _LINES:
             raise ValueError(f"a line of kind {kind!r}")
         _LINES[kind](self, at, line)
+
+    def take_head(self, _at: int, line: Mapping[str, Any]) -> None:
+        """Whose stream it is; its first line."""
+        if self.head or self.ios:
+            raise ValueError("a stream that says a second time whose it is")
+        self.head = line
 
     def take_ios(self, _at: int, line: Mapping[str, Any]) -> None:
         """I/Os that ended."""
@@ -149,6 +156,7 @@ _LINES: Mapping[str, Callable[[Observed, int, Mapping[str, Any]], None]] = {
     "io": Observed.take_ios,
     "found": Observed.take_found,
     "fault": Observed.take_fault,
+    "trial": Observed.take_head,
     **dict.fromkeys(("begin", "loading", "hung", "down", "lost", "cannot", "end", "note"), Observed.take_mark),
     **dict.fromkeys(("kernel", "seen", "state", "drive", "disks"), Observed.take_story),
 }

@@ -72,6 +72,8 @@ def _void(seen: Observed, way: Way) -> list[str]:
         return [f"it could not be tried: {seen.cannot}"]
     if seen.end is not None and seen.end[0]:
         return [f"the bench's program ended with {seen.end[0]}: {seen.end[1]}"]
+    if seen.end is None and not (seen.hung or seen.down):
+        return ["the bench never told that the trial is over"]
     if seen.untold:
         return [f"the list of I/Os is not whole: {seen.untold} of them are missing, or too many"]
     if not seen.begun or seen.loading is None:

@@ -18,7 +18,7 @@ from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import Run, iter_events, sha256_of, write_json
 from storqual.run.events import append_event_locked
-from storqual.run.layout import RUN_FILE, file_digest, locked
+from storqual.run.layout import RUN_FILE, locked
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 FOLDER = "trials"
@@ -141,11 +141,6 @@ def _record(data: bytes) -> tuple[dict[str, Any], list[str]]:
     if not problems and body["outcome"] != "passed" and not body["reasons"]:
         problems.append(f"reasons: found none, expected why it is {body['outcome']}")
     return body, problems
-
-
-def named_stream(packed: Path) -> dict[str, str]:
-    """How a record names what its bench told: the file beside it, and its digest."""
-    return {"stream": packed.name, "stream_sha256": file_digest(packed)}
 
 
 @contextmanager

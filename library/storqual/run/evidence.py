@@ -14,7 +14,18 @@ from typing import Any
 
 from storqual.run.closing import collected, last_closed, line_digests, plan_digest
 from storqual.run.collect import block_digest
-from storqual.run.layout import BLOCKS, CHECKS, EVENTS, RAW, RUN_FILE, RUN_SCHEMA, SAMPLES, file_digest, sha256_of
+from storqual.run.layout import (
+    BLOCKS,
+    CHECKS,
+    EVENTS,
+    RAW,
+    RUN_FILE,
+    RUN_SCHEMA,
+    SAMPLES,
+    TRIAL_SCHEMA,
+    file_digest,
+    sha256_of,
+)
 from storqual.run.measurements import measurements
 from storqual.run.recompute import SampleCheck, read_raw
 from storqual.run.records import Check, Event
@@ -28,7 +39,10 @@ _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{B
 
 def rules_of(run: Run) -> str:
     """By which rules a run is held to its evidence, as a sentence."""
-    if run.schema == RUN_SCHEMA and "trials" in run.document["plan"]:
+    plan = run.document["plan"]
+    if run.schema == RUN_SCHEMA and "trials" in plan:
+        if plan.get("evidence") == TRIAL_SCHEMA:
+            return f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
         return (
             f"by the rules of {RUN_SCHEMA}: the record of each trial, and the stream that it rests on, are those "
             "that its event tells of; what a record says is not derived again from its stream"

@@ -17,6 +17,8 @@ from typing import Any
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 RUN_SCHEMA = "storqual.run/2"
+TRIAL_SCHEMA = "storqual.trial/2"
+"""The `evidence` of a plan whose records of trials and programs are derived again; former plans have none."""
 FORMER_RUN_SCHEMA = "storqual.run/1"
 """Of runs without a digest of their plan, an end of their chain, and records of their launches."""
 RUN_FILE = "run.json"

@@ -24,6 +24,7 @@ from storqual.robustness.plan import Seat, TrialPlan, expected_seconds, plan_tri
 from storqual.robustness.store import making, read_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness
 from storqual.run import InputFile, append_check, append_event, create_run, new_run_id, read_run
+from storqual.run.layout import TRIAL_SCHEMA
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 _FUTILE = 5
@@ -222,6 +223,7 @@ def _plan(
         "external": [one.to_json() for one in external],
         "left_out": list(plan.left_out),
         "until_failure": until_failure,
+        "evidence": TRIAL_SCHEMA,
     }
 
 

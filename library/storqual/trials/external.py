@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from storqual.robustness.derived import keep_packed, kept_lines
+from storqual.robustness.external_derived import Told, derive_program, run_line
 from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_suite import External
-from storqual.robustness.output.formats import read_output
-from storqual.robustness.store import named_stream
 from storqual.run.layout import now
 from storqual.trials.link import LinkError
 from storqual.trials.one import BenchHere
@@ -29,48 +27,6 @@ _AGAIN_S = 5.0
 _SILENT = 60
 """After how many half seconds of silence the bench is asked whether it is still the same boot."""
 _ANSWER_S = 20.0
-_MOST_UNREAD = 100
-_MOST_NOTED = 50
-
-
-@dataclass
-class _Seen:
-    """What the bench told of one run."""
-
-    output: list[str] = field(default_factory=list)
-    report: str | None = None
-    ended: Mapping[str, Any] | None = None
-    end: tuple[int, str] | None = None
-    stuck: str = ""
-    recovered: str = ""
-    notes: list[str] = field(default_factory=list)
-    kernel: list[str] = field(default_factory=list)
-    disks: Mapping[str, Any] = field(default_factory=dict)
-    boot_id: str = ""
-    words: list[str] = field(default_factory=list)
-
-    def take(self, line: Mapping[str, Any]) -> None:
-        """One line of the stream; the stream itself is kept whole."""
-        kind = line["kind"]
-        if kind == "output":
-            self.output.append(str(line["text"]))
-        elif kind == "report":
-            self.report = str(line["text"])
-            self.notes += [str(line["problem"])] if line["problem"] else []
-        elif kind == "ended":
-            self.ended = line
-        elif kind == "end":
-            self.end = (int(line["code"]), str(line["message"]))
-        elif kind in ("stuck", "recovered"):
-            setattr(self, kind, str(line["text"]))
-        elif kind == "seen":
-            self.notes.append(f"{line['seen']}: {line['text']}")
-        elif kind == "kernel":
-            self.kernel = [str(text) for text in line["lines"]]
-        elif kind == "disks":
-            self.disks, self.boot_id = line["disks"], str(line["boot_id"])
-        elif kind == "program":
-            self.words = [str(word) for word in line["words"]]
 
 
 class LiveExternal:
@@ -78,7 +34,7 @@ class LiveExternal:
 
     def __init__(self, bench: BenchHere, program: External, planned: PlannedExternal, folder: Path, run: str) -> None:
         self._bench, self._program, self._planned, self._run = bench, program, planned, run
-        self._seen = _Seen()
+        self._seen = Told()
         folder.mkdir(parents=True, exist_ok=True)
         self._kept = folder / f"{planned.id}.stream.jsonl"
         self.was_reset = False
@@ -87,19 +43,27 @@ class LiveExternal:
         """The record. Raises LinkError when the bench does not answer when asked, or never again after a reset."""
         start, began = now(), time.monotonic()
         before = self._bench.link.run("cat /proc/sys/kernel/random/boot_id").strip()
-        with self._kept.open("wb") as file:
+        with self._kept.open("wb") as self._file_kept:
+            self._take(run_line(self._run, self._planned, bench=self._bench.name, boot=before, start=start))
             for line in self._follow(self._program.run, self._program.limit, "run", before):
-                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-                file.flush()
-                self._seen.take(line)
-        packed = self._kept.with_name(self._kept.name + ".gz")
-        packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
+                self._take(line)
+            silent = self._seen.end is None
+            if silent or self._seen.stuck:
+                self._take({"kind": "recovered", "text": self._reset(before, silent=silent)})
+                self.was_reset = True
+            self._take({"kind": "spent", "seconds": round(time.monotonic() - began, 1)})
+        stream = keep_packed(self._kept.with_name(f"{self._kept.name}.gz"), self._kept.read_bytes())
         self._kept.unlink()
-        silent = self._seen.end is None
-        if silent or self._seen.stuck:
-            self._seen.recovered = self._reset(before, silent=silent)
-            self.was_reset = True
-        return self._record(start, named_stream(packed), before, silent=silent, seconds=time.monotonic() - began)
+        named = dict(zip(("stream", "stream_sha256"), stream, strict=True))
+        # of what was kept, and not of what was seen: whoever has the run can do the same
+        lines = kept_lines(self._kept.parent, {"id": self._planned.id, **named}, "stream")
+        return {**derive_program(lines, self._planned, self._program, run=self._run), **named}
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        """Keep a line, then read it."""
+        self._file_kept.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._file_kept.flush()
+        self._seen.take(line)
 
     def _file(self, words: tuple[str, ...], limit_s: float, stream: str) -> bytes:
         bench, planned = self._bench, self._planned
@@ -183,39 +147,3 @@ class LiveExternal:
             if self._boot() not in ("", before):
                 return
         raise LinkError(f"the bench did not come back within {_BACK_S:g} s after a reset")
-
-    def _record(
-        self, start: str, stream: Mapping[str, str], boot: str, *, silent: bool, seconds: float
-    ) -> dict[str, Any]:
-        seen, program = self._seen, self._program
-        ended = seen.ended or {}
-        hung = bool(ended.get("hung")) or (silent and bool(seen.words))
-        reasons = []
-        if seen.end is not None and seen.end[0]:
-            reasons.append(f"it could not be run: {seen.end[1]}")
-        elif not seen.words:
-            reasons.append("it never began")
-        text = "".join(seen.output) if program.report is None else (seen.report or "")
-        found = read_output(program.reads, text, status=ended.get("status"), hung=hung)
-        void = bool(reasons) and not hung
-        problems = [*found.problems, *([f"{ended['cut']} bytes of output were cut off"] if ended.get("cut") else [])]
-        return {
-            **self._planned.to_json(),
-            "bench": self._bench.name,
-            "start": start,
-            "seconds": round(seconds, 1),
-            "words": seen.words,
-            "status": ended.get("status"),
-            "outcome": "void" if void else "hung" if hung else "ended",
-            "reasons": reasons,
-            "tests": [] if void else [[one.name, one.outcome, one.text] for one in found.tests],
-            "problems": [] if void else problems,
-            "unread": list(found.unread[:_MOST_UNREAD]),
-            "unread_lines": len(found.unread),
-            "recovered": seen.recovered,
-            "notes": seen.notes[:_MOST_NOTED],
-            "kernel": seen.kernel[-_MOST_NOTED:],
-            "disks": seen.disks,
-            "boot_id": seen.boot_id or boot,
-            **stream,
-        }

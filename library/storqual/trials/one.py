@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import secrets
 import shlex
@@ -17,14 +16,13 @@ from typing import Any
 
 from storqual.base.text import telling_line
 from storqual.bench.program import build_program
+from storqual.robustness.derived import derive_trial, head_line, keep_lines, keep_packed, kept_lines
 from storqual.robustness.fault import Fault, Way
 from storqual.robustness.faults import FAULTS, LOGGING_WAY
-from storqual.robustness.images import Checked, check_power_cuts
+from storqual.robustness.images import Logged, logged_writes
 from storqual.robustness.log_writes import read_log
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
-from storqual.robustness.record import judge, record_of
-from storqual.robustness.store import named_stream
 from storqual.robustness.suite import SECTOR, RobustnessSuite
 from storqual.run.layout import now
 from storqual.trials.bench_packages import install_package
@@ -47,8 +45,6 @@ _PANIC_LINES = 60
 _UNREACHED_S = 360.0
 """How long a bench may be out of reach in one trial: a lost network is waited out, as with measured batches."""
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-_CLOCK_SLACK_S = 1.0
-"""How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +134,9 @@ class LiveTrial:
 
         Raises LinkError when the bench does not answer when asked to begin, and it may not.
         """
-        start = now()
         with self._kept.open("ab") as self._file:
+            head = head_line(self._run, self._planned, bench=self._bench.name, tag=self._tag, start=now())
+            self._take({"at": 0, **head})
             try:
                 self._make()
             except LinkError as problem:
@@ -148,18 +145,21 @@ class LiveTrial:
                 raise TrialLostError(str(problem), rebooted=False) from None
         if self._cut_off and self._again:
             raise TrialLostError(self._cut_off, rebooted=False)
-        packed = self._kept.with_name(self._kept.name + ".gz")
-        packed.write_bytes(gzip.compress(self._kept.read_bytes(), mtime=0))
+        stream = keep_packed(self._kept.with_name(f"{self._kept.name}.gz"), self._kept.read_bytes())
         self._kept.unlink()
+        named = dict(zip(("stream", "stream_sha256"), stream, strict=True))
+        log = self._logged()
+        if log is not None:
+            path = self._kept.with_name(f"{self._planned.id}.write_log.jsonl.gz")
+            written = keep_lines(path, (entry.to_json() for entry in log))
+            named |= dict(zip(("write_log", "write_log_sha256"), written, strict=True))
         expect = self._suite.trials[self._planned.number].expect
-        began = time.monotonic()
-        cuts = self._power_cuts()
-        judging = time.monotonic() - began
-        verdict = judge(self._seen, self._fault, self._way, expect, cuts)
-        record = record_of(self._seen, verdict, self._planned.to_json(), start=start, cuts=cuts)
-        if cuts is not None:
-            record["power_cuts"]["seconds"] = round(judging, 3)
-        return {**record, "bench": self._bench.name, "tag": self._tag, **named_stream(packed)}
+        # of what was kept, and not of what was seen: whoever has the run can do the same
+        lines = kept_lines(self._kept.parent, {"id": self._planned.id, **named}, "stream")
+        record = derive_trial(lines, self._planned, expect, run=self._run, log=log)
+        if log is not None and not (record["power_cuts"] or {}).get("missing"):
+            self._log.unlink()
+        return {**record, **named}
 
     def _make(self) -> None:
         """Load and fault, then what is left where the bench itself goes down by it. Raises LinkError."""
@@ -183,20 +183,14 @@ class LiveTrial:
             self._console = mark(virtual.console)
         self._follow("verify")
 
-    def _power_cuts(self) -> Checked | None:
-        """What images from the log of the drive's writes show; a log in which nothing is missing is not kept."""
-        inserted = next((at for at, name, _ in self._seen.seen if name == "inserted"), None)
-        if self._way.name != LOGGING_WAY or inserted is None or not self._log.is_file():
+    def _logged(self) -> tuple[Logged, ...] | None:
+        """What the log of the drive's writes says; None where there is none that can be read."""
+        if self._way.name != LOGGING_WAY or not self._log.is_file():
             return None
-        since = inserted + int(_CLOCK_SLACK_S * 1e9)
-        tag, seed = bytes.fromhex(self._tag), self._planned.seed
         try:
-            found = check_power_cuts(read_log(self._log), tag, self._seen.oracle, seed=seed, since=since)
+            return logged_writes(read_log(self._log), bytes.fromhex(self._tag))
         except ToolError:
             return None
-        if not found.missing:
-            self._log.unlink()
-        return found
 
     def _file_of(self, parts: str, stream: str) -> bytes:
         planned, load = self._planned, self._suite.loads[self._planned.load]

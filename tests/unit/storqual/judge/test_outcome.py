@@ -7,7 +7,8 @@ import pytest
 
 from storqual.inputs.policy import Waiver
 from storqual.judge.entry import Entry
-from storqual.judge.outcome import TRIALS, apply_waivers, run_outcome
+from storqual.judge.outcome import apply_waivers, run_outcome
+from storqual.run.records import TRIALS
 
 
 def outcome(*sources: str) -> str:

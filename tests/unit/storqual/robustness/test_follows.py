@@ -15,15 +15,14 @@ from storqual.cli.playbook.publish import publish
 from storqual.judge.verdict import verdict_of
 from storqual.robustness.external_store import keep_external
 from storqual.robustness.follows import trial_findings
-from storqual.robustness.store import keep_record, named_stream, read_trials
+from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_event, read_run, sha256_of
 from storqual.run.evidence import evidence_findings
 from storqual.signoff.verify import verify_run
-from storqual.trials.campaign import plan_campaign
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.signing import make_person, sign, write_keys
-from tests.unit.storqual.trials.test_campaign import REQUEST, finished, record
+from tests.unit.storqual.trials.test_campaign import REQUEST, finished, planned_by_hand, record
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +45,7 @@ def run(_published: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def _planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return plan_campaign(REQUEST, tmp_path_factory.mktemp("planned"))
+    return planned_by_hand(REQUEST, tmp_path_factory.mktemp("planned"))
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_checks_that_do_not_follow_from_the_records_are_found_and_not_signed(tmp
     keys = write_keys(tmp_path, person)
     assert trial_findings(read_run(run)) == []
     as_if_it_passed(run)
-    assert publish(run).verdict["outcome"] == "PASS"
+    assert publish(run).verdict["outcome"] == "ERROR"
     assert evidence_findings(read_run(run)) == []
     found = trial_findings(read_run(run))
     assert all(one.startswith("checks.jsonl: trials.write_error on ") for one in found)
@@ -113,9 +112,9 @@ def test_what_the_bench_told_is_held_to_the_record(planned: Path, change: Callab
     for folder in ("trials", "external"):
         (path / folder).mkdir(exist_ok=True)
         (path / folder / "one.gz").write_bytes(b"told")
-    keep_record(path, record(read_run(path), 0, **named_stream(path / "trials" / "one.gz")))
+    keep_record(path, record(read_run(path), 0, stream="one.gz", stream_sha256=sha256_of(b"told")))
     more = {"bench": "vbench", "session": "s01", "outcome": "ended", "boot_id": "b", "disks": {}}
-    keep_external(path, {"id": "p", **more, **named_stream(path / "external" / "one.gz")})
+    keep_external(path, {"id": "p", **more, "stream": "one.gz", "stream_sha256": sha256_of(b"told")})
     (open_end,) = evidence_findings(read_run(path))
     for folder in ("trials", "external"):
         change(path / folder / "one.gz")

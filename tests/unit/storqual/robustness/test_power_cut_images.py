@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual.robustness.images import check_power_cuts
+from storqual.robustness.images import check_power_cuts, logged_writes
 from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MAGIC, MARK, flush_points, read_log
 from storqual.robustness.oracle import Oracle
 from storqual_core.kit.errors import ToolError
@@ -86,7 +86,7 @@ def trial(
             entries.append((0, FLUSH, b""))
         if kind != "f" and number not in dropped:
             entries.append((sector, FUA if kind == "d" else 0, make_sectors(TAG, sector, number, 1)))
-    return check_power_cuts(read_log(log_file(tmp_path / "log", entries)), TAG, oracle, seed=1)
+    return check_power_cuts(logged_writes(read_log(log_file(tmp_path / "log", entries)), TAG), oracle, seed=1)
 
 
 STEPS: list[Step] = [
@@ -134,9 +134,9 @@ def test_what_was_written_before_the_log_began_has_lasted(tmp_path: Path) -> Non
     oracle = Oracle()
     oracle.take([["w", 1, 1, 2, 0, 1, 0], ["f", 0, 0, 0, 2, 3, 0], ["w", 2, 1, 1, 10, 11, 0]])
     log = read_log(log_file(tmp_path / "log", [(1, 0, make_sectors(TAG, 1, 2, 1))]))
-    assert check_power_cuts(log, TAG, oracle, seed=1, since=5).missing == ()
+    assert check_power_cuts(logged_writes(log, TAG), oracle, seed=1, since=5).missing == ()
     # without the log's begin, and with a log that began before, the first write never reached the drive
-    found = check_power_cuts(log, TAG, oracle, seed=1).missing
+    found = check_power_cuts(logged_writes(log, TAG), oracle, seed=1).missing
     assert {(one.sector, one.expected) for one in found} == {(1, 1), (2, 1)}
     assert "write 1 was told to be flushed and is missing at sector 2, nothing of this trial is there" in " ".join(
         one.sentence for one in found

@@ -65,6 +65,11 @@ def test_a_list_that_lacks_what_the_bench_told_proves_nothing() -> None:
     assert seen(down).untold == 0
 
 
+def test_a_stream_without_an_end_proves_nothing() -> None:
+    assert verdict(lines()[:-1]) == Verdict("void", ("the bench never told that the trial is over",), ())
+    assert verdict([*lines()[:-1], {"kind": "hung", "at": 9 * S, "text": "it hangs"}]).outcome == "failed"
+
+
 def test_a_bench_that_goes_down_has_failed_whatever_is_proven() -> None:
     listed = [*lines()[:5], {"kind": "down", "at": 4 * S, "text": "panic: Kernel panic - not syncing: no abort"}]
     assert verdict(listed).outcome == "failed"

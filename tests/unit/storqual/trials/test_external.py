@@ -129,7 +129,7 @@ def test_a_program_is_run_with_its_words_and_the_claims_and_its_tests_are_record
     ]
     assert (first["outcome"], first["status"], first["problems"]) == ("ended", 1, [])
     kept = gzip.decompress((path / "external" / first["stream"]).read_bytes()).decode()
-    assert [json.loads(text)["kind"] for text in kept.splitlines()][-1] == "end"
+    assert [json.loads(text)["kind"] for text in kept.splitlines()][-2:] == ["end", "spent"]
     assert any(event.kind == "note" and "a-package 1.0" in event.text("text") for event in iter_events(path))
     # what has a record is not run again
     assert session(path, monkeypatch, "s01", FakeLink()) == (True, [])

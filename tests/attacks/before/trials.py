@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of tampering with a run of trials and programs; whoever tampers makes the chain of events anew each time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from storqual.run import sha256_of
+from tests.attacks.before.tampering import Kind, chained, document, lines_of
+from tests.attacks.finished_run import put
+
+TRIAL_KINDS: dict[str, Kind] = {}
+"""By name: each is seen, on whichever trial or program it is drawn."""
+_FINISHED = {"trials": ("trial_finished", "trial"), "external": ("external_finished", "program")}
+_FIELDS = {
+    "trials": (
+        *("outcome", "reasons", "violations", "ios", "writes", "flushes", "errors", "stall_s", "recovery_s"),
+        *("disks", "boot_id", "slab_bytes", "residual", "timeline", "start", "tag", "bench", "session", "arm"),
+        *("adapter", "drive", "fault", "seed"),
+    ),
+    "external": ("outcome", "reasons", "tests", "problems", "unread_lines", "status", "words", "kernel", "seconds"),
+}
+
+
+def drawn(run: Path, folder: str, source: random.Random, ending: str = ".json") -> Path:
+    """A file of a folder."""
+    return source.choice(sorted(path for path in (run / folder).iterdir() if path.name.endswith(ending)))
+
+
+def told_anew(run: Path, path: Path, body: dict[str, Any]) -> None:
+    """Put a record in the place of another one, with the event and the chain that go with it."""
+    data = json.dumps(body, indent=1).encode()
+    put(path, data)
+    events = lines_of(run / "events.jsonl")
+    kind, name = _FINISHED[path.parent.name]
+    for event in events:
+        if event["kind"] == kind and event[name] == path.stem:
+            event["sha256"] = sha256_of(data)
+    chained(run / "events.jsonl", events)
+
+
+def other(value: Any, source: random.Random) -> Any:
+    """Another value of the same shape."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + source.randint(1, 9)
+    if isinstance(value, str):
+        return source.choice(("passed", "candidate", "s02", "another"))[: max(1, source.randint(3, 9))] + "x"
+    if isinstance(value, list):
+        return value[:-1] if value else ["nothing"]
+    return {} if value else {"x": 1}
+
+
+def _field(folder: str, name: str) -> Kind:
+    def alter(run: Path, source: random.Random) -> None:
+        path = drawn(run, folder, source)
+        body = json.loads(path.read_bytes())
+        told_anew(run, path, {**body, name: other(body[name], source)})
+
+    return alter
+
+
+for _folder, _names in _FIELDS.items():
+    for _name in _names:
+        TRIAL_KINDS[f"{_folder}_{_name}"] = _field(_folder, _name)
+
+
+def kind(function: Kind) -> Kind:
+    """Put a kind on the list under the name of its function."""
+    TRIAL_KINDS[function.__name__] = function
+    return function
+
+
+def evidence_anew(run: Path, path: Path, text: bytes, what: str) -> None:
+    """Put a piece of evidence in the place of another one; its record names the new digest."""
+    data = gzip.compress(text, mtime=0)
+    put(path, data)
+    record = path.with_name(path.name.removesuffix(f".{what}.jsonl.gz") + ".json")
+    body = json.loads(record.read_bytes())
+    told_anew(run, record, {**body, f"{what}_sha256": sha256_of(data)})
+
+
+def _lines(change: Callable[[list[dict[str, Any]], random.Random], None], folder: str = "trials") -> Kind:
+    """Lines of a stream that are changed, with its digest."""
+
+    def alter(run: Path, source: random.Random) -> None:
+        path = drawn(run, folder, source, ".stream.jsonl.gz")
+        lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        change(lines, source)
+        evidence_anew(run, path, b"".join(json.dumps(line).encode() + b"\n" for line in lines), "stream")
+
+    return alter
+
+
+def _without(what: str) -> Callable[[list[dict[str, Any]], random.Random], None]:
+    def change(lines: list[dict[str, Any]], source: random.Random) -> None:
+        # the second reading decides nothing where the first is right
+        known = [at for at, line in enumerate(lines) if line["kind"] == what and line.get("turn") != 2]
+        del lines[source.choice(known)]
+
+    return change
+
+
+for _kind in ("trial", "begin", "state", "loading", "io", "fault", "seen", "kernel", "found", "disks", "end"):
+    TRIAL_KINDS[f"stream_without_{_kind}"] = _lines(_without(_kind))
+for _kind in ("run", "program", "output", "ended", "disks", "spent"):
+    TRIAL_KINDS[f"program_without_{_kind}"] = _lines(_without(_kind), "external")
+
+
+@kind
+def a_write_that_was_never_made(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], source: random.Random) -> None:
+        line = source.choice([line for line in lines if line["kind"] == "io"])
+        line["ios"].append(["w", 9, 4100, 1, 5, 6, 0])
+
+    _lines(change)(run, source)
+
+
+@kind
+def what_was_read_back(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], source: random.Random) -> None:
+        line = source.choice([line for line in lines if line["kind"] == "found" and line["turn"] == 1])
+        line["runs"][0][3] = 1
+
+    _lines(change)(run, source)
+
+
+@kind
+def the_stream_of_another_trial(run: Path, source: random.Random) -> None:
+    one = drawn(run, "trials", source, ".stream.jsonl.gz")
+    two = one
+    while two == one:
+        two = drawn(run, "trials", source, ".stream.jsonl.gz")
+    evidence_anew(run, one, gzip.decompress(two.read_bytes()), "stream")
+
+
+@kind
+def the_stream_of_another_run(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], _: random.Random) -> None:
+        lines[0]["run"] = "20261120T100000Z-kept-0001"
+
+    _lines(change)(run, source)
+
+
+@kind
+def a_stream_that_is_cut(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".stream.jsonl.gz")
+    text = gzip.decompress(path.read_bytes())
+    evidence_anew(run, path, text[: source.randrange(len(text) // 2, len(text) - 1)], "stream")
+
+
+@kind
+def a_stream_that_is_empty(run: Path, source: random.Random) -> None:
+    evidence_anew(run, drawn(run, "trials", source, ".stream.jsonl.gz"), b"", "stream")
+
+
+@kind
+def a_stream_that_is_missing(run: Path, source: random.Random) -> None:
+    drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz").unlink()
+
+
+@kind
+def a_stream_that_is_no_archive(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".stream.jsonl.gz")
+    put(path, source.randbytes(200))
+    record = path.with_name(path.name.removesuffix(".stream.jsonl.gz") + ".json")
+    told_anew(run, record, {**json.loads(record.read_bytes()), "stream_sha256": sha256_of(path.read_bytes())})
+
+
+@kind
+def another_digest_of_a_stream(run: Path, source: random.Random) -> None:
+    path = drawn(run, source.choice(("trials", "external")), source)
+    told_anew(run, path, {**json.loads(path.read_bytes()), "stream_sha256": "0" * 64})
+
+
+@kind
+def a_stream_outside_its_folder(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source)
+    told_anew(run, path, {**json.loads(path.read_bytes()), "stream": "../trials/x.gz"})
+
+
+@kind
+def a_log_of_writes_that_is_missing(run: Path, source: random.Random) -> None:
+    drawn(run, "trials", source, ".write_log.jsonl.gz").unlink()
+
+
+@kind
+def a_log_of_writes_that_lacks_one(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    del lines[source.choice((0, 2))]
+    evidence_anew(run, path, b"".join(lines), "write_log")
+
+
+@kind
+def a_log_of_writes_that_no_record_names(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
+    record = path.with_name(path.name.removesuffix(".write_log.jsonl.gz") + ".json")
+    body = json.loads(record.read_bytes())
+    told_anew(run, record, {key: value for key, value in body.items() if not key.startswith("write_log")})
+
+
+@kind
+def images_of_power_cuts(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".write_log.jsonl.gz")
+    record = path.with_name(path.name.removesuffix(".write_log.jsonl.gz") + ".json")
+    body = json.loads(record.read_bytes())
+    body["power_cuts"]["images"] += source.randint(1, 9999)
+    told_anew(run, record, body)
+
+
+@kind
+def a_key_that_no_stream_gives(run: Path, source: random.Random) -> None:
+    path = drawn(run, source.choice(("trials", "external")), source)
+    told_anew(run, path, {**json.loads(path.read_bytes()), "approved": True})
+
+
+@kind
+def disks_in_the_event(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    event = source.choice([event for event in events if event["kind"] in ("trial_finished", "external_finished")])
+    event["end"]["disks"]["sda"]["write_sectors_after"] = 0
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def outcome_in_the_event(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    event = source.choice([event for event in events if event["kind"] in ("trial_finished", "external_finished")])
+    event["outcome"] = "failed"
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def a_trial_that_no_event_tells_of(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    events.remove(source.choice([event for event in events if event["kind"] == "trial_finished"]))
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def a_trial_that_is_told_twice(run: Path, source: random.Random) -> None:
+    events = lines_of(run / "events.jsonl")
+    at = source.choice([at for at, event in enumerate(events) if event["kind"] == "trial_finished"])
+    events.insert(at, dict(events[at]))
+    chained(run / "events.jsonl", events)
+
+
+@kind
+def rules_of_a_former_version(run: Path, source: random.Random) -> None:
+    """A record is changed, and the plan says that nothing is kept of it."""
+    _field("trials", "recovery_s")(run, source)
+    with document(run / "run.json") as body:
+        del body["plan"]["evidence"]
