@@ -37,6 +37,7 @@ class FixtureMachine(Machine):
         super().__init__(str(root))
         self.nodes: dict[str, Node] = {}
         self.taken: dict[str, str] = {}
+        self.loops: dict[str, Node] = {}
         self.file_device = Node("file", 254, 1)
         self.meanwhile: list[Callable[[], object]] = []
 
@@ -56,6 +57,10 @@ class FixtureMachine(Machine):
             return self.nodes[place]
         found = super().node(place)
         return None if found is None else Node(found.kind, self.file_device.major, self.file_device.minor)
+
+    def loop_source(self, path: str) -> Node | None:
+        """As the table says; without an entry the kernel does not tell."""
+        return self.loops.get(path)
 
     def clock(self) -> float:
         """No time passes by itself."""

@@ -268,7 +268,7 @@ def _remedy(use: str) -> str:
         ("swap", "switch that swap space off (swapoff)"),
         ("loop device", "detach the loop device (losetup -d)"),
         ("served", "stop serving it"),
-        ("open for writing", "end that program"),
+        ("open for", "end that program"),
         ("registered with io_uring", "end that program"),
         ("mapped into the memory", "end that program"),
     ):
@@ -278,12 +278,12 @@ def _remedy(use: str) -> str:
 
 
 def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
-    """Open files that may be any device: nobody can say that they are none of these drives."""
+    """Open files and exports that may be any device: nobody can say that they are none of these drives."""
     for told in snapshot.unnamed:
         for claim in claims:
             if not claim.file:
                 reason = f"nobody can tell that no program writes to it: {told}"
-                yield Refusal(_named(claim, chosen(claim, snapshot)), reason, "end that program")
+                yield Refusal(_named(claim, chosen(claim, snapshot)), reason, "end that")
 
 
 # layer 4: what is on it

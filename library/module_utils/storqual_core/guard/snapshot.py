@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
+from ..host.exports import lost_exports
 from ..host.in_use import find_uses, read_mounts, system_disks
 from ..host.open_files import read_open_files
 from ..host.sysfs import Drive, read_drives
@@ -58,9 +59,9 @@ class VolumeState:
 class Snapshot:
     """One reading. Keys are kernel names of disks, except `contents`, `files`, `volumes`, `made`: ids of claims.
 
-    `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs with open
-    files that may be any device; `zoned` of disks with zones, by their kind; `problem` of a machine about which
-    nothing can be known, so that everything is refused.
+    `busy` tells of devices that could not be opened exclusively, with the reason; `unnamed` of programs and servers
+    with open files that may be any device; `zoned` of disks with zones, by their kind; `problem` of a machine about
+    which nothing can be known, so that everything is refused.
     """
 
     drives: tuple[Drive, ...] = ()
@@ -164,7 +165,7 @@ def _look(
         restamping=ledger.restamping,
         lent=ledger.lent,
         pools=tuple(pool for pool in machine.names(_POOLS) if machine.exists(f"{_POOLS}/{pool}/state")),
-        unnamed=_lasting(machine, open_files.unnamed),
+        unnamed=(*_lasting(machine, open_files.unnamed), *lost_exports(machine)),
         zoned={name: machine.text(f"/sys/block/{name}/queue/zoned") for name in wanted},
     )
 

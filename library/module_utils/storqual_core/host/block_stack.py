@@ -15,6 +15,7 @@ from ..kit.machine import Machine, Node, block_node, visible
 from .sysfs import is_virtual
 
 _CLASS = "/sys/class/block"
+_PATH = re.compile(r"^(nvme\d+)c\d+(n\d+)$")
 _MAPPED = {"LVM": "LVM volume", "mpath": "multipath device", "CRYPT": "encrypted volume", "DMRAID": "dmraid volume"}
 
 
@@ -51,12 +52,18 @@ def partitions(machine: Machine, name: str) -> list[str]:
     ]
 
 
+def loop_source(machine: Machine, name: str) -> Node | None:
+    """What a loop device reads and writes, None when it is free or unknown.
+
+    The kernel is asked: the path in sysfs may be of another namespace, removed, or another node's by now.
+    """
+    path = machine.text(f"{_CLASS}/{name}/loop/backing_file")
+    return (machine.loop_source(block_node(name)) or machine.node(path)) if path else None
+
+
 def backing(machine: Machine, name: str) -> str:
     """The block device that a loop device reads: the one it was given, or the one its file's file system is on."""
-    path = machine.text(f"{_CLASS}/{name}/loop/backing_file")
-    if not path:
-        return ""
-    node = machine.node(path)
+    node = loop_source(machine, name)
     return machine.name_of(node) if node is not None and node.kind in ("block", "file") else ""
 
 
@@ -165,7 +172,9 @@ def _behind_char(machine: Machine, node: Node) -> list[str]:
         namespace = "nvme" + name[2:]
         return [namespace] if machine.exists(f"{_CLASS}/{namespace}") else []
     if name.startswith("nvme"):
-        return [entry for entry in machine.names(place) if machine.exists(f"{_CLASS}/{entry}")]
+        # with native multipath a controller has hidden paths, and the drive is what they are the paths of
+        spaces = [_PATH.sub(r"\1\2", entry) for entry in machine.names(place)]
+        return [space for space in spaces if machine.exists(f"{_CLASS}/{space}")]
     if folder.rsplit("/", 1)[-1] in ("scsi_generic", "bsg"):
         return machine.names(f"{folder.rsplit('/', 1)[0]}/block")
     return []

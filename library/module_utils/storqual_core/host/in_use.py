@@ -14,19 +14,12 @@ from typing import Iterable, Mapping
 
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
-from .block_stack import backing, physical, resolve
+from .block_stack import loop_source, physical
+from .exports import read_exports
 from .open_files import OpenFiles, processes, read_open_files
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _SYSTEM_MOUNTS = re.compile(r"/\Z|/boot(?:/.*)?\Z|/usr\Z")
-# what serves a block device to other machines, and the file that names the device; NFS serves mounted file
-# systems only, and a mount is a finding already
-_EXPORTS = (
-    ("an NVMe target", "/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"),
-    ("a SCSI target", "/sys/kernel/config/target/core/*/*/udev_path"),
-    ("a SCSI target", "/sys/kernel/scst_tgt/handlers/*/*/filename"),
-    ("a USB gadget", "/sys/kernel/config/usb_gadget/*/functions/*/*/file"),
-)
 
 
 @dataclass(frozen=True)
@@ -138,30 +131,12 @@ def _add_shared(machine: Machine, uses: Mapping[str, list[str]]) -> None:
             if name:
                 uses[name].append(f"is part of the mounted bcachefs {visible(uuid)}")
     for loop in machine.names("/sys/block"):
-        if loop.startswith("loop") and resolve_kind(machine, loop) == "block":
-            uses[backing(machine, loop)].append(f"is what loop device {loop} reads and writes")
-    for title, pattern in _EXPORTS:
-        for path in _matching(machine, pattern):
-            for name in resolve(machine, machine.text(path).strip()).names:
-                uses[name].append(f"is served to other machines by {title}")
-
-
-def resolve_kind(machine: Machine, loop: str) -> str:
-    """Whether a loop device was given a block device or a file; `` when it is free."""
-    path = machine.text(f"/sys/class/block/{loop}/loop/backing_file")
-    node = machine.node(path) if path else None
-    return node.kind if node is not None else ""
-
-
-def _matching(machine: Machine, pattern: str) -> list[str]:
-    """Existing paths for a pattern in which `*` stands for one whole name."""
-    places = [""]
-    for word in pattern.strip("/").split("/"):
-        if word == "*":
-            places = [f"{place}/{name}" for place in places for name in machine.names(place)]
-        else:
-            places = [f"{place}/{word}" for place in places]
-    return [place for place in places if machine.exists(place)]
+        source = loop_source(machine, loop) if loop.startswith("loop") else None
+        if source is not None and source.kind == "block":
+            uses[machine.name_of(source)].append(f"is what loop device {loop} reads and writes")
+    for export in read_exports(machine):
+        for name in export.names:
+            uses[name].append(f"is served to other machines by {export.title}")
 
 
 def system_disks(machine: Machine, state_dir: str, mounts: Iterable[Mount] | None = None) -> Mapping[str, str]:

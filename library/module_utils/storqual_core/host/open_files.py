@@ -43,7 +43,8 @@ def processes(machine: Machine) -> list[str]:
 def read_open_files(machine: Machine) -> OpenFiles:
     """Every program that has a disk open for writing, by its block, sg, bsg or NVMe node.
 
-    This process is left out. Programs that only read do no harm, and there is always one (udev).
+    This process is left out. Programs that only read a block device do no harm, and there is always one (udev). A
+    node of sg, bsg or NVMe takes any command of root, whatever it was opened for.
     """
     found = OpenFiles()
     known: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -75,6 +76,8 @@ def read_open_files(machine: Machine) -> OpenFiles:
                     names = behind(path)
                     if names and _writes(machine, place, descriptor):
                         add(process, names, "is open for writing in {}")
+                    elif names and _takes_commands(machine, path):
+                        add(process, names, "is open for commands in {}")
                 elif link == _RING:
                     for name in _registered(machine, process, f"{place}/fdinfo/{descriptor}", found):
                         add(process, behind(name), "is registered with io_uring by {}")
@@ -104,6 +107,12 @@ def _writes(machine: Machine, place: str, descriptor: str) -> bool:
             return bool(int(line.split()[1], 8) & (os.O_WRONLY | os.O_RDWR))
     # closed meanwhile: the device manager opens and closes devices all the time
     return bool(machine.link(f"{place}/fd/{descriptor}"))
+
+
+def _takes_commands(machine: Machine, path: str) -> bool:
+    """Whether an open file, if it is still open, is a character node: what is read there are answers to commands."""
+    node = machine.node(path)
+    return node is not None and node.kind == "char"
 
 
 def _registered(machine: Machine, process: str, path: str, found: OpenFiles) -> list[str]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the running kernel for which Python has no function: kcmp, fanotify, io_uring's files, crash kernels."""
+"""Calls of the running kernel for which Python has no function: kcmp, fanotify, io_uring, loops, crash kernels."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import platform
 import socket
@@ -25,6 +26,8 @@ _MARK_ADD = 0x1
 _MODIFY = 0x2
 _CLOSE_WRITE = 0x8
 _AT_FDCWD = -100
+_LOOP_GET_STATUS64 = 0x4C05
+_LOOP_INFO64 = struct.Struct("=QQQ208x")  # device of the file system, inode, number of a device node; the rest
 _EVENT = struct.Struct("=IBBHQii")  # length, version, reserved, length of this head, what, descriptor, process
 
 
@@ -34,6 +37,21 @@ def share_open_files(one: int, other: int) -> bool:
     if number is None:
         return False
     return bool(_LIBC.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0)
+
+
+def loop_source(path: str) -> tuple[int, int]:
+    """What a loop device was given: the number of a block device, else 0 and that of the file system of its file.
+
+    Its path in sysfs may lead to something else by now, or to nothing. Raises OSError where nothing was given to it.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        answer = bytearray(_LOOP_INFO64.size)
+        fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, answer)
+    finally:
+        os.close(descriptor)
+    file_system, _, device = _LOOP_INFO64.unpack(answer)
+    return device, file_system
 
 
 def lists_registered_files() -> bool:

@@ -154,6 +154,17 @@ class Machine:
         found = os.fstat(descriptor).st_rdev
         return f"{os.major(found)}:{os.minor(found)}"
 
+    def loop_source(self, path: str) -> Node | None:
+        """What the kernel has for the loop device at `path`: a block device, or a file as `node` tells it."""
+        if self.root:
+            return None
+        try:
+            device, file_system = kernel.loop_source(path)
+        except OSError:
+            return None
+        number = device or file_system
+        return Node("block" if device else "file", os.major(number), os.minor(number))
+
     def share_open_files(self, process: str, task: str) -> bool:
         """Whether a thread has the open files of its process; False where that is not known."""
         return not self.root and kernel.share_open_files(int(process), int(task))

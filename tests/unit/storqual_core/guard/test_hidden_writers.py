@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual_core.guard.quiet import Quiet
+from storqual_core.host.in_use import find_uses
 from storqual_core.host.open_files import read_open_files, ways
 from storqual_core.kit.kernel import share_open_files
 from storqual_core.kit.machine import Machine
@@ -67,6 +68,18 @@ def test_a_descriptor_in_flight_is_told_as_one_that_may_be_any_device(node: str)
     with running("a descriptor that waits in a socket", node) as process:
         told = read_open_files(Machine()).unnamed
         assert any(f"process {process}" in sentence and "wait in a socket" in sentence for sentence in told), told
+
+
+def test_a_loop_device_over_a_node_that_was_removed_is_a_use_of_the_device(node: str, tmp_path: Path) -> None:
+    private, name = tmp_path / "private", Path(node).name
+    os.mknod(private, 0o60600, os.stat(node).st_rdev)  # noqa: PTH116 - as os.mknod
+    above = subprocess.run(["losetup", "--show", "-f", private], capture_output=True, text=True, check=True)
+    try:
+        private.unlink()
+        loop = Path(above.stdout.strip()).name
+        assert find_uses(Machine())[name] == [f"is what loop device {loop} reads and writes"]
+    finally:
+        subprocess.run(["losetup", "-d", above.stdout.strip()], check=True)
 
 
 def test_a_second_in_which_somebody_writes_is_not_quiet(node: str) -> None:

@@ -66,6 +66,15 @@ def test_the_stamp_of_another_drive_at_either_end_is_a_copy_of_that_drive(start:
     assert "it is a copy of that drive" in objection(Content((), start, end))
 
 
+def test_what_is_served_from_a_path_that_is_gone_may_be_any_drive(tree: BenchTree) -> None:
+    tree.write("/sys/kernel/config/nvmet/subsystems/one/namespaces/1/device_path", "/dev/gone\n")
+    tree.write("/sys/kernel/config/nvmet/subsystems/one/namespaces/1/enable", "1\n")
+    found = look(tree.machine, [claim()], state_dir=STATE)
+    (refusal,) = said(found, "write")
+    assert "nobody can tell that no program writes to it: an NVMe target serves /dev/gone, which leads" in refusal
+    assert said(found, "read") == []
+
+
 def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_drives(snapshot: Snapshot) -> None:
     volume = VolumeClaim(id="/dev/md127", path="/dev/md127", uuid="aa:bb", members=(DRIVE,))
     state = VolumeState("md127", "/dev/md127", ("sda",), "", Content((), "empty", "empty"))

@@ -48,6 +48,26 @@ def test_every_node_of_an_nvme_drive_leads_to_it(tree: BenchTree, path: str) -> 
     assert resolve(tree.machine, path).disks == ("nvme0n1",)
 
 
+def test_a_controller_with_several_ways_leads_to_the_drive_above_them(tree: BenchTree) -> None:
+    """Native multipath: the controller has a hidden path, and the drive hangs below no controller."""
+    tree.disk("nvme1n1", "", number="259:7", real=False)
+    place = "/sys/devices/pci0000:00/0000:00:0a.0/nvme/nvme3"
+    tree.disk("nvme1c3n1", place, number="259:8")
+    tree.node("nvme3", "char", "242:3", place)
+    (tree.root / place.lstrip("/") / "nvme1c3n1").mkdir()
+    assert resolve(tree.machine, "/dev/nvme3").names == ("nvme1n1",)
+
+
+def test_a_loop_device_lies_on_what_the_kernel_has_and_not_on_what_its_path_leads_to(tree: BenchTree) -> None:
+    tree.scsi("sdb", wwn="0x5000c50000000002", serial="SER2")
+    for path in ("/dev/sdb", "/run/private (deleted)"):
+        name = f"loop{len(path)}"
+        tree.loop(name, path)
+        tree.machine.loops[f"/dev/{name}"] = tree.machine.nodes["/dev/sda"]
+        assert resolve(tree.machine, f"/dev/{name}").disks == ("sda",)
+        assert name in above(tree.machine, "sda")
+
+
 def test_what_cannot_be_resolved_has_a_problem_and_no_disks(tree: BenchTree) -> None:
     tree.machine.nodes["/dev/megaraid_sas_ioctl_node"] = Node("char", 245, 0)
     for path, problem in {

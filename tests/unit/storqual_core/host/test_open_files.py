@@ -37,6 +37,12 @@ def test_readers_do_no_harm_and_writers_are_named(tree: BenchTree) -> None:
     }
 
 
+@pytest.mark.parametrize("node", ["/dev/sg0", "/dev/bsg/2:0:0:0"])
+def test_a_node_for_commands_takes_them_whatever_it_was_opened_for(tree: BenchTree, node: str) -> None:
+    tree.opened(node, flags="0100000", comm="sg_raw")
+    assert writers(tree) == {"sda": ["is open for commands in sg_raw (process 101)"]}
+
+
 def test_a_node_that_was_closed_meanwhile_is_not_open(tree: BenchTree) -> None:
     tree.opened("/dev/sda", comm="mystery")
     (tree.root / "proc/101/fdinfo/7").unlink()
