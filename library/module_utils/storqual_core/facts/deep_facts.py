@@ -18,7 +18,7 @@ from ..kit.command import Runner
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.machine import Machine
 from ..kit.settings import section_of
-from ..tools.sg3 import get_field
+from ..tools.sg3 import CHANGEABLE, changeable_bits, get_field, read_page
 from .drive_logs import read_drive_log, told
 from .vendor_facts import add_vendor_facts
 
@@ -150,7 +150,15 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, read: _Reader) -> None:
         }
     else:
         pages = read(drive["id"], lambda: sg3_text.read_mode_pages(runner, node))
-        drive["mode_pages"] = _fields(pages.pages) if pages is not None else {}
+        current = pages.pages if pages is not None else {}
+        known = {
+            (setting.field.page, setting.field.subpage) for setting in section_of("drive").values() if setting.field
+        }
+        masks = {
+            place: read(drive["id"], partial(read_page, runner, node, *place, CHANGEABLE))
+            for place in sorted(known & current.keys())
+        }
+        drive["mode_pages"] = _fields(current, masks)
     capacity = read(drive["id"], lambda: sg_readcap.read_capacity(runner, node))
     if capacity is not None:
         drive["capacity"] = {
@@ -178,9 +186,15 @@ def _name_by_pages(facts: dict[str, Any], drive: dict[str, Any], runner: Runner,
         owner[key] = [drive["id"] if name == former else name for name in owner[key]]
 
 
-def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]:
-    """The known fields of raw pages; a page that ends before a field does not have it."""
-    values = {}
+def _fields(
+    pages: Mapping[tuple[int, int], bytes], masks: Mapping[tuple[int, int], bytes | None]
+) -> dict[str, dict[str, Any]]:
+    """The known fields of raw pages; a page that ends before a field does not have it.
+
+    `masks` say what of a page can be changed: a field is changeable when all of its bits are, and of a page without
+    a mask nothing is known.
+    """
+    values: dict[str, dict[str, Any]] = {}
     for name, setting in section_of("drive").items():
         place = setting.field
         data = pages.get((place.page, place.subpage)) if place else None
@@ -189,6 +203,9 @@ def _fields(pages: Mapping[tuple[int, int], bytes]) -> dict[str, dict[str, int]]
                 values[name] = {"value": get_field(data, place)}
             except ToolError:
                 continue
+            mask = masks.get((place.page, place.subpage))
+            if mask is not None:
+                values[name]["changeable"] = changeable_bits(mask, place) == (1 << place.length) - 1
     return values
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Collection, Iterable, Mapping, Sequence
@@ -207,6 +208,8 @@ def _boot(machine: Machine) -> str:
 
 
 _LIMIT_S = 120.0
+_BUSY_S = 30.0
+_LOOK_S = 0.1
 
 
 def driver_of(machine: Machine, pci: str) -> str:
@@ -268,6 +271,18 @@ def take_out(machine: Machine, runner: Runner, module: str, limit_s: float = _LI
         raise ToolError(f"module {module} is still loaded after `rmmod {module}`")
 
 
+def _wait_until_unused(machine: Machine, module: str) -> None:
+    """Wait for who looks at a drive for a moment: udev probes each that was written, when its writer closes it.
+
+    Whoever stays is left to modprobe, which refuses then.
+    """
+    deadline = time.monotonic() + _BUSY_S
+    while read_attribute(machine.path(f"/sys/module/{module.replace('-', '_')}/refcnt")) not in (None, "0"):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_LOOK_S)
+
+
 def reload_module(
     machine: Machine, runner: Runner, module: str, words: Sequence[str] = (), limit_s: float = _LIMIT_S
 ) -> None:
@@ -279,6 +294,7 @@ def reload_module(
     drives = [drive.id for drive in behind(machine, adapters)]
     state = machine.path(f"/sys/module/{module.replace('-', '_')}/initstate")
     if Path(state).exists():
+        _wait_until_unused(machine, module)
         runner(["modprobe", "-r", module], timeout=limit_s).expect()
     if read_attribute(state) is not None:
         raise ToolError(f"module {module} is still loaded after `modprobe -r {module}`")

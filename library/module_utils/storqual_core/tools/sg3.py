@@ -100,7 +100,7 @@ def plan_page(current: bytes, changeable: bytes, wanted: Mapping[str, tuple[Mode
     contents, mask = current, bytes(len(current))
     unchangeable = []
     for name, (field, value) in wanted.items():
-        if (get_field(current, field) ^ value) & ~_changeable_bits(changeable, field):
+        if (get_field(current, field) ^ value) & ~changeable_bits(changeable, field):
             unchangeable.append(name)
             continue
         contents = put_field(contents, field, value)
@@ -113,7 +113,8 @@ def _anywhere(field: ModeField) -> ModeField:
     return ModeField(field.page, field.subpage, field.byte, field.bit, field.length)
 
 
-def _changeable_bits(changeable: bytes, field: ModeField) -> int:
+def changeable_bits(changeable: bytes, field: ModeField) -> int:
+    """The bits of a field that a drive lets be changed, by its mask of a page; none where the mask ends before it."""
     return get_field(changeable, _anywhere(field)) if len(changeable) > field.byte else 0
 
 

@@ -126,11 +126,30 @@ def test_every_pci_function_is_listed_and_a_link_that_sysfs_lacks_is_filled_in(t
     assert facts["adapters"][1]["link"] == {"speed": "5GT/s", "width": 4, "speed_max": "8GT/s", "width_max": 8}
 
 
-def test_without_sdparm_the_current_pages_are_read(tree: BenchTree) -> None:
+def test_without_sdparm_pages_and_masks_are_read_as_bytes(tree: BenchTree) -> None:
+    masks = {
+        "0x8,0x0": "88 12 04 00 00 00 00 00 00 00 00 00 20 00 00 00 00 00 00 00",
+        "0xa,0x0": "8a 0a 00 00 00 00 00 00 00 00 00 00",
+    }
+    answers = {
+        "sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt"),
+        **{f"sg_modes -R --control=1 --page={place} /dev/sg0": mask for place, mask in masks.items()},
+    }
+    facts = read(tree, Tools(answers))
+    (sda,) = (drive for drive in facts["drives"] if drive["name"] == "sda")
+    fields = sda["mode_pages"]
+    assert (fields["WCE"], fields["DRA"]) == ({"value": 1, "changeable": True}, {"value": 0, "changeable": True})
+    assert (fields["RCD"], fields["D_SENSE"]) == (
+        {"value": 0, "changeable": False},
+        {"value": 0, "changeable": False},
+    )
+    assert "AWRE" not in fields
+
+
+def test_of_a_page_without_a_mask_nothing_is_said_of_changes(tree: BenchTree) -> None:
     answers = {"sg_modes -a /dev/sg0": fixture_text("sg3_text", "modes.txt")}
     (sda,) = (drive for drive in read(tree, Tools(answers))["drives"] if drive["name"] == "sda")
-    assert (sda["mode_pages"]["WCE"], sda["mode_pages"]["D_SENSE"]) == ({"value": 1}, {"value": 0})
-    assert "AWRE" not in sda["mode_pages"]
+    assert sda["mode_pages"]["WCE"] == {"value": 1}
 
 
 def test_devices_that_are_no_disks_are_listed(tree: BenchTree) -> None:

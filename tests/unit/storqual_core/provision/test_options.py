@@ -13,7 +13,7 @@ from storqual_core.host.block_stack import DriveTarget
 from storqual_core.kit.errors import BadInputError, GuardRefusalError, StorqualError, ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.saved_state import read_saved
-from storqual_core.provision import adapter_queue, options
+from storqual_core.provision import adapter_queue, driver, options
 from storqual_core.provision.adapter_queue import ThrottleRequest, provision_throttle
 from storqual_core.provision.kernel_boot import System
 from storqual_core.provision.option_step import ModulePlan, OptionValue
@@ -279,3 +279,24 @@ def test_an_option_that_is_not_in_effect_or_would_not_be_after_the_next_load_is_
 def test_an_option_that_is_loaded_and_configured_as_declared_is_no_fault() -> None:
     value = OptionValue("cmd_per_lun", "4", "4", "4", None)
     options._refuse_unlike(cast("OptionsBench", None), [ModulePlan("sym53c8xx", (value,), loaded=True)], [], [])
+
+
+def test_who_looks_at_a_drive_for_a_moment_is_waited_for(
+    bench: AdapterBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As udev does with every drive that was written: modprobe would refuse."""
+    uses = iter(("2", "1", "0"))
+    place = bench.root / "sys/module/sym53c8xx/refcnt"
+    place.write_text("2\n")
+    monkeypatch.setattr(driver.time, "sleep", lambda _seconds: place.write_text(f"{next(uses)}\n"))
+    driver.reload_module(bench.machine, bench, "sym53c8xx")
+    assert next(uses, None) is None
+    assert bench.seen[-2:] == ["modprobe -r sym53c8xx", "modprobe sym53c8xx"]
+
+
+def test_who_stays_is_left_to_modprobe_to_refuse(bench: AdapterBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bench.root / "sys/module/sym53c8xx/refcnt").write_text("1\n")
+    monkeypatch.setattr(driver, "_BUSY_S", 0.2)
+    bench.broken = ("modprobe -r",)
+    with pytest.raises(ToolError, match="it broke"):
+        driver.reload_module(bench.machine, bench, "sym53c8xx")
