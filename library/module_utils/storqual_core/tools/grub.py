@@ -14,7 +14,7 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -26,6 +26,7 @@ _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
 _RELEASE = re.compile(r"vmlinuz-(\S+)$")
 _OUR_ARGUMENT = re.compile(r"^(?:panic=|storqual\.)")
+_HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
 _TIMEOUT = 60.0
 
 
@@ -88,16 +89,67 @@ def _header(line: str) -> tuple[str, str]:
     return (words[1] if len(words) > 1 else ""), identifier
 
 
+def _parts(line: str) -> list[str]:
+    """The commands and braces of a line, each by itself: quotes and `${name}` are part of a word."""
+    found, start, quote, at = [], 0, "", 0
+    while at < len(line):
+        each = line[at]
+        if each == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if each == quote else quote
+        elif each in "'\"":
+            quote = each
+        elif each == "#" and line[:at].endswith((" ", "\t", ";")):
+            line = line[:at]
+        elif each == ";" or (each in "{}" and _stands_alone(line, at)):
+            found.append(line[start:at].strip())
+            found.append("" if each == ";" else each)
+            start = at + 1
+        at += 1
+    return [part for part in (*found, line[start:].strip()) if part]
+
+
+def _stands_alone(line: str, at: int) -> bool:
+    """Whether a brace is a word of its own, as GRUB's grammar has blocks."""
+    return (at == 0 or line[at - 1] in " \t;") and (at + 1 == len(line) or line[at + 1] in " \t;")
+
+
+def _block_lines(text: str) -> Iterator[str]:
+    """The lines of a configuration, a block's head with its opening brace, also where an owner wrote it otherwise.
+
+    An entry may stand on one line, or have its brace on the next. Raises ToolError for a head without a block.
+    """
+    head = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if head and line:
+            if not line.startswith("{"):
+                raise ToolError(f"grub.cfg holds an entry without a block: {head[:120]!r}")
+            line, head = f"{head} {line}", ""
+        if not line.startswith(_HEADS):
+            yield from _parts(line) if line.endswith("}") else [line]
+            continue
+        parts = _parts(line)
+        if "{" not in parts:
+            head = line
+        else:
+            yield f"{parts[0]} {{"
+            yield from parts[2:]
+
+
 def parse_config(text: str) -> list[Entry]:
-    """The menu entries of a grub.cfg (or custom.cfg) in order, those of submenus with the path through them."""
+    """The menu entries of a grub.cfg (or custom.cfg) in order, those of submenus with the path through them.
+
+    Raises ToolError for an entry that cannot be read, has no block, or does not end.
+    """
     entries: list[Entry] = []
     parents: list[tuple[str, str]] = []  # identifier or title, index
     counters = [0]
     body: list[str] | None = None
     header = ("", "")
     depth = 0
-    for raw in text.splitlines():
-        line = raw.strip()
+    for line in _block_lines(text):
         if body is not None:
             if line == "}" and depth == 0:
                 title, identifier = header
@@ -109,9 +161,9 @@ def parse_config(text: str) -> list[Entry]:
                 continue
             depth += line.endswith("{") - (line == "}")
             body.append(line)
-        elif line.startswith(("menuentry ", "menuentry\t")):
+        elif line.startswith(_HEADS[:2]):
             header, body, depth = _header(line), [], 0
-        elif line.startswith(("submenu ", "submenu\t")):
+        elif line.startswith(_HEADS[2:]):
             title, identifier = _header(line)
             parents.append((identifier or title, str(counters[-1])))
             counters.append(0)
@@ -119,6 +171,8 @@ def parse_config(text: str) -> list[Entry]:
             parents.pop()
             counters.pop()
             counters[-1] += 1
+    if body is not None:
+        raise ToolError(f"grub.cfg ends within the entry {header[0]!r}")
     return entries
 
 

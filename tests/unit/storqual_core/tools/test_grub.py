@@ -220,3 +220,32 @@ def test_a_loader_that_cannot_forget_is_refused(
     monkeypatch.setattr("os.major", lambda _device: 0)
     with pytest.raises(ToolError, match="btrfs or alike"):
         grub.Boot(loader.runner, loader.folder, str(tmp_path / "none")).check_one_shot()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "menuentry 'One' --id=one {\n linux /vmlinuz-6.1.0 ro quiet\n initrd /initrd.img-6.1.0\n}\n",
+        "menuentry 'One' --id=one\n{\n linux /vmlinuz-6.1.0 ro quiet\n initrd /initrd.img-6.1.0\n}\n",
+        "menuentry 'One' --id=one { linux /vmlinuz-6.1.0 ro quiet; initrd /initrd.img-6.1.0 }\n",
+        "menuentry 'One' --id=one { # the only one\n linux /vmlinuz-6.1.0 ro quiet\n initrd /initrd.img-6.1.0\n}\n",
+        "menuentry 'One' --id=one\n\n{ linux /vmlinuz-6.1.0 ro quiet\n initrd /initrd.img-6.1.0 ; }\n",
+    ],
+    ids=["usual", "brace below", "one line", "remark", "brace below with a command"],
+)
+def test_an_entry_is_read_however_its_owner_wrote_it(text: str) -> None:
+    rest = 'menuentry "Two { of } it; \'s" {\n linux ${path}/vmlinuz-6.2.0 a=1\n}\n'
+    one, two = grub.parse_config(text + rest)
+    assert (one.title, one.identifier, one.index, one.release) == ("One", "one", "0", "6.1.0")
+    assert one.arguments == ["ro", "quiet"]
+    assert (two.index, two.kernel, two.arguments) == ("1", "${path}/vmlinuz-6.2.0", ["a=1"])
+
+
+def test_a_head_without_a_block_is_an_error() -> None:
+    with pytest.raises(ToolError, match="an entry without a block: \"menuentry 'One'\""):
+        grub.parse_config("menuentry 'One'\nlinux /vmlinuz-6.1.0\n")
+
+
+def test_an_entry_that_does_not_end_is_an_error() -> None:
+    with pytest.raises(ToolError, match="ends within the entry 'One'"):
+        grub.parse_config("menuentry 'One' {\nlinux /vmlinuz-6.1.0\n")
