@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from storqual.judge.decision import History, decide
-from storqual.judge.numbers import percent, plural
+from storqual.judge.numbers import percent, plural, rests_on
 from storqual.judge.question import Judged, OddLaunch, Question, Unit, finite, missing, units_of
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Comparison, Limits, Looks, limits_for
@@ -228,7 +228,7 @@ def _in_words(question: Question, values: Arms, comparison: Comparison) -> Judge
     known = comparison.df > 0
     return Judged(
         outcome=outcome,
-        reason=reason,
+        reason=f"{reason}{rests_on({'candidate': values[1], 'baseline': values[0]})}",
         candidate=math.fsum(unit.value for unit in values[1]) / len(values[1]),
         reference=math.fsum(unit.value for unit in values[0]) / len(values[0]),
         shift=finite(comparison.shift),

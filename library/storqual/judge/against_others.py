@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from storqual.judge.numbers import amount, percent, plural
+from storqual.judge.numbers import amount, percent, plural, rests_on
 from storqual.judge.question import Judged, Question, Unit, finite, missing, units_of, values_at
 from storqual.metrics import Metric
 from storqual.statistics.comparison import Looks, as_fraction, limits_for
@@ -46,7 +46,8 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     values = [one.value for units in others.values() for one in units]
     mean, level = math.fsum(one.value for one in mine) / len(mine), math.fsum(values) / len(values)
     if len(ratios) < 2:
-        return Judged("INCONCLUSIVE", f"one {unit} has no interval", candidate=mean, reference=level)
+        why = f"one {unit} has no interval{rests_on({'candidate': mine})}"
+        return Judged("INCONCLUSIVE", why, candidate=mean, reference=level)
     limits = limits_for(rule.margin, rule.indifference, rule.alpha, metric.better)
     shift = sign * math.fsum(ratios) / len(ratios)
     error = max(float(np.std(ratios, ddof=1)), LAUNCH_FLOOR) / math.sqrt(len(ratios))
@@ -66,7 +67,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
         outcome,
         f"{metric.label} is {percent(abs(ends[0]))} {'worse' if ends[0] < 0 else 'better'} than the mean of "
         f"{', '.join(sorted(others))} ({percent(ends[1], signed=True)} to {percent(ends[2], signed=True)}, "
-        f"{plural(len(ratios), unit)})",
+        f"{plural(len(ratios), unit)}){rests_on({'candidate': mine})}",
         candidate=mean,
         reference=level,
         shift=finite(ends[0]),
@@ -143,6 +144,7 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     reference = rule.min if rule.min is not None else rule.max
 
     def judged(outcome: str, reason: str) -> Judged:
+        reason += rests_on({"candidate": found})
         return Judged(outcome, reason, candidate=mean, reference=reference, source=found[0].source)
 
     if metric.kind == "count":

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from storqual.judge.question import Judged, Question
+from storqual.judge.question import Judged, Question, Unit
 from storqual.metrics import Metric
 from storqual.run import Run
 from storqual.run.effort import effort_of
@@ -43,6 +44,20 @@ def plural(number: int, word: str) -> str:
     """`1 pair`, `3 pairs`, `2 launches`."""
     several = "es" if word.endswith("ch") else "s"
     return f"{number} {word}{'' if number == 1 else several}"
+
+
+def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:
+    """`; it rests on 6,012 I/Os of 5 launches`, the arms after the first in brackets; empty for no percentile."""
+    told = []
+    for units in arms.values():
+        if not units or any(unit.ios is None for unit in units):
+            return ""
+        launches = sum(unit.launches for unit in units)
+        merged = f", merged into {plural(len(units), 'value')}" if launches > len(units) else ""
+        ios = sum(unit.ios or 0 for unit in units)
+        told.append(f"{ios:,} I/Os of {plural(launches, 'launch')}{merged}")
+    others = "".join(f" ({arm}: {text})" for arm, text in zip(list(arms)[1:], told[1:], strict=True))
+    return f"; it rests on {told[0]}{others}"
 
 
 def with_time_needed(run: Run, question: Question, judged: Judged) -> Judged:

@@ -215,6 +215,8 @@ class Unit:
     longest_us: float | None = None
     ios: int | None = None
     """Of a percentile, how many I/Os it is of."""
+    launches: int = 1
+    """How many launches were merged into it."""
 
 
 def missing(question: Question, reason: str) -> Judged:
@@ -255,7 +257,9 @@ def _pooled(launches: Sequence[Launch], metric: Metric) -> list[Unit]:
         value = metric.value(pool)
         if not isinstance(value, Value):
             return []
-        units.append(Unit(session, value.value, "launches of a session merged", ios=value.ios))
+        units.append(
+            Unit(session, value.value, "launches of a session merged", ios=value.ios, launches=pool.launches)
+        )
     return units
 
 

@@ -15,13 +15,13 @@ from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, raise_all
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
+from storqual.plan.answerable import undecidable
 from storqual.plan.bench_plan import BenchPlan, Choice, adapters_under_test, choose_points, every_point, plan_bench
 from storqual.plan.budget import NOTHING_KNOWN, known_noise, sized, within
 from storqual.plan.checks import criterion_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
-from storqual.plan.percentiles import unsupported
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
@@ -123,7 +123,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     raise_all(
         f"{read.suite_path}:{document.line(('criteria', number))}: {sentence}"
         for plan in plans
-        for number, sentence in unsupported(plan, suite)
+        for number, sentence in undecidable(plan, suite, profile)
     )
     not_varied = {name: told for name, (_, told) in settings.items() if told}
     fixed = [

@@ -49,6 +49,20 @@ def suite(old: str, new: str) -> Callable[[], list[str]]:
     return make
 
 
+def suites(*changes: tuple[str, str]) -> Callable[[], list[str]]:
+    """The suite with several replacements, on local files."""
+
+    def make() -> list[str]:
+        text = SUITE
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        Path("mine.suite.yml").write_text(text, encoding="utf-8")
+        return LOCAL
+
+    return make
+
+
 def drop(text: str) -> Callable[[], list[str]]:
     """A candidate for the virtual bench that holds `text`."""
 
@@ -148,6 +162,11 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "nothing claimed": unclaimed,
     "one session": suite("sessions: 4", "sessions: 1"),
     "percentile of too few I/Os": suite("metric: iops", "metric: latency_p99.99_us"),
+    "percentile that one launch is too short for": suite("metric: iops", "metric: latency_p99_us"),
+    "limit on a percentile of one merged value": suites(
+        ("metric: iops\n    against: baseline", "metric: latency_p99_us\n    against: absolute\n    max: 5ms"),
+    ),
+    "limit on one launch": suites(("against: baseline", "against: absolute\n    min: 100"), ("pairs: 3", "pairs: 1")),
     "unknown metric": suite("metric: iops", "metric: iosp"),
     "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
     "percent without its sign": suite("margin: 8%", "margin: 8"),

@@ -265,6 +265,18 @@ def test_a_percentile_is_found_in_a_sessions_launches_together(tmp_path: Path) -
     entry = next(entry for entry in verdict["criteria"] if entry["metric"] == "latency_p99_us")
     assert entry["source"] == "launches of a session merged"
     assert entry["outcome"] == "PASS"
+    counted = r"[1-9][0-9]*,[0-9]{3} I/Os of [0-9]+ launches, merged into [0-9]+ values"
+    assert re.search(rf"; it rests on {counted} \(baseline: {counted}\)$", entry["reason"])
+
+
+@pytest.mark.parametrize("against", ["absolute, max: 1s", "peers, margin: 90%"])
+def test_a_percentile_against_anything_names_the_ios_and_launches_that_it_rests_on(
+    tmp_path: Path, against: str
+) -> None:
+    verdict = judged(tmp_path, suite=suite_with("{metric: latency_p50_us, against: " + against + "}"))
+    reasons = {entry["reason"] for entry in verdict["criteria"] if entry["metric"] == "latency_p50_us"}
+    assert reasons
+    assert all(re.search(r"; it rests on [0-9,]+ I/Os of [0-9]+ launches$", reason) for reason in reasons), reasons
 
 
 def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
