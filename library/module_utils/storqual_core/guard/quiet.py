@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Mapping
 
+from ..host.disk_counts import read_inflight, read_stat
 from ..kit.machine import Machine, visible
 
 SECONDS = 1.0
@@ -58,12 +59,8 @@ class Quiet:
 
 
 def _counters(machine: Machine, name: str) -> _Counters:
-    place = f"/sys/class/block/{name}"
-    columns = machine.text(f"{place}/stat").split()
-    writes = machine.text(f"{place}/inflight").split()[1:]
+    columns = read_stat(machine, name)
     # kernels before 4.18 do not count discards
-    written = tuple(
-        int(columns[column]) for column in _WRITTEN if column < len(columns) and columns[column].isdigit()
-    )
-    under_way = int(writes[0]) if writes and writes[0].isdigit() else 0
+    written = tuple(columns[column] for column in _WRITTEN if column < len(columns))
+    under_way = sum(read_inflight(machine, name)[1:2])
     return _Counters(written if len(columns) > max(_WRITTEN[:2]) else None, under_way)

@@ -12,6 +12,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
+from ..host.disk_counts import read_stat
 from ..host.error_counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
@@ -60,7 +61,7 @@ def read_disks(
     system = system_disks(machine, os.fspath(state_dir))
     disks = {}
     for drive in read_drives(machine) if drives is None else drives:
-        columns = machine.text(f"/sys/block/{drive.name}/stat").split()
+        columns = read_stat(machine, drive.name)
         if _MEMORY.match(drive.name) or len(columns) <= _WRITTEN_SECTORS:
             continue
         disks[drive.name] = Disk(
@@ -68,7 +69,7 @@ def read_disks(
             id=drive.id,
             wwn=drive.identity.wwn,
             serial=drive.identity.serial,
-            sectors_written=int(columns[_WRITTEN_SECTORS]),
+            sectors_written=columns[_WRITTEN_SECTORS],
             system=system.get(drive.name, ""),
             errors=read_error_counters(machine, drive.name),
         )
