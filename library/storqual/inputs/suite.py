@@ -21,7 +21,10 @@ Target = Literal["raw", "volume", "xfs", "ext4", "xfs_on_volume", "ext4_on_volum
 Study = Literal[
     "adapters", "arms", "scaling", "service_demand", "ceiling", "settings", "features", "published", "generators"
 ]
-Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio"]
+Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio", "dd", "sg_dd"]
+
+_REFUSED = {"sgp_dd": " (sgp_dd tells the end of a launch as an error, as it does a failed read; sg_dd reads alike)"}
+"""Why a word is none of a factor's, where somebody may look for it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Factor:
             return value
         if self.kind == "word":
             if value not in self.words:
-                raise ValueError(f"{self.name}: one of {', '.join(self.words)}")
+                refused = _REFUSED.get(str(value), "")
+                raise ValueError(f"{self.name}: one of {', '.join(self.words)}{refused}")
             return str(value)
         try:
             if isinstance(value, bool | float):
@@ -64,7 +68,7 @@ FACTORS: Mapping[str, Factor] = {
         Factor("direct", "flag"),
         Factor("drives", "integer", 1, 4096),
         Factor("drives_per_port", "integer", 1, 4096),
-        Factor("engine", "word", words=("libaio", "io_uring", "sync", "psync", "sg", "posixaio")),
+        Factor("engine", "word", words=get_args(Engine)),
         Factor("iodepth", "integer", 1, 65536),
         Factor("numjobs", "integer", 1, 4096),
         Factor("ports", "integer", 1, 64),

@@ -23,6 +23,7 @@ from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import boot_id
 from .batch_file import Block, Launch, SwitchStep
+from .copy_program import run_program
 from .file_systems import FileSystems, file_systems_of
 from .fio_job import FioAsk, FioTarget, Variant, launch_seed
 from .fio_process import FioStuckError
@@ -35,7 +36,6 @@ from .launch import (
     arrivals_per_s,
     empty_folder,
     read_again,
-    run_fio,
     scratch_folder,
 )
 from .load import Curve, run_to_cap
@@ -336,7 +336,7 @@ class BlockRunner:
 
         while True:
             empty_folder(folder)
-            launched = run_fio(
+            launched = run_program(
                 ask.using(variants[number]),
                 targets,
                 seed=seed,

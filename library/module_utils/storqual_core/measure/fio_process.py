@@ -101,10 +101,10 @@ class FioProcess:
     def end(self, *, gently: bool = False) -> None:
         """Make sure that fio is gone: SIGTERM first when `gently`, then SIGKILL. Raises FioStuckError."""
         if self._gone_ns is None and gently:
-            self._signal(signal.SIGTERM)
+            self.tell(signal.SIGTERM)
             self.wait(_TERM_S)
         if self._gone_ns is None:
-            self._signal(signal.SIGKILL)
+            self.tell(signal.SIGKILL)
             if not self.wait(_KILL_S):
                 raise FioStuckError(
                     f"fio (process {self.pid}) does not end {_KILL_S:g} s after SIGKILL: an I/O of its never returns"
@@ -123,8 +123,8 @@ class FioProcess:
             return len(os.listdir(f"/proc/{self.pid}/task"))  # noqa: PTH208 - one system call, many times
         return 0
 
-    def _signal(self, number: int) -> None:
-        """Send a signal to fio and to all that it has started."""
+    def tell(self, number: int) -> None:
+        """Send a signal to it and to all that it has started."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Callable, Iterator, Mapping, Sequence
 
 from ..host.counters import TICK_NS, DiskCounters, Meter, Snapshot
+from .copy_result import Copies
 from .derive import arrived_of, counted_of, result_of, series_of
 from .fio_job import FioAsk, FioTarget, build_argv, time_limit_s
 from .fio_process import FioProcess
@@ -45,7 +46,7 @@ class Launched:
     """One fio process that ended: its result, its life, the counters around it, and fio's own output.
 
     `asked_s` is how long it was to measure, `in_time` whether it ended by itself; `iops_logs` are its I/Os per second
-    as it logged them (every `log_ms`), `logs` the other logs by name.
+    as it logged them (every `log_ms`), `logs` the other logs by name. `copies` took fio's place.
     """
 
     result: FioResult
@@ -60,6 +61,7 @@ class Launched:
     after: Snapshot | None = None
     iops_logs: Sequence[str] = ()
     log_ms: int = 1000
+    copies: Copies | None = None
 
     @property
     def counted(self) -> dict[str, int]:
