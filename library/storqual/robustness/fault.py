@@ -38,8 +38,9 @@ class Way:
     only what it left is read back. `returns` is what must be seen after the fault: a fault is proven without it, but
     a driver that does not bring its drive back has failed. `spares_load` is where the fault is met by I/Os of its
     own, beside the load's region: then no I/O of the load may fail, whatever the fault says. `named_only` is where
-    the error lies above the driver: no plan takes such a way unless a suite names it. `packages` are those that the
-    bench must have, `boot_word` is what a word of its kernel's command line must begin with.
+    the error lies above the driver, or few benches have what it needs: no plan takes it unless a suite names it.
+    `packages` are those that the bench must have, `boot_word` is what a word of its kernel's command line must begin
+    with.
     """
 
     name: str

@@ -27,6 +27,7 @@ _MARKED = _seen("marked", "unreadable", "mended")
 # sense 11/00, or 11/14 where the drive remembers who marked the block
 _UNREADABLE_BLOCK = Proof(kernel=r"Add\. Sense: (?:Unrecovered read error|Read error - LBA marked bad)")
 
+_SWITCHED_OFF = _seen("switched_off", "gone")
 _INJECTED = _seen("injected", "counted")
 _NOT_CORRECTED = "severity=Uncorrect(?:ed|able)"
 
@@ -106,7 +107,11 @@ _ALL: tuple[Fault, ...] = (
         "drive_unplug",
         "drive",
         "the drive is pulled under load, without a word to the kernel, and put back",
-        (Way("qmp_unplug", "virtual", "drive", _seen("event:DEVICE_DELETED", "plugged")),),
+        (
+            Way("qmp_unplug", "virtual", "drive", _seen("event:DEVICE_DELETED", "plugged")),
+            Way("sas_phy_off", "bench", "drive", _SWITCHED_OFF, returns=("back",), named_only=True),
+            Way("bay_power_off", "bench", "drive", _SWITCHED_OFF, returns=("back",), named_only=True),
+        ),
         io_errors=True,
         settings_stay=False,
     ),
@@ -148,7 +153,10 @@ _ALL: tuple[Fault, ...] = (
         "adapter_removal",
         "adapter",
         "the adapter goes under load and comes back",
-        (Way("pci_remove", "bench", "adapter", _seen("adapter_gone"), returns=("adapter_back",)),),
+        (
+            Way("pci_remove", "bench", "adapter", _seen("adapter_gone"), returns=("adapter_back",)),
+            Way("slot_power_off", "bench", "link", _SWITCHED_OFF, returns=("back",), named_only=True),
+        ),
         io_errors=True,
         settings_stay=False,
     ),
@@ -290,6 +298,21 @@ _ALL: tuple[Fault, ...] = (
             ),
         ),
         io_errors=True,
+    ),
+    Fault(
+        "abort_storm",
+        "adapter",
+        "many commands are aborted at once beside the load, whose own I/Os all end well",
+        (
+            Way(
+                "sg_short_timeouts",
+                "bench",
+                "adapter",
+                (Proof(seen="aborted"), Proof(kernel="attempting task abort")),
+                # the log of other drivers does not say what they abort, or their adapters do not come back from it
+                ("mptsas", "mptspi", "mpt3sas"),
+            ),
+        ),
     ),
     Fault(
         "power_cut",

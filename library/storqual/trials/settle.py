@@ -19,6 +19,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
 from storqual_core.trial.layer import LAYER
+from storqual_core.trial.switch_off import MEMORY
 
 _ANSWER_S = 600.0
 _FREE_S = 900.0
@@ -30,6 +31,12 @@ for file in $(grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name); do
     name=$(cat "$file")
     dmsetup remove --retry "$name" >&2 && echo "$name" || exit 1
 done"""
+_SWITCHED_OFF = f"""\
+file=%s/{MEMORY}
+[ ! -s "$file" ] || {{
+    while read -r value path; do echo "$value" > "$path" && echo "$path" || exit 1; done < "$file"
+    rm "$file"
+}}"""
 
 
 def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Callable[[str], None]) -> None:
@@ -51,6 +58,8 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
         say(f"{link.host}: {sentence}")
     for name in link.run(_LAYERS, limit_s=_ASK_S * 3).split():
         say(f"{link.host}: {name} was left between a load and its drive, and was taken away")
+    for name in link.run(_SWITCHED_OFF % shlex.quote(state_dir), limit_s=_ASK_S * 3).split():
+        say(f"{link.host}: {name} was left switched off, and was switched on")
     state = None if places is None else power_state(places)
     if state is None:
         return

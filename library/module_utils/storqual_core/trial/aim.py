@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
+from ..guard.hold import STATE_DIR
 from ..host.sysfs import Drive
 from ..kit.command import Runner
 from ..kit.machine import Machine
@@ -29,3 +30,4 @@ class Aim:
     limit_s: float
     spare: tuple[int, int] = (0, 0)
     tag: str = ""
+    state_dir: str = STATE_DIR

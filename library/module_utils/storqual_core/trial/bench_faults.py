@@ -20,12 +20,14 @@ from ..host.sysfs import Drive, read_adapters, read_drives
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, selected_word, write_attribute
 from ..tools.dmsetup import read_paths
+from .abort_storm import abort_many
 from .aim import Aim, Tell
 from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
 from .crash_dump import find_dump, panic_with_dump
 from .layer import fail_writes
 from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
 from .reach import driven_alike
+from .switch_off import bay_of, phys_of, slot_of, switch_off
 
 OTHER_VALUE = "other_value"
 """What is told of a setting that reads otherwise than it was written."""
@@ -290,6 +292,7 @@ class BenchWay:
     after: Callable[[Aim, Tell], None] | None = None
 
 
+_DISK = "/sys/dev/block/{number}"
 _SECOND = f"{_CPUS}/cpu1/online"
 _BLOCK, _HOST, _PCI = "/sys/block/{name}/", "/sys/class/scsi_host/{host}/", "/sys/bus/pci/devices/{adapter}/"
 
@@ -310,8 +313,13 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "scheduler_switch": BenchWay("drive", _BLOCK + "queue/scheduler", _switch_scheduler),
     "depth_switch": BenchWay("drive", _BLOCK + "device/queue_depth", _switch_depth),
     "sg_write_uncorrectable": BenchWay("drive", _BLOCK + "device/scsi_level", reads_fail(mark_by_scsi)),
+    # where an abort fails, the kernel resets drive, bus and adapter one after the other
+    "sg_short_timeouts": BenchWay("adapter", _BLOCK + "device/iotmo_cnt", abort_many),
     "dm_flakey": BenchWay("drive", "/dev/mapper/control", fail_writes, layered=True),
     "kdump": BenchWay("adapter", "/sys/kernel/kexec_crash_size", panic_with_dump, after=find_dump),
+    "sas_phy_off": BenchWay("drive", _BLOCK + "device", switch_off(phys_of, _DISK)),
+    "bay_power_off": BenchWay("drive", "/sys/class/enclosure", switch_off(bay_of, _DISK)),
+    "slot_power_off": BenchWay("link", "/sys/bus/pci/slots", switch_off(slot_of, "/sys/bus/pci/devices/{adapter}")),
     "aer_corrected": BenchWay("link", INJECTOR, inject(CORRECTED)),
     "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
     "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),

@@ -277,7 +277,16 @@ class TrialRun:
 
     def _aim(self, drive: Drive) -> Aim:
         trial = self._trial
-        return Aim(self._machine, command.run, drive, trial.away_s, trial.recover_s, self._spare, trial.tag.hex())
+        return Aim(
+            self._machine,
+            command.run,
+            drive,
+            trial.away_s,
+            trial.recover_s,
+            self._spare,
+            trial.tag.hex(),
+            trial.state_dir,
+        )
 
     def _follow_log(self) -> None:
         """Tell the kernel's lines as they come."""

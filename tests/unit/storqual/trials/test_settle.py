@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -173,3 +174,35 @@ def test_another_drive_that_was_left_in_a_slot_is_taken_out(settled: Any, monkey
     told = settled(FakeLink(), monitor)
     assert gone == ["sym-1-other"]
     assert told == ["vbench: another drive was left in the slot of 0x1, and was taken out"]
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(tmp_path: Path, stays: bool) -> None:
+    phy, slot = tmp_path / "enable", tmp_path / "no folder/power" if stays else tmp_path / "power"
+    memory = tmp_path / "a state" / "switched_off"
+    memory.parent.mkdir()
+    memory.write_text(f"1 {phy}\n1 {slot}\n", encoding="ascii")
+
+    class Shell(FakeLink):
+        def run(self, command: str, *, limit_s: float = 0) -> str:
+            if "switched_off" not in command:
+                return super().run(command, limit_s=limit_s)
+            ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+            if ended.returncode:
+                raise LinkError(ended.stderr)
+            return ended.stdout
+
+    said: list[str] = []
+    if stays:
+        with pytest.raises(LinkError):
+            settle.settle(cast("Any", Shell()), str(memory.parent), None, say=said.append)
+    else:
+        settle.settle(cast("Any", Shell()), str(memory.parent), None, say=said.append)
+        assert said == [f"vbench: {path} was left switched off, and was switched on" for path in (phy, slot)]
+    assert phy.read_text(encoding="ascii") == "1\n"
+    assert memory.exists() is stays
+
+
+def test_a_bench_on_which_nothing_was_switched_off_is_left_alone(tmp_path: Path) -> None:
+    command = settle._SWITCHED_OFF % str(tmp_path)
+    assert subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout == b""
