@@ -20,10 +20,9 @@ from ..kit.errors import BadInputError
 from .copy_result import COPY_PROGRAMS, Copies, Copy, copies_result
 from .fio_job import FioAsk, FioTarget, copy_objections
 from .fio_process import FioProcess
-from .launch import Launched, StopRequestedError, run_fio
+from .launch import Launched, Pulse, run_fio
 
 _ASK_S = 0.02
-_TICK_S = 1.0
 _START_S = 60.0
 _FEWER = 0.1
 _SECTOR = 512
@@ -119,12 +118,9 @@ class _Watch:
         self._running = running
         self._ask = ask
         self._meter = meter
-        self._tick = tick
-        self._stopping = stopping
+        self._pulse = Pulse(self._ios, tick, stopping)
         self.before: Snapshot | None = None
         self.after: Snapshot | None = None
-        self._last: tuple[float, int] | None = None
-        self._next = time.monotonic() + _TICK_S
 
     def run(self) -> bool:
         """From the ramp to the end; False when a process does not end. Raises StopRequestedError."""
@@ -155,28 +151,17 @@ class _Watch:
     def _until(self, moment: float) -> bool:
         """Wait for a moment, with a tick a second; False when a process is gone first."""
         while True:
-            left = min(moment, self._next) - time.monotonic()
+            left = min(moment, self._pulse.next) - time.monotonic()
             if self._running[0].wait(max(left, 0.0)) or any(one.wait(0.0) for one in self._running):
                 return False
             if time.monotonic() >= moment:
                 return True
-            self._keep_time()
+            self._pulse.keep()
 
-    def _keep_time(self) -> None:
-        """Look up once a second: stop, or tell how fast it goes."""
-        if self._stopping():
-            raise StopRequestedError
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _TICK_S
+    def _ios(self) -> int | None:
+        """I/Os so far, where the drives count them."""
         disks = self._meter.disks()
-        ios = sum(counters.ios for counters in disks.values()) if disks else None
-        rate = None
-        if ios is not None and self._last is not None and now > self._last[0]:
-            rate = max(ios - self._last[1], 0) / (now - self._last[0])
-        self._last = None if ios is None else (now, ios)
-        self._tick(rate)
+        return sum(counters.ios for counters in disks.values()) if disks else None
 
 
 def _is_listening(process: FioProcess) -> bool:

@@ -142,6 +142,34 @@ def run_fio(
     )
 
 
+class Pulse:
+    """Looks up once a second while a launch runs: to stop, or to tell how fast it goes by the I/Os so far."""
+
+    def __init__(
+        self, ios: Callable[[], int | None], tick: Callable[[float | None], None], stopping: Callable[[], bool]
+    ) -> None:
+        self._ios = ios
+        self._tick = tick
+        self._stopping = stopping
+        self._last: tuple[float, int] | None = None
+        self.next = time.monotonic() + _TICK_S
+
+    def keep(self) -> None:
+        """Look up; a tick where one is due. Raises StopRequestedError."""
+        if self._stopping():
+            raise StopRequestedError
+        now = time.monotonic()
+        if now < self.next:
+            return
+        self.next = max(self.next + _TICK_S, now + 0.5)
+        ios = self._ios()
+        rate = None
+        if ios is not None and self._last is not None and now > self._last[0]:
+            rate = max(ios - self._last[1], 0) / (now - self._last[0])
+        self._last = None if ios is None else (now, ios)
+        self._tick(rate)
+
+
 class _Watch:
     """What the bench program does while fio runs: as little as possible."""
 
@@ -160,12 +188,9 @@ class _Watch:
         self._threads = 2 + ask.numjobs * len(targets)
         self._block_size = ask.bs
         self._meter = meter
-        self._tick = tick
-        self._stopping = stopping
+        self._pulse = Pulse(self._ios, tick, stopping)
         self.before: Snapshot | None = None
         self.after: Snapshot | None = None
-        self._last: tuple[float, int] | None = None
-        self._next = time.monotonic() + _TICK_S
 
     def run(self, limit_s: float) -> bool:
         """Until fio is gone; False when it outlives `limit_s` seconds. Raises StopRequestedError."""
@@ -206,25 +231,17 @@ class _Watch:
             now = time.monotonic()
             if now >= min(moment, deadline):
                 return True
-            if self._fio.wait(max(min(moment, deadline, self._next) - now, 0.0)):
+            if self._fio.wait(max(min(moment, deadline, self._pulse.next) - now, 0.0)):
                 return False
             self._keep_time()
 
     def _keep_time(self) -> None:
         """Look up once a second: stop, or tell how fast it goes."""
-        if self._stopping():
+        try:
+            self._pulse.keep()
+        except StopRequestedError:
             self._fio.end(gently=True)
-            raise StopRequestedError
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = max(self._next + _TICK_S, now + 0.5)
-        ios = self._ios()
-        rate = None
-        if ios is not None and self._last is not None and now > self._last[0]:
-            rate = max(ios - self._last[1], 0) / (now - self._last[0])
-        self._last = None if ios is None else (now, ios)
-        self._tick(rate)
+            raise
 
     def _ios(self) -> int | None:
         """I/Os so far: from the disks' counters, for files from what the kernel says of fio's own I/O."""

@@ -68,8 +68,11 @@ def test_full_asks_for_tails_and_stalls_and_quick_keeps_its_criteria() -> None:
     required = {name: {one.metric for one in found.values() if one.required} for name, found in asked.items()}
     assert required["full"] - required["quick"] == {"latency_p99_us", "longest_stall_s", "dips_per_min"}
     assert set(asked["quick"]) == {"iops", "throughput_mb_s", "cpu_us_per_io", "latency_mean_us"}
-    informative = {"interrupts_per_io", "adapter_interrupts_per_io"}
+    informative = {"interrupts_per_io", "adapter_interrupts_per_io", "cycles_per_io"}
     assert {one.metric for one in asked["full"].values() if not one.required} >= informative
+    # an emulation is SKIPPED, for it has no cycles to count
+    assert asked["full"]["cycles_per_io"].hardware_only
+    assert not asked["full"]["cpu_us_per_io"].hardware_only
     assert (asked["full"]["p99"].margin, asked["full"]["p99"].indifference) == (0.25, 0.1)
     # fewer I/Os than a percentile needs: one at a time, or large ones of a slow drive
     for size, depth in ((4096, 1), (262144, 8)):
