@@ -196,7 +196,7 @@ def test_blocks_that_cannot_be_written_anew_are_named(fake: FakeDrive) -> None:
 def test_reads_go_on_for_as_long_as_the_fault_lasts(fake: FakeDrive) -> None:
     bring(fake)
     once, fake.reads = fake.reads, 0
-    bring(fake, aim=replace(fake.aim, away_s=0.2))
+    bring(fake, aim=replace(fake.aim, away_s=1.0))
     assert fake.reads > once + 2
 
 
