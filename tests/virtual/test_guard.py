@@ -110,9 +110,11 @@ def bench() -> Iterator[None]:
     assert code == 0, said[-3000:]
 
 
-def trial(adapters: dict[str, Any], adapter: str, only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def trial(
+    adapters: dict[str, Any], adapter: str, only: tuple[str, ...] = (), *, untried: bool = False
+) -> list[dict[str, Any]]:
     """One run of the guest's script: many states in one round trip."""
-    asked = json.dumps({"adapters": adapters, "adapter": adapter, "only": list(only)}).encode()
+    asked = json.dumps({"adapters": adapters, "adapter": adapter, "only": list(only), "untried": untried}).encode()
     lines = [
         json.loads(line) for line in on_bench("cd /root/trial && python3 guard_trial.py", data=asked).splitlines()
     ]
@@ -130,13 +132,16 @@ def table(results: list[dict[str, Any]], adapter: str) -> str:
         if "skipped" in result:
             rows.append(f"{result['state']:48} not made: {result['skipped']}")
             continue
+        if "guard" not in result:
+            rows.append(f"{result['state']:48} not made: {result['trouble'].splitlines()[-1]}")
+            continue
         refused = not any(said.startswith("GIVEN OUT") for said in result.get("guard", {}).get("said", ["GIVEN OUT"]))
         fio = result.get("fio")
         words = "not tried" if fio is None else "WRITTEN" if fio["wrote"] else f"refused, exit {fio['exit']}"
         if fio is not None and fio["wrote"] and fio["exit"]:
             words += f", exit {fio['exit']}"
         rows.append(f"{result['state']:48} {'refused' if refused else 'GIVEN OUT':9} {words}")
-    states = made(results)
+    states = [result for result in made(results) if "guard" in result]
     written = sum(bool(result.get("fio") and result["fio"]["wrote"]) for result in states)
     rows.append(f"{len(states)} states; bare fio wrote to {written}, the guard let none through\n")
     return "\n".join(rows)
@@ -220,6 +225,22 @@ def test_what_storqual_made_is_known_by_its_uuid(everything: list[dict[str, Any]
     assert own["volume"] == {"mirror": "/dev/md79"}
     assert any("which the claim does not name" in sentence for sentence in own["half_a_volume"])
     assert own["refused_after"] == []
+
+
+def test_states_that_no_bench_has_made_yet_are_not_given_out(
+    adapters: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What can be made of them is refused; what cannot is told, and its words are not held to."""
+    results = trial(adapters, "vscsi", untried=True)
+    with capsys.disabled():
+        print(table(results, "vscsi, untried"))
+    given = {
+        result["state"]: said
+        for result in results
+        for said in result.get("guard", {}).get("said", ())
+        if said.startswith("GIVEN OUT")
+    }
+    assert given == {}
 
 
 @pytest.mark.parametrize("adapter", ["mraid", "fusion"])

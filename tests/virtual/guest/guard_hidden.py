@@ -14,6 +14,8 @@ from guard_state import BOTH, EXT4, NVME, State
 from guard_tools import (
     MOUNT,
     Bench,
+    debug_claim,
+    debug_drive,
     kept_open,
     linear,
     loaded,
@@ -27,8 +29,6 @@ from guard_tools import (
 )
 from hidden_writers import SCRIPTS, WRITES_ON, running
 
-from storqual_core.guard.claims import Claim
-from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.machine import Machine
 
 if TYPE_CHECKING:
@@ -141,16 +141,10 @@ def _virtual_machine(bench: Bench) -> None:
     bench.undo.append(lambda: (program.kill(), program.wait()))
 
 
-def _debug_claim(bench: Bench) -> list[Claim]:
-    drive = next(drive.identity for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
-    texts = {name: getattr(drive, name) for name in ("wwn", "serial", "vendor", "model", "size")}
-    return [bench.claim(id=drive.wwn or drive.serial, **texts)]
-
-
 def _zoned(bench: Bench) -> str:
     bench.later("modprobe", "-r", "scsi_debug")
     loaded("scsi_debug", "zbc=managed", "dev_size_mb=64", "zone_size_mb=4", "zone_max_open=4")
-    return "/dev/" + next(drive.name for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
+    return debug_drive().node
 
 
 def _zoned_memory(bench: Bench) -> str:
@@ -234,7 +228,7 @@ HIDDEN = [
     State("DRBD label", "(drbd)", _drbd),
     State("unmounted lazily, a program still in it", "holds it exclusively", _lazily_unmounted),
     State("disk of a virtual machine", "it is open for writing in qemu-system-x86", _virtual_machine),
-    State("zoned SCSI drive", "it has zones (host-managed)", _zoned, _debug_claim),
+    State("zoned SCSI drive", "it has zones (host-managed)", _zoned, debug_claim),
     State(
         "zoned null_blk",
         "no drive of this bench has serial",

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guard_contents import CONTENTS
+from guard_formats import FORMATS, LABELS
 from guard_hidden import HIDDEN
+from guard_mounts import MOUNTS
+from guard_served import SERVED
+from guard_stacks import STACKS
 from guard_state import State
 from guard_tools import Bench, put, run
 from guard_uses import USES
@@ -73,6 +77,7 @@ STATES = [
     *USES,
     *CONTENTS,
     *HIDDEN,
+    *LABELS,
     State("read-only", "it is read-only", _read_only),
     State("offline", "its state is offline", _offline),
     State("device node is another drive's", "is missing or is another device", _node_swapped),
@@ -105,3 +110,6 @@ STATES = [
     State("two drives with one WWN", "2 devices of this bench answer to that name", _twins, _twins_claim),
     State("system disk claimed", "it is a system disk: it carries /", _system_disk, _system_claim),
 ]
+
+UNTRIED = [*SERVED, *MOUNTS, *STACKS, *FORMATS]
+"""States that no bench has made yet: whether they can be made, and in which words they are refused, is not known."""

@@ -210,6 +210,18 @@ def bench_of(claims: Sequence[Claim], nvme: Sequence[Claim]) -> Bench:
     return Bench(chosen, found)
 
 
+def debug_drive() -> Drive:
+    """The drive that scsi_debug made."""
+    return next(drive for drive in read_drives(Machine()) if drive.identity.model == "scsi_debug")
+
+
+def debug_claim(bench: Bench) -> list[Claim]:
+    """A claim on it that is right in all it says."""
+    said = debug_drive().identity
+    texts = {name: getattr(said, name) for name in ("wwn", "serial", "vendor", "model", "size")}
+    return [bench.claim(id=said.wwn or said.serial, **texts)]
+
+
 def in_another_namespace(argv: Sequence[str], bench: Bench) -> None:
     """Mount in a mount namespace of its own, kept by a child that sleeps until the state is over."""
     ready, tell = os.pipe()
@@ -238,6 +250,14 @@ def kept_open(node: str, flags: int, bench: Bench) -> None:
     if holder.stdout.readline().strip() != b"open":
         raise RuntimeError(f"{node} could not be opened by another program")
     bench.undo.append(lambda: (holder.kill(), holder.wait()))
+
+
+def private_node(bench: Bench) -> str:
+    """Another node of drive a, for being removed while it is in use."""
+    node = "/run/sqprivate"
+    os.mknod(node, 0o60600, os.stat(bench.node()).st_rdev)  # noqa: PTH116 - as os.mknod
+    bench.undo.append(lambda: Path(node).unlink(missing_ok=True))
+    return node
 
 
 def partition_table(size: int) -> bytes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run inside a bench: every state against the guard and against bare fio, then the drive that may be written.
 
-Reads `{"adapters": storqual_adapters, "adapter": alias, "only": [names]}` from standard input and prints one JSON
-line per state and one for the acceptance. Nothing outside the named drives is written.
+Reads `{"adapters": storqual_adapters, "adapter": alias, "only": [names], "untried": bool}` from standard input and
+prints one JSON line per state and one for the acceptance. Nothing outside the named drives is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from guard_states import STATES, State
+from guard_states import STATES, UNTRIED, State
 from guard_tools import FIO_OFFSET, MOUNT, Bench, CannotMakeError, bench_of, empty, peek, run, sectors
 
 from storqual_core.guard import hold
@@ -203,17 +203,17 @@ def main() -> None:
     claims = {alias: claims_of_adapters({alias: adapter}) for alias, adapter in asked["adapters"].items()}
     nvme = [claim for claim in claims.get("nvme", ()) if claim.model]
     bench = bench_of(claims[asked["adapter"]], nvme)
-    wanted = set(asked.get("only") or ())
+    wanted, untried = set(asked.get("only") or ()), bool(asked.get("untried"))
     run("udevadm", "control", "--stop-exec-queue")
     try:
         bench.touched |= set(bench.drives)
         bench.clean()
-        for state in STATES:
+        for state in UNTRIED if untried else STATES:
             if not wanted or state.name in wanted:
                 try_state(state, bench)
-        if not wanted or "accept" in wanted:
+        if not untried and (not wanted or "accept" in wanted):
             accept(bench)
-        if not wanted or "made" in wanted:
+        if not untried and (not wanted or "made" in wanted):
             made_by_storqual(bench)
     finally:
         run("udevadm", "control", "--start-exec-queue")
