@@ -74,8 +74,10 @@ def run_program(
         after=watch.after,
         copies=copies,
     )
-    doubts, notes = beside_the_counters(ask, len(targets), {**launched.result.primitives, **launched.counted})
     result = launched.result
+    if result.status != "ok":
+        return launched
+    doubts, notes = beside_the_counters(ask, len(targets), {**result.primitives, **launched.counted})
     return replace(
         launched, result=replace(result, suspect=(*result.suspect, *doubts), notes=(*result.notes, *notes))
     )

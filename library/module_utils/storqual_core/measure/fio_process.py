@@ -129,8 +129,10 @@ class FioProcess:
             os.killpg(self.pid, number)
 
     def _die_with_parent(self) -> None:
-        """In the child: a group of its own; be killed when the parent dies, and at once if it has died already."""
+        """In the child: a group of its own that can be interrupted; killed when the parent dies or has died."""
         os.setpgid(0, 0)
+        # a shell starts what runs in the background with SIGINT ignored, and that would be handed on
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != self._parent:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -112,6 +112,19 @@ def test_a_program_that_cannot_read_is_refused_with_its_words(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_launch_ends_where_interruptions_are_ignored(program: str, tmp_path: Path) -> None:
+    """As in a shell's background; what ignores SIGINT hands that on to what it starts."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        launched = run(ask(program), sparse(tmp_path / "a"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert launched.in_time
+    assert launched.result.status == "ok"
+
+
+@pytest.mark.slow
 def test_a_stop_ends_the_program(tmp_path: Path) -> None:
     with pytest.raises(StopRequestedError):
         run(ask("sg_dd", runtime_s=60.0), sparse(tmp_path / "a"), stopping=lambda: True)
