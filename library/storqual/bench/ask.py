@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.bench.ansible_run import run_playbook
+from storqual.inputs.lab import missing_inventories
+from storqual.inputs.shape import raise_all
 from storqual_core.kit.errors import StorqualError
 
 
@@ -28,8 +30,9 @@ def ask_every_bench(
     """The answers by bench of `playbooks/<playbook>`, which writes `<folder>/<bench>.json` where it is told to.
 
     The folder is the variable `answers_folder`. Raises StorqualError with the reason of each bench, or with Ansible's
-    last words, when no bench answers.
+    last words, when no bench answers; BadInputError for an inventory that is not there.
     """
+    raise_all(missing_inventories([Path(source) for source in inventories if "," not in source]))
     with tempfile.TemporaryDirectory(prefix="storqual-answers-") as folder:
         log, events = Path(folder) / "log", Path(folder) / "events.jsonl"
         status = run_playbook(

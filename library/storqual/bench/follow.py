@@ -131,7 +131,7 @@ def follow(
             silent_since = silent_since if silent_since is not None else clock()
             if clock() - silent_since > patience_s:
                 raise
-            show(None, f"bench does not answer ({problem}); it goes on by itself, trying again")
+            show(None, f"bench does not answer ({problem}); it finishes the batch on its own, trying again")
             wait(poll_s)
             continue
         head, _, tail = out.partition(_MARK + "\n")

@@ -37,8 +37,8 @@ def judge_command(
 ) -> int:
     """Judge a run; the exit code is the gate's. Other limits never overwrite a finished verdict.
 
-    Of several runs, or a folder of them, it tells what newly fails or passes against their earlier verdicts, and the
-    exit code is about that: 1 something newly fails, 2 a run can no longer be judged, 0 neither.
+    Of several runs, or a folder of them, it reports what newly fails or passes against their earlier verdicts, and
+    the exit code is about that: 1 something newly fails, 2 a run can no longer be judged, 0 neither.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def _print_many(done: Sequence[Rejudged]) -> None:
 def waive_command(run: Path, output: Path, as_json: bool) -> None:
     """Write a waiver file for the required failures of a judged run, to edit.
 
-    Owner, reason, reference and expiry are left empty: nobody accepts a failure until somebody has filled them in.
+    Owner, reason, reference and expiry are left empty: a waiver counts only when they are filled in.
 
     \b
     Examples:

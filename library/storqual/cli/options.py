@@ -171,6 +171,11 @@ def campaign_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def names_of(listed: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas, blanks around them left out; None where nothing was given."""
+    return tuple(name.strip() for name in listed.split(",") if name.strip()) if listed else None
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output; NaN is refused, because other people's parsers refuse it."""
     click.echo(json.dumps(value, allow_nan=False, indent=1))

@@ -12,6 +12,7 @@ import click
 from storqual.cli.options import (
     as_json,
     campaign_options,
+    names_of,
     print_json,
 )
 from storqual.cli.tables import print_pairs
@@ -79,7 +80,7 @@ def plan_command(
             suite=suite,
             profile=profile,
             gate=gate,
-            adapters=adapters.split(",") if adapters else None,
+            adapters=names_of(adapters),
             seed=seed,
             limit=limit,
             trial=None,
@@ -103,7 +104,7 @@ def plan_command(
             profile=profile,
             gate=gate,
             limit=limit,
-            adapters=tuple(adapters.split(",")) if adapters else None,
+            adapters=names_of(adapters),
             points=points,
             seed=seed,
             budget=seconds_of_budget(budget) if budget else None,
@@ -138,7 +139,7 @@ def _benches(run: Path) -> dict[str, Any]:
 def _until(answer: dict[str, Any]) -> str:
     """How a campaign ends."""
     if answer["until"] == "planned":
-        return f" in {answer['sessions']} sessions"
+        return f" in {answer['sessions']} session{'s' * (answer['sessions'] != 1)}"
     most = (
         f"a point is expected to take {answer['expected_units']} of at most {answer['most_units']} {answer['unit']}"
     )

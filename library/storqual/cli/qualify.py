@@ -15,6 +15,7 @@ from storqual.bench.ansible_run import run_playbook
 from storqual.cli.options import (
     as_json,
     campaign_options,
+    names_of,
     print_json,
 )
 from storqual_core.kit.errors import BadInputError
@@ -88,7 +89,7 @@ def qualify_command(
             suite=suite or "",
             profile=profile,
             gate=gate,
-            adapters=adapters.split(",") if adapters else None,
+            adapters=names_of(adapters),
             seed=seed,
             limit=limit,
             trial=trial,
@@ -124,7 +125,7 @@ def qualify_command(
             gate=gate,
             history=history,
             facts=facts,
-            adapters=tuple(adapters.split(",")) if adapters else None,
+            adapters=names_of(adapters),
             points=points,
             seed=seed,
             consent=tuple(word for word in (consent or "").split(",") if word),

@@ -123,8 +123,8 @@ def verify_command(
     """Verify a sign-off, offline: every file as signed, every signature that the verifier asks for.
 
     Who must sign is said by `require` in the trusted keys or by --require-role; what the run's own gate asks for
-    counts besides. Exit codes: 0 it is a release, 1 it is not valid, 2 its signatures hold and it is no release
-    (measured on emulated hardware or files; or nobody but the run says who must sign).
+    counts besides. Exit codes: 0 a release, 1 not valid, 2 the signatures are valid but it does not count
+    as a release (measured on emulated hardware or on files, or only the run itself says who must sign).
 
     \b
     Examples:

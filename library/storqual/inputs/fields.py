@@ -33,6 +33,15 @@ def _text(value: object) -> object:
     return value
 
 
+def _marking(value: object) -> object:
+    text = _text(value)
+    if isinstance(text, str) and text.startswith("/dev/"):
+        raise ValueError(
+            "what the drive itself says (`storqual facts` shows it): a /dev name changes from boot to boot"
+        )
+    return text
+
+
 def _name(value: object) -> object:
     value = _text(value)
     if not is_name(value):
@@ -94,6 +103,8 @@ def _many(value: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
+Marking = Annotated[str, BeforeValidator(_marking)]
+"""What a drive says of itself."""
 Name = Annotated[str, BeforeValidator(_name)]
 Role = Annotated[str, BeforeValidator(_role)]
 """In what capacity somebody signs; part of a file name."""

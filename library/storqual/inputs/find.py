@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,9 +25,15 @@ def beside_inventory(name: str, inventories: Sequence[Path]) -> Path | None:
 def find_drop(name: str, inventories: Sequence[Path]) -> Path:
     """`<inventory>/drops/<name>.yml`; a name with `/` is a path. Raises BadInputError that lists what there is."""
     if "/" in name:
-        return _existing(Path(name), "a drop manifest")
+        return _existing(Path(name), "a drop manifest", "<name>.yml")
     folders = [(source if source.is_dir() else source.parent) / "drops" for source in inventories]
-    return _named(name, folders, ".yml", "drop")
+    labs = {
+        other.parent.parent
+        for source in inventories
+        for other in source.parent.glob(f"*/drops/{glob.escape(name)}.yml")
+    }
+    elsewhere = f"; {min(labs)} has one of that name" if labs else ""
+    return _named(name, folders, ".yml", "drop", elsewhere)
 
 
 def find_suite(name: str) -> Path:
@@ -35,21 +42,25 @@ def find_suite(name: str) -> Path:
     Raises BadInputError that lists what there is.
     """
     if "/" in name or name.endswith(_SUITE):
-        return _existing(Path(name), "a suite")
+        return _existing(Path(name), "a suite", f"<name>{_SUITE}")
     return _named(name, [Path("suites"), suites_folder()], _SUITE, "suite")
 
 
-def _existing(path: Path, what: str) -> Path:
+def _existing(path: Path, what: str, file: str) -> Path:
+    if path.is_dir():
+        raise BadInputError([f"{path}: found a folder, expected {what}, which is a file {file}"])
     if not path.is_file():
         raise BadInputError([f"{path}: found no such file, expected {what}"])
     return path
 
 
-def _named(name: str, folders: Sequence[Path], suffix: str, what: str) -> Path:
+def _named(name: str, folders: Sequence[Path], suffix: str, what: str, elsewhere: str = "") -> Path:
     for folder in folders:
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
     known = sorted({file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}")})
     listed = f"one of {', '.join(known)}" if known else f"a file {folders[0] / ('<name>' + suffix)}"
-    raise BadInputError([f"{what} {name!r}: found no such {what}, expected {listed}{did_you_mean(name, known)}"])
+    raise BadInputError(
+        [f"{what} {name!r}: found no such {what}, expected {listed}{did_you_mean(name, known)}{elsewhere}"]
+    )

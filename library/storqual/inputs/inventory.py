@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
-from storqual.inputs.fields import Duration, Name, Percent, Size, Text, normal_pci, normal_wwn
+from storqual.inputs.fields import Duration, Marking, Name, Percent, Size, Text, normal_pci, normal_wwn
 from storqual.inputs.places import TEMPLATES, bench_path, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
 from storqual.inputs.yaml_file import Document, Keys, as_written
@@ -85,9 +85,9 @@ class Drive(Shape):
     """One physical disk, or one file of a local bench. `claim` true: it may be destroyed."""
 
     wwn: Wwn | None = None
-    serial: Text | None = None
+    serial: Marking | None = None
     vendor: Text | None = None
-    model: Text | None = None
+    model: Marking | None = None
     revision: Text | None = None
     size: Size | None = None
     rotation_rate: int | None = Field(default=None, ge=0)

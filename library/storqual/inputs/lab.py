@@ -62,9 +62,7 @@ def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: s
 
 def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict[str, Any]:
     """What `ansible-inventory --list` says. Raises BadInputError with Ansible's own words when it cannot."""
-    missing = [
-        f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
-    ]
+    missing = missing_inventories(sources)
     if not sources:
         missing.append("inventory: found none, expected at least one (-i)")
     raise_all(missing)
@@ -83,6 +81,13 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
             [f"{sources[0]}: found a {type(listed).__name__}, expected the list of ansible-inventory"]
         )
     return listed
+
+
+def missing_inventories(sources: Sequence[Path]) -> list[str]:
+    """Inventories that are not there."""
+    return [
+        f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
+    ]
 
 
 def _matches(host: str, limit: str) -> bool:
@@ -127,7 +132,8 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         located: list[str] = []
         for file in _files(sources):
             try:
-                read_yaml(file, foreign_tags=True)
+                if read_yaml(file, foreign_tags=True).data is None:
+                    located.append(f"{file}:1: found an empty file, expected hosts in the group `{GROUP}`")
             except BadInputError as problem:
                 located += problem.problems
         if located:

@@ -30,6 +30,9 @@ class Shape(BaseModel):
 def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
     """`document` as `shape`, and every problem with it; None when there is one. An empty file is an empty mapping."""
     problems = list(document.problems)
+    needed = [f"`{field.alias or name}`" for name, field in shape.model_fields.items() if field.is_required()]
+    if document.data is None and needed:
+        return None, [*problems, document.problem((), "an empty file", ", ".join(needed))]
     data = {} if document.data is None else document.data
     try:
         value = shape.model_validate(data)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
-from storqual.inputs.shape import Shape
+from storqual.inputs.shape import Shape, did_you_mean
 from storqual.inputs.workload import Load, Precondition
 from storqual.inputs.yaml_file import as_written
 from storqual_core.kit.quantities import format_size, parse_size
@@ -89,6 +89,11 @@ def format_level(name: str, value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _plainly(listed: object) -> str:
+    """Levels as they stand in a message."""
+    return "[" + ", ".join(map(str, listed)) + "]" if isinstance(listed, list) else repr(listed)
+
+
 def _factors(value: object) -> object:
     """Factors in plain form; all wrong ones are told in one message."""
     if not isinstance(value, dict):
@@ -98,12 +103,12 @@ def _factors(value: object) -> object:
     for name, listed in value.items():
         factor = FACTORS.get(name)
         if factor is None:
-            problems.append(f"factors named {', '.join(FACTORS)} (not {name!r})")
+            problems.append(f"factors named {', '.join(FACTORS)} (not {name!r}){did_you_mean(str(name), FACTORS)}")
             continue
         try:
             levels[name] = tuple(factor.level(item) for item in (listed if isinstance(listed, list) else [listed]))
         except ValueError as problem:
-            problems.append(str(problem))
+            problems.append(f"{problem}, which {_plainly(listed)} is not")
             continue
         if not levels[name]:
             problems.append(f"a level of {name} at least")

@@ -28,6 +28,19 @@ _SYNTAX = {
     "found character '\\t' that cannot start any token": ("a tab", "spaces: YAML indents with spaces only"),
 }
 """What the reader of YAML says of the usual slips, and how that is said here."""
+_UNCLOSED = {
+    "found unexpected end of stream": ("a quote that is never closed", "the closing quote"),
+    "expected ',' or '}', but got": (
+        "a `{` that is not closed in time",
+        "`,` between entries, `}` at the end",
+    ),
+    "expected ',' or ']', but got": (
+        "a `[` that is not closed in time",
+        "`,` between entries, `]` at the end",
+    ),
+}
+"""The same of what was begun and not ended: the line where it begins is told, because the end may be anywhere."""
+_NO_ALIASES = "anchors (`&`), aliases (`*`) and merge keys (`<<`) are not read"
 _LARGEST_FILE = 4 << 20
 _MOST_VALUES = 200_000
 _DEEPEST = 60
@@ -101,6 +114,8 @@ class _Builder:
             most = f"{_MOST_VALUES} values in {_DEEPEST} levels at most"
             raise BadInputError([f"{self.name}:{_line(node)}: found too much, expected {most}"])
         self.lines.setdefault(keys, _line(node))
+        if node.anchor and not self.foreign_tags:
+            self._say(node, f"the anchor `&{node.anchor}`", f"each value written out where it is used: {_NO_ALIASES}")
         if isinstance(node, MappingNode):
             return self._mapping(node, keys)
         if isinstance(node, SequenceNode):
@@ -116,6 +131,9 @@ class _Builder:
                 self._say(key_node, "a key that is a list or a mapping", "text")
                 continue
             key = str(key_node.value)
+            if key == "<<" and not self.foreign_tags:
+                self._say(key_node, "the merge key `<<`", f"the keys themselves: {_NO_ALIASES}")
+                continue
             if key in values:
                 first = self.lines[(*keys, key)]
                 self._say(key_node, f"key {key!r} a second time", f"it once (it stands in line {first} already)")
@@ -175,10 +193,12 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     try:
         nodes = _nodes(text)
     except MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
-        where = f"{name}:{mark.line + 1}" if mark is not None else name
         reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        found, expected = _SYNTAX.get(reason) or _in_order(reason)
+        unclosed = next((told for start, told in _UNCLOSED.items() if reason.startswith(start)), None)
+        marks = (problem.problem_mark, problem.context_mark)
+        mark = next((mark for mark in (reversed(marks) if unclosed else marks) if mark is not None), None)
+        where = f"{name}:{mark.line + 1}" if mark is not None else name
+        found, expected = unclosed or _SYNTAX.get(reason) or _in_order(reason)
         raise BadInputError([f"{where}: found {found}, expected {expected}"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
@@ -194,8 +214,15 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
 
 def _in_order(reason: str) -> tuple[str, str]:
     """What was found and what was expected, from words of the reader such as `expected X, but found Y`."""
+    alias = re.fullmatch(r"found undefined alias '(.+)'", reason)
+    if alias:
+        return f"`*{alias[1]}`, which YAML takes for an alias", "quotes around a text with `*` first"
     match = re.fullmatch(r"expected (.+), but found (.+)", reason)
-    return (match[2].replace("'<stream end>'", "the end of the file"), match[1]) if match else (reason, "YAML 1.2")
+    return (
+        (match[2].replace("'<stream end>'", "the end of the file"), match[1])
+        if match
+        else (reason.removeprefix("found "), "YAML 1.2")
+    )
 
 
 @lru_cache(maxsize=16)

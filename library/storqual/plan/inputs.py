@@ -121,6 +121,14 @@ def read_all(request: PlanRequest) -> PlanInputs:
     if request.facts is not None:
         with _Gather(read.problems):
             read.facts = read_facts(request.facts)
+    if read.inventory is not None:
+        read.problems += _consent_problems(request.consent, list(read.inventory.benches.values()))
+        unknown = [bench for bench in read.inventory.benches if request.facts is not None and read.facts[0]]
+        read.problems += [
+            f"{request.facts}: found no facts of bench {bench}, expected those of each bench of the campaign"
+            for bench in unknown
+            if bench not in read.facts[0]
+        ]
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
         known = (
             list(dict.fromkeys(alias for bench in read.inventory.benches.values() for alias in bench.adapters))
@@ -150,6 +158,19 @@ class _Gather:
             self._problems += value.problems
             return True
         return False
+
+
+def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[str]:
+    """Words of a consent that end the name of no drive and no adapter: they would be found out on the bench."""
+    adapters = [adapter for bench in benches for adapter in bench.adapters.values()]
+    names = [name for one in adapters for name in (one.serial, one.pci) if name]
+    names += [name for one in adapters for drive in one.drives for name in (drive.id, drive.serial) if name]
+    return [
+        f"--consent: found {word!r}, with which no WWN and no serial number of the inventory ends, expected the last "
+        "characters of a drive's WWN"
+        for word in consent
+        if not any(name.lower().endswith(word.strip().lower()) for name in names)
+    ]
 
 
 def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]]], profile: str) -> list[str]:

@@ -28,7 +28,7 @@ def read_facts(path: Path) -> tuple[Facts, bytes]:
     try:
         data = path.read_bytes()
         found = json.loads(data)
-        fits = all(isinstance(facts["drives"], list) for facts in found.values())
+        fits = bool(found) and all(isinstance(facts["drives"], list) for facts in found.values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         fits = False
     if not fits:

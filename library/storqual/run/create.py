@@ -72,6 +72,8 @@ def create_run(
     try:
         runs.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=runs, prefix=f".{run_id}."))
+    except (FileExistsError, NotADirectoryError):
+        raise BadInputError([f"{runs}: found a file, expected a folder for run directories (--runs)"]) from None
     except OSError as problem:
         raise BadInputError([f"{runs}: found no folder to write runs to ({problem.strerror})"]) from None
     try:

@@ -63,6 +63,16 @@ def suites(*changes: tuple[str, str]) -> Callable[[], list[str]]:
     return make
 
 
+def file(name: str, text: str | bytes, arguments: list[str]) -> Callable[[], list[str]]:
+    """A file that holds `text`."""
+
+    def make() -> list[str]:
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        return arguments
+
+    return make
+
+
 def drop(text: str) -> Callable[[], list[str]]:
     """A candidate for the virtual bench that holds `text`."""
 
@@ -176,6 +186,58 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "criterion of no workload": suite("metric: iops", "metric: iops\n    workloads: []"),
     "RAID without a member": drop("raid: {level: 5, members: []}"),
     "more drives than are claimed": suite("drives: [1]", "drives: [9]"),
+    "level that is no size": suite("bs: [4k]", "bs: [4q]"),
+    "typo in a factor": suite("drives: [1]", "drvies: [1]"),
+    "percentage beyond all": suite("margin: 8%", "margin: 108%"),
+    "acceptable loss beyond the margin": suite("indifference: 2%", "indifference: 20%"),
+    "word for what to compare with": suite("against: baseline", "against: base"),
+    "limit without a number": suite("against: baseline", "against: absolute"),
+    "limit in another unit": suite("against: baseline", "against: absolute\n    min: 100 MB/s"),
+    "boolean for a word": suite("rw: read", "rw: true"),
+    "workload without its mode": suite("    rw: read\n", ""),
+    "tab in a suite": suite("    rw: read", "\trw: read"),
+    "anchor and alias": suite("rw: read", "rw: &r read\n    direct: *r"),
+    "merge key": drop("drive:\n  <<: {WCE: 1}"),
+    "star without quotes": suite("against: baseline", "against: baseline\n    workloads: *read"),
+    "quote that is never closed": suite("description: Sequential", "description: 'Sequential"),
+    "bracket that is never closed": suite("[4k]", "[4k"),
+    "key a second time": suite("name: mine", "name: mine\nname: other"),
+    "second document": suite("workloads:", "---\nworkloads:"),
+    "unknown default profile": suite("default_profile: quick", "default_profile: quik"),
+    "no runtime": suite("runtime: 2s", "runtime: 0s"),
+    "empty suite": file("mine.suite.yml", "", LOCAL),
+    "suite of comments only": file("mine.suite.yml", "# later\n", LOCAL),
+    "list for a suite": file("mine.suite.yml", "- workloads\n", LOCAL),
+    "suite in UTF-16": file("mine.suite.yml", SUITE.encode("utf-16"), LOCAL),
+    "byte order mark, line ends of Windows and a typo": file(NEW, "\ufeffname: new\r\ndrvie: {WCE: 1}\r\n", VIRTUAL),
+    "empty inventory": file("inventories/local/hosts.yml", "", LOCAL),
+    "folder for a suite": words("--suite", "inventories/"),
+    "folder for a drop": words("--candidate", "inventories/local"),
+    "drop of another inventory": words("--candidate", "backport"),
+    "drop with the ending of its file": words("--candidate", "candidate.yml"),
+    "emulation on a bench of files": file(
+        "inventories/local/drops/candidate.yml", "virtual: {iops_limit: {all: 5}}\n", LOCAL
+    ),
+    "alias of an adapter in a drop": drop("drive: {WCE: 1, on: {adapter: symm}}"),
+    "consent that names nothing": words("--consent", "hello"),
+    "baseline missing": lambda: [*LOCAL[:2], *LOCAL[4:]],
+    "waiver without its last day": file(
+        "inventories/local/waivers.yml",
+        "waivers:\n  - {criterion: iops, owner: me, reason: known, reference: X-1, expires: 2020-01-01}\n",
+        LOCAL,
+    ),
+    "typo in a gate": file("inventories/local/gate.yml", "reqiured: [iops]\n", LOCAL),
+    "facts that are none": file("facts.json", "{}", [*LOCAL, "--facts", "facts.json"]),
+    "facts of another bench": file("facts.json", '{"bench9": {"drives": []}}', [*LOCAL, "--facts", "facts.json"]),
+    "facts missing": words("--facts", "gone.json"),
+    "checks missing": words("--checks", "gone"),
+    "unknown point": words("--point", "seq_read[bs=4k]"),
+    "seed that is a word": words("--seed", "seven"),
+    "unknown option": words("--suites", "adapter"),
+    "node for a serial number": hosts("SYM0000001", "/dev/sda"),
+    "bad WWN": hosts("0x5000c50015ea0000", "5000c5-15ea"),
+    "claim that is a word": hosts("claim: true", "claim: destroy"),
+    "unknown kind of bench": hosts("storqual_kind: virtual", "storqual_kind: vitual"),
 }
 
 
@@ -189,10 +251,38 @@ def told(make: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]) -> s
     return said.err.replace(str(Path.cwd()), "LAB")
 
 
+OTHERS: dict[str, list[str]] = {
+    "facts of an inventory that is not there": ["facts", "-i", "inventories/nowhere"],
+    "bench sheet of an inventory that is not there": ["sheet", "-i", "inventories/nowhere"],
+    "report of a folder that is no run": ["report", "inventories"],
+    "judgement of a folder that is no run": ["judge", "inventories"],
+    "waivers of a folder that is no run": ["waive", "inventories"],
+    "audit of a folder that is no run": ["audit", "inventories"],
+    "comparison of folders that are no runs": ["compare", "inventories", "inventories"],
+    "verification of a folder that is no run": ["verify", "inventories", "--keys", "mine.suite.yml"],
+    "verification of a run that is not there": ["verify", "runs/gone", "--keys", "mine.suite.yml"],
+    "signature without a key": ["signoff", "inventories"],
+    "signature with a key that is not there": ["signoff", "inventories", "--key", "gone", "--role", "lead"],
+    "resumption of a folder that is no run": ["qualify", "--resume", "inventories"],
+    "unknown command": ["qualfy"],
+    "suite with a name that cannot be used": ["new", "suite", "My Suite"],
+}
+"""Mistakes with other commands than `plan`."""
+
+
 def golden() -> dict[str, str]:
     """The accepted message of each mistake."""
     parts = GOLDEN.read_text(encoding="utf-8").split("## ")[1:] if GOLDEN.is_file() else []
     return {name: message.rstrip("\n") + "\n" for name, _, message in (part.partition("\n") for part in parts)}
+
+
+def accept(name: str, said: str) -> None:
+    """Compare a message with the accepted one; with STORQUAL_ACCEPT_MISTAKES it becomes the accepted one."""
+    if os.environ.get("STORQUAL_ACCEPT_MISTAKES"):
+        accepted = golden() | {name: said}
+        every = [*MISTAKES, *OTHERS]
+        GOLDEN.write_text("".join(f"## {n}\n{accepted[n]}\n" for n in every if n in accepted), encoding="utf-8")
+    assert said == golden()[name]
 
 
 @pytest.fixture
@@ -212,11 +302,30 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_mistake_is_told_in_full_with_exit_code_3_and_nothing_touched(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = told(MISTAKES[name], capsys)
-    if os.environ.get("STORQUAL_ACCEPT_MISTAKES"):
-        accepted = golden() | {name: said}
-        GOLDEN.write_text("".join(f"## {n}\n{accepted[n]}\n" for n in MISTAKES if n in accepted), encoding="utf-8")
-    assert said == golden()[name]
+    accept(name, told(MISTAKES[name], capsys))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_mistake_with_another_command_is_told_with_exit_code_3_and_nothing_touched(
+    name: str, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(lab.rglob("*"))
+    with pytest.raises(SystemExit) as left:
+        main(OTHERS[name])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (3, ""), err
+    assert sorted(lab.rglob("*")) == before
+    accept(name, err.replace(str(lab), "LAB"))
+
+
+def test_runs_cannot_be_kept_in_a_file(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "runs").write_text("notes", encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["plan", *LOCAL])
+    assert left.value.code == 3
+    told_of_it = capsys.readouterr().err.replace(str(lab), "LAB")
+    assert told_of_it == "storqual: LAB/runs: found a file, expected a folder for run directories (--runs)\n"
+    assert (lab / "runs").read_text(encoding="utf-8") == "notes"
 
 
 @pytest.mark.usefixtures("lab")
@@ -248,7 +357,7 @@ def test_the_labs_without_a_mistake_are_planned(arguments: list[str], capsys: py
 
 def test_there_are_at_least_25_mistakes_and_each_accepted_message_belongs_to_one() -> None:
     assert len(MISTAKES) >= 25
-    assert list(golden()) == list(MISTAKES)
+    assert list(golden()) == [*MISTAKES, *OTHERS]
 
 
 def test_commands_that_only_playbooks_call_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
