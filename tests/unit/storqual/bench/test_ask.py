@@ -15,7 +15,7 @@ from storqual.cli.facts import facts_command
 from storqual_core.kit.errors import StorqualError
 from tests.golden.sheet import FACTS
 
-INVENTORY = "inventories/lab"
+INVENTORY = str(Path(__file__).resolve().parents[4] / "inventories" / "local")
 
 
 @pytest.fixture
