@@ -237,7 +237,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_reset",
-        r"\bsmartpqi\b.*(?:reset recovery failed|soft reset (?:for FW )?(?:triggered|failed|aborted))",
+        r"\bsmartpqi\b.*(?:reset recovery failed|PCI reset (?:prepare|done)|hard reset"
+        r"|soft reset (?:for FW )?(?:triggered|failed|aborted))",
         "smartpqi 0000:84:00.0: reset recovery failed: -110",
         driver="smartpqi",
         kernels="5.14-",
@@ -253,7 +254,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
+        r"\bhpsa\b.*\bcmd_alloc returned NULL|\baac_fib_send failed with status|\bsge_count \(-?\d+\) is out of range"
+        r"|\b(?:smartpqi|hpsa|aacraid|mpi3mr\d*|mpt[23]sas\S*)\b.*\b(?:failed to (?:allocate|create"
         r"|configure|initialize)|adapter health - )"
         r"|^(?:mpt[23]sas|megaraid_sas|smartpqi|hpsa|aacraid|mpi3mr|lpfc|qla2xxx|nvme)\b.*\bprobe "
         r".*failed with error",

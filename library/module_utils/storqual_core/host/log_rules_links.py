@@ -62,7 +62,7 @@ LINKS: tuple[Rule, ...] = (
     Rule(
         "link_event",
         r"\blpfc\b.*(?:\bLink (?:Up|Down) Event|\bPort Down\b|\bPending Link Event|\b(?:FLOGI|PLOGI"
-        r"|PRLI|FDISC|ADISC) failure)",
+        r"|PRLI|FDISC|ADISC) failure|\bNo retry ELS command)",
         "lpfc 0000:04:00.0: 0:1305 Link Down Event x2 received Data: x2 x20 x800110 x0 x0",
         driver="lpfc",
         source="drivers/scsi/lpfc",

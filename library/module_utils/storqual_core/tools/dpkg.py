@@ -17,6 +17,8 @@ _IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
 _INSTALL_TIMEOUT = 3600.0
 # deb-control(5), deb-version(7); neither can be read as an option
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}\Z")
+# what is wanted (a package that is to go is still there), what is, and no error behind
+_INSTALLED = re.compile(r"[a-z]i\s*\Z")
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+~:-]{0,127}\Z")
 
 
@@ -36,7 +38,7 @@ def parse_packages(text: str) -> list[Package]:
         fields = line.split("\t")
         if len(fields) != 3:
             raise ToolError(f"dpkg-query printed {line[:80]!r} where name, version and status were expected")
-        packages.append(Package(fields[0], fields[1], fields[2].strip() in ("ii", "hi")))
+        packages.append(Package(fields[0], fields[1], bool(_INSTALLED.match(fields[2]))))
     return packages
 
 

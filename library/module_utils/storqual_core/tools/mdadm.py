@@ -33,6 +33,7 @@ _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "C
 _STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
 _ILL = {"degraded", "failed", "broken", "inactive", "not started"}
 _READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
+_FEWER = re.compile(r"-(\d+)\b")
 _IN_SYNC = re.compile(r"active sync(?: set-\w)?\Z")
 # in place of the node of a device that the kernel does not have any more
 _GONE = "missing"
@@ -73,8 +74,7 @@ def parse_detail(text: str) -> VolumeFacts:
         if not line.strip() or _HEADING.match(line):
             words, last = _kept(words, last, value), ""
         elif row:
-            state, _, path = row.group(5).rpartition(" ")
-            rows.append((row.group(4), state.strip(), path))
+            rows.append((row.group(4), *_device(row)))
         elif key:
             words = _kept(words, last, value)
             last, value = key.group(1).strip(), key.group(2).strip()
@@ -93,6 +93,14 @@ def parse_detail(text: str) -> VolumeFacts:
     return volume
 
 
+def _device(row: re.Match[str]) -> tuple[str, str]:
+    """State and node of a row; older releases print nothing in place of a node that is gone."""
+    state, _, path = row.group(5).rpartition(" ")
+    if path.startswith("/") or path == _GONE:
+        return state.strip(), path
+    return row.group(5), _GONE if (row.group(2), row.group(3)) != ("0", "0") else ""
+
+
 def _kept(words: Fields, label: str, value: str) -> Fields:
     """The words with one more, when there is one."""
     if label:
@@ -107,8 +115,12 @@ def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str,
         "Failed Devices": sum("faulty" in state for _, state, _ in rows),
         "Raid Devices": len({place for place, _, _ in rows if place != "-"}),
     }
+    # an array that becomes narrower tells the members that it will have
+    leaving = _FEWER.match(words.get("Delta Devices"))
     for label, count in listed.items():
         told = whole_number(words.get(label))
+        if told is not None and leaving and label == "Raid Devices":
+            told += int(leaving.group(1))
         # an array that is not started places nothing
         if told is not None and told != count and not (label != "Total Devices" and "inactive" in volume.state):
             raise ToolError(f"mdadm --detail of {volume.id} tells of {told} ({label}) and lists {count}")

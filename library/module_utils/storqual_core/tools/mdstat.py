@@ -18,7 +18,7 @@ from .capabilities import VolumeFacts
 _FILE = "/proc/mdstat"
 _FIRST = re.compile(r"^Personalities\s*:", re.MULTILINE)
 _LAST = re.compile(r"^unused devices\s*:", re.MULTILINE)
-_ARRAY = re.compile(r"^(?P<name>md\S*) : (?P<rest>(?:in)?active\b.*)$")
+_ARRAY = re.compile(r"^(?P<name>md\S*) : (?P<rest>(?:(?:in)?active|broken)\b.*)$")
 _MEMBER = re.compile(r"^(?P<name>[^\s\[\]]+)\[(?P<number>\d+)\](?P<flags>(?:\([A-Z]\))*)$")
 _REMARK = re.compile(r"^\([a-z-]+\)$")
 _BLOCKS = re.compile(r"^\s+(?P<kib>\d+) blocks\b(?P<rest>.*)$")
@@ -67,7 +67,7 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
             raise ToolError(f"{_FILE} lists the device {word[:60]!r} of {name}, which is not understood")
         flags = match.group("flags")
         # a journal is no member, and what is to take a member's place (R) is none yet
-        spare = "(R)" in flags or ("(S)" in flags and state == "active")
+        spare = "(R)" in flags or ("(S)" in flags and state != "inactive")
         kind = "F" if "(F)" in flags else "J" if "(J)" in flags else "S" if spare else ""
         members[kind].append((int(match.group("number")), f"/dev/{match.group('name').replace('!', '/')}"))
     placed, spares, failed, journals = (

@@ -57,6 +57,7 @@ _NAMES = {
         "ModelNumber",
         "SerialNumber",
         "Firmware",
+        "MaximumLBA",
         "PhysicalSize",
         "UsedBytes",
         "SectorSize",
@@ -86,6 +87,7 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
             yield from _walk(entry.get(inner), known, depth - 1)
         node = _node(entry)
         if node:
+            size, used = _sizes(entry, node)
             yield Namespace(
                 node=node,
                 controller=as_text(known.get("Controller")) or re.sub(r"n\d+\Z", "", node[len("/dev/") :]),
@@ -93,10 +95,25 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
                 model=as_text(known.get("ModelNumber")),
                 serial=as_text(known.get("SerialNumber")),
                 firmware=as_text(known.get("Firmware")),
-                size=as_int(entry.get("PhysicalSize")),
-                used=as_int(entry.get("UsedBytes")),
+                size=size,
+                used=used,
                 sector=as_int(entry.get("SectorSize")),
             )
+
+
+def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]:
+    """Bytes of a namespace and of what is used of it. Raises ToolError when its blocks tell another size.
+
+    Early releases 2.x printed both with 32 bits: the blocks, which it printed whole, tell the size then.
+    """
+    size, used = as_int(entry.get("PhysicalSize")), as_int(entry.get("UsedBytes"))
+    blocks, sector = as_int(entry.get("MaximumLBA")), as_int(entry.get("SectorSize"))
+    whole = blocks * sector if blocks and sector else None
+    if size is not None and size < 0:
+        return whole, None
+    if size and whole and size != whole:
+        raise ToolError(f"nvme tells two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}")
+    return size, used if used is None or used >= 0 else None
 
 
 def _node(entry: Mapping[str, Any]) -> str:
@@ -184,7 +201,7 @@ _CAN_DOWNLOAD = 1 << 2
 _ACTIVATE_AT_RESET, _ACTIVATE_NOW = 1, 3
 # `3616727 (7.2)`: the eight bytes as a number, and as text
 _SLOT = re.compile(r"^\d+ \((?P<text>.*)\)$")
-_SLOTS = re.compile(r"^Firmware Rev Slot (?P<slot>[1-7])$")
+_SLOTS = re.compile(r"^Firmware Rev Slot (?P<slot>[0-7])$")
 _COMMITTED = re.compile(r"Success (?:committing|activating) firmware")
 
 
@@ -236,6 +253,9 @@ def parse_slots(text: str) -> Slots:
         if slot is not None:
             shown = _SLOT.match(as_text(value))
             revisions[int(slot.group("slot"))] = (shown.group("text") if shown else as_text(value)).strip()
+    if 0 in revisions:
+        # the first releases counted from nought; there is no slot 0
+        revisions = {slot + 1: revision for slot, revision in revisions.items()}
     return Slots(
         active=place & 7, following=place >> 4 & 7, revisions={slot: text for slot, text in revisions.items() if text}
     )

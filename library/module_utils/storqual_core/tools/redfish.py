@@ -25,8 +25,9 @@ def parse_error(text: str) -> str:
 
 def _sentence(info: Mapping[str, Any]) -> str:
     message, name, remedy = (as_text(info.get(key)) for key in ("Message", "MessageId", "Resolution"))
-    known = [message + (f" ({name})" if name else ""), remedy]
-    return " ".join(part for part in known if part) if message else ""
+    # some controllers tell the id alone, and "None" where there is nothing to do
+    said = f"{message} ({name})" if message and name else message or name
+    return " ".join(part for part in (said, remedy) if part and part.strip(" .").lower() != "none") if said else ""
 
 
 def find_version(entries: Sequence[Any], target: str) -> str:

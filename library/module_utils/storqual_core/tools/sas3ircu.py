@@ -240,7 +240,9 @@ def _capacity(text: str) -> tuple[int | None, tuple[int, int] | None]:
 
 
 def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
-    state = _code(fields.get("Status of volume"))
+    told = fields.get("Status of volume")
+    # `Inactive, Okay (OKY)`: whole, and not shown to the host
+    state = f"inactive, {_code(told)}" if told.lower().startswith("inactive,") else _code(told)
     size = _MEGABYTES.match(fields.get("Size (in MB)"))
     members = [fields.printed()[label].replace(" ", "") for label in fields if _MEMBER.match(label)]
     lost = {drive.position for drive in drives if drive.state in ("MIS", "FLD")}

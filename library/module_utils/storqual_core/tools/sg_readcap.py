@@ -17,9 +17,9 @@ from .sg3 import status_sentence
 
 _TIMEOUT = 60.0
 _UNIT_ATTENTION = 6
-_LAST = re.compile(r"Last (?:LBA|logical block address)\s*=\s*(\d+)(?: \(0x([0-9a-f]+)\))?", re.IGNORECASE)
+_LAST = re.compile(r"Last (?:LBA|(?:logical )?block address)\s*=\s*(\d+)(?: \(0x([0-9a-f]+)\))?", re.IGNORECASE)
 _BLOCKS = re.compile(r"Number of (?:logical )?blocks\s*=\s*(\d+)", re.IGNORECASE)
-_LENGTH = re.compile(r"Logical block length\s*=\s*(\d+) bytes", re.IGNORECASE)
+_LENGTH = re.compile(r"(?:Logical block length|\bBlock size)\s*=\s*(\d+) bytes", re.IGNORECASE)
 _BYTES = re.compile(r"Device size\s*:\s*(\d+) bytes", re.IGNORECASE)
 _EXPONENT = re.compile(r"Logical blocks per physical block exponent\s*=\s*(\d+)", re.IGNORECASE)
 _PHYSICAL = re.compile(r"physical block length\s*=\s*(\d+) bytes", re.IGNORECASE)

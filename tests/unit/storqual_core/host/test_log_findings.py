@@ -118,6 +118,20 @@ def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: Rule) -> None:
 
 
 MORE = [
+    ("adapter_reset", "smartpqi 0000:84:00.0: PCI reset prepare"),
+    ("adapter_reset", "smartpqi 0000:84:00.0: PCI reset done - reinitializing"),
+    ("adapter_fault", "hpsa 0000:05:00.0: cmd_alloc returned NULL!"),
+    ("adapter_fault", "aac_read: aac_fib_send failed with status: -12."),
+    (
+        "adapter_fault",
+        "megaraid_sas 0000:65:00.0: megasas_build_io_fusion 3273 sge_count (-12) is out of range. Range",
+    ),
+    ("adapter_fault", "hpsa 0000:05:00.0: DMAR: Allocating 1-page iova failed"),
+    ("adapter_fault", "smartpqi 0000:84:00.0: AMD-Vi: IOMMU mapping error in map_sg (io-pages: 9 reason: -12)"),
+    (
+        "link_event",
+        "lpfc 0000:07:00.0: 0:(0):0108 No retry ELS command x4 to remote NPORT xfffffe Retried:3 Error:x3/18",
+    ),
     ("file_system_error", "XFS (sda1): Torn write (CRC failure) detected at log block 0x1c0. Truncating"),
     ("file_system_error", "XFS (dm-0): failed to locate log tail"),
     ("adapter_reset", "qla2xxx [0000:04:00.0]-8041:1: detected PCI disconnect."),

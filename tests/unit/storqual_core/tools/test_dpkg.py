@@ -20,6 +20,9 @@ LIST = "dpkg-query -L -- linux-image-x"
     [
         (Call(QUERY, "linux-image-x\t6.1.2-1\tii \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=True)),
         (Call(QUERY, "linux-image-x\t6.1.2-1\thi \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=True)),
+        # deselected, and still there
+        (Call(QUERY, "linux-image-x\t6.1.2-1\tri \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=True)),
+        (Call(QUERY, "linux-image-x\t6.1.2-1\tiiR\n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=False)),
         (Call(QUERY, "linux-image-x\t6.1.2-1\tiF \n"), dpkg.Package("linux-image-x", "6.1.2-1", complete=False)),
         (Call(QUERY, "linux-image-x\t\tun \n"), None),
         (Call(QUERY, stderr="dpkg-query: no packages found matching linux-image-x\n", rc=1), None),

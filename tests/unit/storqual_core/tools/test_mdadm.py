@@ -220,3 +220,21 @@ def test_a_line_that_is_no_part_of_a_value_is_refused() -> None:
     text = REBUILDING.replace("        Array Size :", "      List of tomorrow\n        Array Size :")
     with pytest.raises(ToolError, match="belongs to nothing: 'List of tomorrow'"):
         mdadm.parse_detail(text)
+
+
+def test_a_failed_device_in_whose_place_nothing_is_printed_is_counted() -> None:
+    """As older releases told of a device that the kernel does not have any more."""
+    gone = REBUILDING.replace("faulty   /dev/sdd", "faulty spare")
+    assert mdadm.parse_detail(gone) == mdadm.parse_detail(REBUILDING.replace("faulty   /dev/sdd", "faulty   missing"))
+
+
+def test_an_array_that_becomes_narrower_has_the_members_that_leave() -> None:
+    text = REBUILDING.replace("Raid Devices : 4", "Raid Devices : 3")
+    narrower = text.replace(
+        "Rebuild Status : 24% complete", "Reshape Status : 24% complete\n Delta Devices : -1, (4->3)"
+    )
+    assert mdadm.parse_detail(narrower).members == mdadm.parse_detail(REBUILDING).members
+    assert mdadm.parse_detail(narrower).progress["reshape"] == 24.0
+    for wrong in (text, narrower.replace(" -1,", " -2,"), narrower.replace(" -1, (4->3)", " 1, (2->3)")):
+        with pytest.raises(ToolError, match="Raid Devices"):
+            mdadm.parse_detail(wrong)

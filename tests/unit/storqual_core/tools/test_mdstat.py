@@ -66,3 +66,14 @@ def test_a_journal_and_a_replacement_are_no_members() -> None:
 def test_an_array_whose_failed_member_was_replaced_is_well() -> None:
     mirror = mdstat.parse_arrays(TEXT.replace("sdb1[1] sda1[0]", "sdb1[1] sda1[0] sdz1[2](F)"))[0]
     assert (mirror.failed, mirror.healthy) == (("/dev/sdz1",), True)
+
+
+def test_an_array_that_is_broken_is_read_and_is_not_well() -> None:
+    """What newer kernels call an array whose last members failed, of whatever level."""
+    *_, stripes, _ = mdstat.parse_arrays(TEXT.replace("md2 : active", "md2 : broken"))
+    assert (stripes.state.split(",")[0], stripes.healthy, len(stripes.members)) == ("broken", False, 2)
+    lost = "md0 : broken raid1 sdb1[1](F) sda1[0](F)"
+    (mirror, *_) = mdstat.parse_arrays(
+        TEXT.replace("md0 : active raid1 sdb1[1] sda1[0]", lost).replace("[2/2] [UU]", "[2/0] [__]")
+    )
+    assert (mirror.members, mirror.failed, mirror.healthy) == ((), ("/dev/sda1", "/dev/sdb1"), False)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +108,19 @@ def test_namespaces_in_a_shape_that_is_not_known_are_refused() -> None:
     assert nvme.parse_list(text.replace("DevicePath", "DEVICE PATH")) == nvme.parse_list(text)
     with pytest.raises(ToolError, match="a shape that is not known"):
         nvme.parse_list(text.replace('"DevicePath"', '"New Device Path"'))
+
+
+def test_a_size_that_does_not_fit_its_number_is_told_by_the_blocks() -> None:
+    """Early releases 2.x printed sizes of verbose lists with 32 bits."""
+    entry = {"NameSpace": "nvme0n1", "MaximumLBA": 2000409264, "SectorSize": 512, "UsedBytes": 0}
+
+    def read(size: int) -> nvme.Namespace:
+        return nvme.parse_list(json.dumps({"Devices": [{"Namespaces": [{**entry, "PhysicalSize": size}]}]}))[0]
+
+    assert (read(-2147483648).size, read(-2147483648).used) == (1024209543168, None)
+    assert (read(1024209543168).size, read(1024209543168).used) == (1024209543168, 0)
+    with pytest.raises(ToolError, match="two sizes of /dev/nvme0n1: 2017558528 bytes, and 2000409264 blocks of 512"):
+        read(2017558528)
 
 
 MARK = "nvme write-uncor /dev/nvme0n1 --start-block=20480 --block-count=7"

@@ -115,3 +115,10 @@ def test_other_output_is_a_sentence(text: str) -> None:
             parse(text)
         except ToolError:
             continue
+
+
+def test_slots_that_are_counted_from_nought_are_those_from_one() -> None:
+    """As the first releases printed them, with the empty ones."""
+    body = {"Active Firmware Slot (afi)": 2, "Firmware Rev Slot 0": "1 (OLD)", "Firmware Rev Slot 1": "2 (NEW)"}
+    slots = tool.parse_slots(json.dumps({"nvme0": {**body, "Firmware Rev Slot 2": "0 ()"}}))
+    assert (slots.active, dict(slots.revisions)) == (2, {1: "OLD", 2: "NEW"})

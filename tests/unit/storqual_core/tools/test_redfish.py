@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,13 @@ def test_an_error_is_its_message_id_and_remedy() -> None:
     for text in ('{"error": {}}', '{"error": 7}', "busy"):
         with pytest.raises(ToolError):
             redfish.parse_error(text)
+
+
+def test_an_error_that_tells_its_id_alone_is_its_id() -> None:
+    told = {"message": "See @Message.ExtendedInfo.", "@Message.ExtendedInfo": [{"MessageId": "iLO.2.21.Example"}]}
+    assert redfish.parse_error(json.dumps({"error": told})) == "iLO.2.21.Example"
+    none = {"@Message.ExtendedInfo": [{"Message": "It failed.", "Resolution": "None."}]}
+    assert redfish.parse_error(json.dumps({"error": none})) == "It failed."
 
 
 def test_a_version_is_found_by_id_or_name() -> None:

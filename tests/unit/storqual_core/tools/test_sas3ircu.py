@@ -13,6 +13,7 @@ from storqual_core.kit.errors import MissingToolError, ToolError
 from storqual_core.tools import sas3ircu
 from storqual_core.tools.capabilities import VolumeRequest
 from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
 FOLDER = Path(__file__).parent / "fixtures" / "sas3ircu"
 DISPLAY, STATUS, LIST = (
@@ -167,3 +168,10 @@ def test_a_member_that_is_missing_failed() -> None:
     (volume,) = sas3ircu.parse_display(text).adapters[0].volumes
     assert (volume.members, volume.failed) == (("2:0", "2:1"), ("2:0",))
     assert sas3ircu.parse_display(DISPLAY).adapters[0].volumes[0].failed == ()
+
+
+def test_a_volume_that_is_inactive_is_not_well() -> None:
+    """Another controller made it, and the host does not see it before it is activated."""
+    text = fixture_text("sas3ircu", "display.txt").replace("Okay (OKY)", "Inactive, Okay (OKY)")
+    (volume,) = sas3ircu.parse_display(text).adapters[0].volumes
+    assert (volume.state, volume.healthy) == ("inactive, OKY", False)

@@ -45,3 +45,11 @@ def test_no_size_is_told_with_the_tools_words() -> None:
         sg_readcap.parse_capacity("READ CAPACITY failed\n")
     with pytest.raises(ToolError, match="the drive is not ready"):
         sg_readcap.read_capacity(Replay([Call("sg_readcap --long /dev/sg1", "", rc=2)]), "/dev/sg1")
+
+
+def test_the_words_of_the_first_releases_are_read() -> None:
+    text = "Read Capacity results:\n   Last block address=71687371 (0x445dccb), Number of blocks=71687372\n"
+    text += "   Block size = 512 bytes\nHence:\n   Device size: 36703934464 bytes, 35003.6 MiB, 36.70 GB\n"
+    assert (sg_readcap.parse_capacity(text).size, sg_readcap.parse_capacity(text).block) == (36703934464, 512)
+    with pytest.raises(ToolError, match="sizes that are not one"):
+        sg_readcap.parse_capacity(text.replace("blocks=71687372", "blocks=71687371"))
