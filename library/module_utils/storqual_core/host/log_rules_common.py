@@ -14,7 +14,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"^BUG: ",
+        r"^BUG(?:: | \S+ \((?:Not t|T)ainted)",
         "BUG: unable to handle page fault for address: ffffdead",
         source="arch/x86/mm/fault.c",
     ),

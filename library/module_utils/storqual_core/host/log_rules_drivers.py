@@ -334,7 +334,8 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_fault",
         r"\bnvme\S*: (?:failed to (?:mark controller|set host mem|set queue count|create)"
-        r"|Identify Controller failed|Could not set queue count)",
+        r"|Identify Controller failed|Could not set queue count|Property Set error)"
+        r"|\bnvmet: ctrl \d+ fatal error|\bqla2xxx\b.*(?:\bdump ram \S+ failed|\bMBX_\w+ failed)",
         "nvme nvme0: failed to mark controller live state",
         driver="nvme",
         source="drivers/nvme/host/pci.c, core.c",

@@ -13,7 +13,6 @@ from decimal import Decimal
 
 from ..kit.errors import ToolError
 
-PROGRAMS = ("dd",)
 RECORD_BYTES: int | None = None
 """A record is what one read asks for."""
 

@@ -12,7 +12,6 @@ import re
 from ..kit.errors import ToolError
 from .dd import WAYS, CopyReport, CopySummary, read_records
 
-PROGRAMS = ("sg_dd",)
 RECORD_BYTES: int | None = 512
 """A record is a block of the drive; drives of other blocks refuse."""
 

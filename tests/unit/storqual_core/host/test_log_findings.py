@@ -118,6 +118,20 @@ def test_the_example_of_a_rule_fits_it_and_is_of_its_kind(rule: Rule) -> None:
 
 
 MORE = [
+    ("kernel_bug", "BUG kmalloc-128 (Not tainted): Redzone overwritten"),
+    (
+        "kernel_bug",
+        "BUG acme_cache (Tainted: G    B  OE ): Objects remaining in acme_cache on __kmem_cache_shutdown()",
+    ),
+    ("adapter_fault", "nvme nvme0: Property Set error: 881, offset 0x14"),
+    ("adapter_fault", "nvmet: ctrl 3 fatal error occurred!"),
+    (
+        "adapter_fault",
+        "qla2xxx [0000:04:00.0]-107ff:1: qla27xx_fwdt_entry_t262: dump ram MB failed. Area 5h start 10h end 20h",
+    ),
+    ("adapter_fault", "qla2xxx [0000:04:00.0]-28a0:1: MBX_GET_PORT_NAME failed, No FL Port."),
+    ("io_error", "ata3.00: Read log 0x10 page 0x00 failed, Emask 0x40"),
+    ("io_error", "ata3: failed to read log page 10h (errno=-5)"),
     ("adapter_reset", "smartpqi 0000:84:00.0: PCI reset prepare"),
     ("adapter_reset", "smartpqi 0000:84:00.0: PCI reset done - reinitializing"),
     ("adapter_fault", "hpsa 0000:05:00.0: cmd_alloc returned NULL!"),

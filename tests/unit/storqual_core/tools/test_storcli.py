@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -347,3 +348,12 @@ def test_every_section_of_what_backs_the_cache_is_kept() -> None:
     text = said("cachevault").replace('"Cachevault_Info": [', more)
     found = storcli.parse_backup(text)
     assert {**storcli.parse_backup(said("cachevault")), "Firmware_Status / Replacement required": "Yes"} == found
+
+
+def test_the_first_releases_tell_the_place_of_a_controller_in_three_numbers() -> None:
+    numbers = {"PCI Slot": "N/A", "PCI Bus Number": 17, "PCI Device Number": 0, "PCI Function Number": 1}
+    answer = {"Command Status": {"Controller": 0, "Status": "Success"}}
+    told: dict[str, Any] = {**answer, "Response Data": {"Product Name": "Example", **numbers}}
+    assert storcli.parse_adapters(json.dumps({"Controllers": [told]}))[0].pci == "0000:11:00.1"
+    told["Response Data"]["PCI Bus Number"] = "N/A"
+    assert storcli.parse_adapters(json.dumps({"Controllers": [told]}))[0].pci == ""

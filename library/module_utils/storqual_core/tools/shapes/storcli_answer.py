@@ -195,7 +195,9 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
         vendor=first(settings, "OEMID", "OEM"),
         serial=first(settings, "Serial Number"),
         pci=_pci(first(settings, "PCI Address"))
-        or pci_of(settings, "Bus Number", "Device Number", "Function Number", "Domain ID"),
+        or pci_of(settings, "Bus Number", "Device Number", "Function Number", "Domain ID")
+        # the words of the first releases, which tell no domain
+        or pci_of(settings, "PCI Bus Number", "PCI Device Number", "PCI Function Number"),
         driver=first(settings, "Driver Name"),
         driver_version=first(settings, "Driver Version"),
         # a package of zeros is what HBAs say that have none
