@@ -9,6 +9,7 @@ of that the sectors are kept with the sequences of their writes, for the data ar
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,13 +21,16 @@ from storqual.robustness.images import Checked, Logged, check_power_cuts
 from storqual.robustness.observed import Observed
 from storqual.robustness.plan import PlannedTrial
 from storqual.robustness.record import judge, record_of
-from storqual.robustness.suite import Expectation
+from storqual.robustness.suite import SECTOR, Expectation, IntegrityLoad
 from storqual.run.layout import sha256_of
 from storqual_core.kit.errors import StorqualError
+from storqual_core.trial.load import FILL_SECTORS
 
 _CLOCK_SLACK_S = 1.0
 """How far the bench's clock may be from what the control node takes it for, by the delay of lines on their way."""
 _STREAM, _WRITE_LOG = "stream", "write_log"
+_LONGEST = 1 << 28
+"""Bytes of a line: far more than the longest report of a program, and no more than there is memory for."""
 
 
 def head_line(run: str, planned: PlannedTrial, *, bench: str, tag: str, start: str) -> dict[str, Any]:
@@ -95,25 +99,63 @@ def kept_lines(folder: Path, record: Mapping[str, Any], what: str) -> Iterator[A
     if record[what] != name:
         raise StorqualError(f"found its {what} named {record[what]!r}, expected {name!r}")
     path = folder / name
+    if not path.is_file():
+        # a pipe in its place would be waited for, a device read without an end
+        raise StorqualError(f"{name} is no file")
     try:
         data = path.read_bytes()
-        if sha256_of(data) != digest:
-            raise StorqualError(f"{name} is not what the bench told: its digest is another one")
-        text = gzip.decompress(data)
+    except OSError as problem:
+        raise StorqualError(f"{name} cannot be read ({problem})") from None
+    if sha256_of(data) != digest:
+        raise StorqualError(f"{name} is not what the bench told: its digest is another one")
+    return _unpacked(name, data)
+
+
+def _unpacked(name: str, data: bytes) -> Iterator[Any]:
+    """One line after the other: what a small file unpacks to may be more than there is memory for."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while line := file.readline(_LONGEST):
+                if not line.endswith(b"\n"):
+                    raise StorqualError(f"{name} ends within a line, or has one of more than {_LONGEST} bytes")
+                yield json.loads(line)
     except (OSError, EOFError, zlib.error) as problem:
         raise StorqualError(f"{name} cannot be read ({problem})") from None
-    if text and not text.endswith(b"\n"):
-        raise StorqualError(f"{name} ends within a line")
-    return (json.loads(line) for line in text.splitlines())
+
+
+def held_to_load(lines: Iterable[Mapping[str, Any]], load: IntegrityLoad) -> Iterator[Mapping[str, Any]]:
+    """Lines whose I/Os are no longer than those of the load or its fill; a turn reads its region back once at most.
+
+    The oracle keeps each sector: one line of a stream that was made up could else take all memory, or years. Raises
+    ValueError for any other.
+    """
+    most, left = max(max(load.sizes) // SECTOR, FILL_SECTORS), dict[Any, int]()
+    for line in lines:
+        for _, _, _, length, *_ in line["ios"] if line["kind"] == "io" else ():
+            if length > most:
+                raise ValueError(f"an I/O of {length} sectors, the longest of the load has {most}")
+        if line["kind"] == "found":
+            turn = line["turn"]
+            left[turn] = left.get(turn, load.region // SECTOR) - sum(abs(run[1]) for run in line["runs"])
+            if left[turn] < 0:
+                raise ValueError("more sectors were read back than the region of the load has")
+        yield line
 
 
 def trial_again(
-    folder: Path, record: Mapping[str, Any], planned: PlannedTrial, expect: Expectation, *, run: str
+    folder: Path,
+    record: Mapping[str, Any],
+    planned: PlannedTrial,
+    expect: Expectation,
+    *,
+    load: IntegrityLoad,
+    run: str,
 ) -> dict[str, Any]:
     """The record that the kept evidence of a trial in `folder` gives. Raises what reading and deriving raise."""
     log = None
     if record.get(_WRITE_LOG) is not None:
         log = [Logged.from_json(line) for line in kept_lines(folder, record, _WRITE_LOG)]
-    made = derive_trial(kept_lines(folder, record, _STREAM), planned, expect, run=run, log=log)
+    lines = held_to_load(kept_lines(folder, record, _STREAM), load)
+    made = derive_trial(lines, planned, expect, run=run, log=log)
     names = (_STREAM, _WRITE_LOG) if _WRITE_LOG in record else (_STREAM,)
     return {**made, **{key: record[key] for name in names for key in (name, f"{name}_sha256")}}

@@ -19,7 +19,10 @@ from storqual.run.layout import CHECKS, EVENTS, TRIAL_SCHEMA
 from storqual.run.records import TRIALS
 from storqual_core.kit.errors import StorqualError
 
-_DAMAGE = (StorqualError, KeyError, TypeError, ValueError, AttributeError, IndexError)
+_DAMAGE = (
+    *(StorqualError, KeyError, TypeError, ValueError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
 """What reading a record, a stream or a line of it raises."""
 _FINISHED = {"trial_finished": (FOLDER, "trial"), "external_finished": (PROGRAMS, "program")}
 
@@ -66,6 +69,7 @@ def _records(run: Run, files: TrialRunFiles, programs: ExternalFiles) -> Iterato
             record,
             trials[record["id"]],
             files.suite.trials[trials[record["id"]].number].expect,
+            load=files.suite.loads[trials[record["id"]].load],
             run=run.name,
         ),
     )

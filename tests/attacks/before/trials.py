@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -171,6 +172,51 @@ def a_stream_that_is_no_archive(run: Path, source: random.Random) -> None:
     put(path, source.randbytes(200))
     record = path.with_name(path.name.removesuffix(".stream.jsonl.gz") + ".json")
     told_anew(run, record, {**json.loads(record.read_bytes()), "stream_sha256": sha256_of(path.read_bytes())})
+
+
+@kind
+def a_pipe_for_a_stream(run: Path, source: random.Random) -> None:
+    path = drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz")
+    path.unlink()
+    os.mkfifo(path)
+
+
+@kind
+def a_device_for_a_stream(run: Path, source: random.Random) -> None:
+    path = drawn(run, source.choice(("trials", "external")), source, ".stream.jsonl.gz")
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@kind
+def a_line_that_never_ends(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".stream.jsonl.gz")
+    text = gzip.decompress(path.read_bytes())
+    evidence_anew(run, path, text + b"[" * source.randrange(100_000, 200_000) + b"\n", "stream")
+
+
+@kind
+def a_time_without_end(run: Path, source: random.Random) -> None:
+    path = drawn(run, "trials", source, ".stream.jsonl.gz")
+    evidence_anew(run, path, gzip.decompress(path.read_bytes()) + b'{"kind":"note","at":1e400}\n', "stream")
+
+
+@kind
+def a_write_of_a_trillion_sectors(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], source: random.Random) -> None:
+        line = source.choice([line for line in lines if line["kind"] == "io"])
+        line["ios"].append(["w", 9, 4100, source.randrange(10**12, 10**13), 5, 6, 0])
+
+    _lines(change)(run, source)
+
+
+@kind
+def a_trillion_sectors_that_were_read_back(run: Path, source: random.Random) -> None:
+    def change(lines: list[dict[str, Any]], source: random.Random) -> None:
+        line = source.choice([line for line in lines if line["kind"] == "found"])
+        line["runs"].append([5000, source.randrange(10**12, 10**13), "good", 2])
+
+    _lines(change)(run, source)
 
 
 @kind

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from storqual.robustness.derived import held_to_load
 from storqual.robustness.follows import trial_findings
 from storqual.robustness.images import Logged
+from storqual.robustness.suite import SECTOR, IntegrityLoad
 from storqual.run import read_run
+from storqual_core.trial.load import FILL_SECTORS
 from tests.attacks.trial_run import trial_run
 
 pytestmark = pytest.mark.slow
@@ -45,3 +48,29 @@ def test_a_record_is_what_former_versions_made_of_the_same_stream(run: Path, nam
 def test_what_is_no_entry_of_a_log_is_an_error(line: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         Logged.from_json(line)
+
+
+LOAD = IntegrityLoad(region=4096 * SECTOR, sizes=(SECTOR,))
+
+
+def test_lines_of_a_load_are_those_that_a_bench_tells() -> None:
+    """A fill is longer than the I/Os of its load, and each turn reads the whole region."""
+    lines = [
+        {"kind": "io", "ios": [["w", 1, 0, FILL_SECTORS, 1, 2, 0], ["f", 0, 0, 0, 3, 4, 0]]},
+        *({"kind": "found", "turn": turn, "runs": [[at, 2048, "good", 1]]} for turn in (1, 2) for at in (0, 2048)),
+        {"kind": "note"},
+    ]
+    assert list(held_to_load(lines, LOAD)) == lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "io", "ios": [["w", 1, 0, FILL_SECTORS + 1, 1, 2, 0]]},
+        {"kind": "found", "turn": 1, "runs": [[0, 4097, "good", 1]]},
+        {"kind": "found", "turn": 1, "runs": [[0, -9999, "good", 1], [0, 9999, "good", 1]]},
+    ],
+)
+def test_lines_of_no_load_are_refused(line: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="sectors"):
+        list(held_to_load([line], LOAD))
