@@ -280,7 +280,8 @@ _LINK = tuple(
     f"[ 12.1] mpt3sas 0000:3b:00.0: PCIe Bus Error: severity={severity}, type=Physical Layer"
     for severity in ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
 )
-_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", *_SCSI, *_NVME, *_LINK)
+_ABORT = "[ 12.0] mptscsih: ioc0: attempting task abort! (sc=00000000c3c0ffee)"
+_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", _ABORT, *_SCSI, *_NVME, *_LINK)
 """A line of the kernel for each proof that is one."""
 
 
