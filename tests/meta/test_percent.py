@@ -11,7 +11,7 @@ import pytest
 from storqual_core.kit.quantities import format_percent
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_TIGHT = re.compile(r"(?<!such as )(?<!from )(?<!below )\b\d+(?:\.\d+)?%")
+_TIGHT = re.compile(r"(?<!such as )(?<!from )(?<!below )(?<!')\b\d+(?:\.\d+)?%")
 _FORMAT_OF_ITS_OWN = re.compile(r"\{[^{}]*:[^{}]*%\}")
 
 
