@@ -174,7 +174,7 @@ def test_a_folder_of_runs_that_cannot_be_written_to_is_said(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(BadInputError, match="found no folder to write runs to"):
+    with pytest.raises(BadInputError, match="found a file, expected a folder for run directories"):
         create_run(tmp_path / "runs", "r1", {}, inputs={}, blocks=[])
     lab = Path("inventories/local")
     words = ["plan", "-i", str(lab), "--baseline", "baseline", "--candidate", "candidate", "--suite", "adapter"]

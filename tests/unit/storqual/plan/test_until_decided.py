@@ -157,12 +157,12 @@ def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) 
 def test_drives_are_preconditioned_once_before_the_first_launch(tmp_path: Path) -> None:
     plain = campaign(tmp_path / "a")
     suite = SUITE.replace("pairs: 3,", "pairs: 3, precondition: {purge: discard, steady: {rw: randwrite}},")
-    found = campaign(tmp_path / "b", suite=suite, consent=("ea71a0",))
+    found = campaign(tmp_path / "b", suite=suite, consent=("ec0000",))
     with_it = [block for block in found.batches if "precondition" in block]
     assert with_it == [found.batches[0]]
     read = parse_block(json.dumps(found.batches[0]))
     assert read.precondition is not None
-    assert (read.precondition.purge, read.precondition.consent) == ("discard", ("ea71a0",))
+    assert (read.precondition.purge, read.precondition.consent) == ("discard", ("ec0000",))
     assert read.precondition.fill is not None
     assert read.precondition.steady is not None
     assert read.precondition.steady.rounds == 240
