@@ -9,7 +9,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from guard_state import EXT4, State
-from guard_tools import MIB, MOUNT, Bench, gpt, partition_table, poke, run
+from guard_tools import MIB, MOUNT, Bench, gpt, partition_table, poke, run, unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def _label(kind: str) -> Callable[[Bench], None]:
     """A partition table by parted, with a partition where the table holds one at that place."""
 
     def arrange(bench: Bench) -> None:
-        bench.made("parted", "-s", bench.node(), "mklabel", kind)
+        bench.made(*unsettled("parted", "-s", bench.node(), "mklabel", kind))
         # some kinds have partitions from the start; they are gone when the kernel reads the table again
         bench.later("blockdev", "--rereadpt", bench.node())
         bench.undo.append(lambda: poke(bench.node(), (0, bytes(MIB)), (-MIB, bytes(MIB))))

@@ -21,6 +21,7 @@ from guard_tools import (
     loaded,
     private_node,
     run,
+    unsettled,
     with_partition,
 )
 
@@ -176,7 +177,7 @@ def _debug(*options: str) -> Callable[[Bench], str]:
 def _label_in_sectors_of_4_kib(bench: Bench) -> str:
     """A GUID table in the second sector of a drive whose sectors have 4 KiB."""
     node = _debug("dev_size_mb=40", "sector_size=4096")(bench)
-    run("parted", "-s", node, "mklabel", "gpt")
+    run(*unsettled("parted", "-s", node, "mklabel", "gpt"))
     return node
 
 

@@ -127,6 +127,16 @@ def sectors() -> dict[str, int]:
     }
 
 
+def unsettled(*argv: str) -> tuple[str, ...]:
+    """The command of a tool that would wait for udev: its queue stands still while a state suspends a device."""
+    folder = Path("/root/trial/no_udev")
+    folder.mkdir(exist_ok=True)
+    stand_in = folder / "udevadm"
+    stand_in.write_text("#!/bin/sh\n", encoding="ascii")
+    stand_in.chmod(0o755)
+    return ("env", f"PATH={folder}:{os.environ['PATH']}", *argv)
+
+
 @dataclass
 class Bench:
     """Three claimed drives of one adapter and an NVMe drive, as claims and as the kernel has them now.
