@@ -20,10 +20,10 @@ from ..kit.errors import GuardRefusalError, StorqualError
 from ..kit.machine import Machine
 from .claims import Claim, VolumeClaim
 from .files import FileState, open_file
-from .quiet import Quiet
 from .rules import PURPOSES, Refusal, chosen, decide, topmost
 from .snapshot import Snapshot, look, matching
 from .stamps import Ledger, Window, window, write_stamps
+from .writes import Quiet
 
 STATE_DIR = "/var/lib/storqual"
 

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Collection, Mapping, Sequence
 
 from ..host.block_stack import above, describe, is_multipath, is_partition, node_of, physical, resolve, whole_disk
-from ..host.exports import lost_exports
-from ..host.in_use import find_uses, read_mounts, system_disks
+from ..host.in_use import find_uses, lost_exports, read_mounts, system_disks
 from ..host.open_files import read_open_files
 from ..host.sysfs import Drive, read_drives
 from ..kit.command import Runner, run

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer 7 of the guard: what the kernel counted as written, on every disk of the bench, per boot and summed.
+"""Writes that the kernel counted: of a drive before it is given out, and of every disk of the bench (layer 7).
 
 A reading is cheap (one small file per disk) and can be taken at any moment. Disks are known by identity, because
-names change between boots. `sectors` are the kernel's 512-byte sectors, whatever the drive's own sector is.
+names change between boots. `sectors` are the kernel's 512-byte sectors, whatever the drive's own sector is. With
+native multipath the I/O of an NVMe drive goes through one hidden disk for each controller: before Linux 6.4 only
+those count it, and the drive's own counters stay at 0; later both count the same I/O.
 """
 
 from __future__ import annotations
@@ -12,11 +14,103 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
-from ..host.disk_counts import read_stat
 from ..host.error_counters import read_error_counters
 from ..host.in_use import system_disks
 from ..host.sysfs import Drive, read_drives
-from ..kit.machine import Machine
+from ..kit.machine import Machine, visible
+
+_DRIVE = re.compile(r"^nvme(\d+)n(\d+)$")
+
+
+def read_stat(machine: Machine, name: str) -> list[int]:
+    """The columns of /sys/block/NAME/stat (Documentation/block/stat.rst); none where the kernel does not tell."""
+    return _with_paths(machine, name, "stat")
+
+
+def read_inflight(machine: Machine, name: str) -> list[int]:
+    """Reads and writes that are under way; none where the kernel does not tell."""
+    return _with_paths(machine, name, "inflight")
+
+
+def _with_paths(machine: Machine, name: str, attribute: str) -> list[int]:
+    """The larger of what a disk counts and what its hidden paths count together, column by column."""
+    own = _columns(machine, name, attribute)
+    paths = [_columns(machine, path, attribute) for path in _paths(machine, name)]
+    together = [sum(column) for column in zip(*paths)]
+    return [max(pair) for pair in zip(own, together)] if together else own
+
+
+def _paths(machine: Machine, name: str) -> list[str]:
+    drive = _DRIVE.match(name)
+    if drive is None:
+        return []
+    path = re.compile(rf"^nvme{drive.group(1)}c\d+n{drive.group(2)}$")
+    return [entry for entry in machine.names("/sys/block") if path.match(entry)]
+
+
+def _columns(machine: Machine, name: str, attribute: str) -> list[int]:
+    words = machine.text(f"/sys/class/block/{name}/{attribute}").split()
+    return [int(word) for word in words] if all(word.isdigit() for word in words) else []
+
+
+SECONDS = 1.0
+_WRITTEN = (4, 6, 11, 13)
+"""Columns of /sys/block/*/stat: writes, sectors written, discards, sectors discarded."""
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """What the kernel counted of one disk, and how many writes are under way; None where it does not tell."""
+
+    written: tuple[int, ...] | None
+    under_way: int
+
+
+class Quiet:
+    """A quiet second before drives are given out: whoever writes to one unlisted is seen by what is written.
+
+    The kernel counts what reaches a disk, whichever program, thread or ring sent it, and fanotify names who writes
+    through its node. A writer that does nothing in that second is not seen here; those that can be listed are
+    (open_files.py). Making the drive read-only for the look (BLKROSET) is no such way: it finds nobody, it breaks
+    what a program is doing that may do so rightly, and what is sent through sg goes on.
+
+    It is watched from now on: `disks` are kernel names and their nodes.
+    """
+
+    def __init__(self, machine: Machine, disks: Mapping[str, str]) -> None:
+        self._machine = machine
+        self._watch = machine.watch_writes([machine.path(node) for node in disks.values() if node])
+        self._since = machine.clock()
+        self._before = {name: _counters(machine, name) for name in disks}
+
+    def end(self) -> Mapping[str, str]:
+        """Wait until the second is over; for each disk that was not left alone, what was seen."""
+        machine = self._machine
+        left = SECONDS - (machine.clock() - self._since)
+        if left > 0:
+            machine.wait(left)
+        who = ", ".join(
+            f"{visible(machine.text(f'/proc/{process}/comm')) or 'a program'} (process {process})"
+            for process in self._watch.processes()
+        )
+        self._watch.close()
+        told = {}
+        for name, before in self._before.items():
+            now = _counters(machine, name)
+            if before.written is None or now.written is None:
+                told[name] = "the kernel does not count what is written to it"
+            elif before.written != now.written or now.under_way:
+                told[name] = "it is being written to" + (f" by {who}" if who else ", and no program can be told")
+        return told
+
+
+def _counters(machine: Machine, name: str) -> _Counters:
+    columns = read_stat(machine, name)
+    # kernels before 4.18 do not count discards
+    written = tuple(columns[column] for column in _WRITTEN if column < len(columns))
+    under_way = sum(read_inflight(machine, name)[1:2])
+    return _Counters(written if len(columns) > max(_WRITTEN[:2]) else None, under_way)
+
 
 _WRITTEN_SECTORS = 6  # the seventh column of /sys/block/*/stat (Documentation/block/stat.rst)
 _MEMORY = re.compile(r"(?:ram|zram|sr|fd)\d")

@@ -2,7 +2,8 @@
 """Who uses which block device now: mounts of every namespace, swap, loops, exports, programs (open_files.py).
 
 Each finding is a part of a sentence (`is mounted on /data (ext4)`), kept under the kernel name of the device it is
-about; what uses a whole stack is found by walking the stack, not here.
+about; what uses a whole stack is found by walking the stack, not here. Exports are devices that this machine serves
+to others: NVMe and SCSI targets, SCST, USB gadgets. NFS serves mounted file systems only, and a mount is a finding.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Iterable, Mapping
+from typing import Iterable, Iterator, Mapping
 
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, visible
-from .block_stack import loop_source, physical
-from .exports import read_exports
+from .block_stack import loop_source, physical, resolve
 from .open_files import OpenFiles, processes, read_open_files
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -180,3 +180,65 @@ def _nearest(machine: Machine, folder: str) -> str:
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+_TARGET = "/sys/kernel/config/target/core/*/*"
+# the file that names the device; beside it the file `enable`, where the server has one
+_NAMED = (
+    ("an NVMe target", "/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"),
+    ("an NVMe target", "/sys/kernel/config/nvmet/subsystems/*/passthru/device_path"),
+    ("a SCSI target", f"{_TARGET}/udev_path"),
+    ("a SCSI target", "/sys/kernel/scst_tgt/handlers/*/*/filename"),
+    ("a USB gadget", "/sys/kernel/config/usb_gadget/*/functions/*/*/file"),
+    ("a USB gadget", "/sys/class/udc/*/device/*/*/file"),
+)
+# udev_path is a note of the tool that set a SCSI target up; what the kernel itself opened stands in `info`
+_OPENED = re.compile(r"(?: File| UDEV PATH): (.+?)  (?:Size|readonly): ")
+
+
+@dataclass(frozen=True)
+class Export:
+    """What a server of block devices was given, and the block devices behind it, none where they cannot be told."""
+
+    title: str
+    path: str
+    names: tuple[str, ...]
+
+
+def read_exports(machine: Machine) -> list[Export]:
+    """Every device that is set up for being served, switched on or not, each once."""
+    return list(
+        dict.fromkeys(Export(title, path, resolve(machine, path).names) for title, path, _ in _paths(machine))
+    )
+
+
+def lost_exports(machine: Machine) -> list[str]:
+    """What is served now and leads to nothing any more, in words: it may be any device."""
+    return [
+        f"{title} serves {visible(path)}, which leads to nothing now"
+        for title, path, on in _paths(machine)
+        if on and machine.node(path) is None
+    ]
+
+
+def _paths(machine: Machine) -> Iterator[tuple[str, str, bool]]:
+    """Title, path, and whether it is switched on, of all that is set up."""
+    for title, pattern in _NAMED:
+        for place in _matching(machine, pattern):
+            path = machine.text(place).strip()
+            if path.startswith("/"):
+                yield title, path, machine.text(place.rpartition("/")[0] + "/enable") == "1"
+    for place in _matching(machine, f"{_TARGET}/info"):
+        for path in _OPENED.findall(machine.text(place)):
+            yield "a SCSI target", path, True
+
+
+def _matching(machine: Machine, pattern: str) -> list[str]:
+    """Existing paths for a pattern in which `*` stands for one whole name."""
+    places = [""]
+    for word in pattern.strip("/").split("/"):
+        if word == "*":
+            places = [f"{place}/{name}" for place in places for name in machine.names(place)]
+        else:
+            places = [f"{place}/{word}" for place in places]
+    return [place for place in places if machine.exists(place)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storqual_core.guard.quiet import Quiet
+from storqual_core.guard.writes import Quiet
 from storqual_core.host.in_use import find_uses
 from storqual_core.host.open_files import read_open_files, ways
 from storqual_core.kit.kernel import share_open_files
