@@ -20,8 +20,7 @@ from typing import Any
 
 from storqual.robustness.fault import Keeps
 from storqual_core.trial.load import FLUSH, OTHER_DATA, READ, WRITE, WRITE_THROUGH
-from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, ZERO
-from storqual_core.trial.verify import UNREADABLE
+from storqual_core.trial.sectors import CORRUPTED, FOREIGN, GOOD, MISDIRECTED, TORN, UNREADABLE, ZERO
 
 LOST, STALE, DEALLOCATED = "lost", "stale", "deallocated"
 KINDS = (LOST, STALE, TORN, MISDIRECTED, CORRUPTED, DEALLOCATED, UNREADABLE)

@@ -19,7 +19,7 @@ from storqual.robustness.oracle import Violation
 from storqual.robustness.suite import Expectation
 from storqual_core.host.log_findings import find_all
 from storqual_core.trial.bench_faults import OTHER_VALUE
-from storqual_core.trial.verify import UNREADABLE
+from storqual_core.trial.sectors import UNREADABLE
 
 Outcome = Literal["passed", "failed", "void"]
 _MOST_TOLD = 20

@@ -30,10 +30,9 @@ from .device import HeldDevice
 from .layer import layered
 from .load import Load, LoadAsk, read_load
 from .reach import SCOPES, aimed_at, refuse_beyond
-from .sectors import TAG_BYTES
+from .sectors import MOST_SECTORS, TAG_BYTES, read_region
 from .state import read_state
 from .stream import Stream, run_file
-from .verify import MOST_SECTORS, read_region
 
 _LOG_S = 0.2
 _END_S = 60.0

@@ -4,14 +4,18 @@
 A sector is 512 bytes: a head (magic, tag of the trial, first sector and length of the write, its sequence, place of
 this sector in it), a body that follows from the sequence, and a tail with the sequence again and a CRC-32 of all
 before. So a sector that was read tells by itself whether it is whole and where it belongs; whether it is the one that
-should be there is for the list of acknowledged writes to say, which is kept off the bench.
+should be there is for the list of acknowledged writes to say, which is kept off the bench. A region is read back in
+runs of sectors that are alike.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import Iterator
 
 SECTOR = 512
 TAG_BYTES = 8
@@ -96,3 +100,50 @@ def _is_of_two(data: bytes, first: int, last: int) -> bool:
     body, begin, end = data[_HEAD.size : _HEAD.size + _BODY], _body(first), _body(last)
     seam = next((at for at in range(_BODY) if body[at] != begin[at]), _BODY)
     return body[seam:] == end[seam:]
+
+
+MOST_SECTORS = 128
+"""So many sectors a read has at most."""
+
+UNREADABLE = "unreadable"
+"""A sector that the drive did not give out at all."""
+
+
+def read_region(
+    descriptor: int, tag: bytes, first: int, sectors: int, chunk: int = MOST_SECTORS
+) -> Iterator[tuple[int, int, str, int]]:
+    """Runs of alike sectors: first sector, how many, what they are, the sequence of the write they are of.
+
+    It is read in commands of `chunk` sectors.
+    A chunk that cannot be read is read again sector by sector, so that one bad sector hides no other.
+    """
+    buffer = mmap.mmap(-1, MOST_SECTORS * SECTOR)
+    run: tuple[int, int, str, int] | None = None
+    for at in range(first, first + sectors, chunk):
+        length = min(chunk, first + sectors - at)
+        for sector, found in _chunk(descriptor, buffer, tag, at, length):
+            if run is not None and run[2:] == (found.code, found.sequence):
+                run = (run[0], run[1] + 1, *run[2:])
+                continue
+            if run is not None:
+                yield run
+            run = (sector, 1, found.code, found.sequence)
+    if run is not None:
+        yield run
+
+
+def _chunk(descriptor: int, buffer: mmap.mmap, tag: bytes, at: int, length: int) -> Iterator[tuple[int, Found]]:
+    try:
+        whole = os.preadv(descriptor, [memoryview(buffer)[: length * SECTOR]], at * SECTOR) == length * SECTOR
+    except OSError:
+        whole = False
+    for place in range(length):
+        readable = whole
+        if not whole:
+            try:
+                view = memoryview(buffer)[place * SECTOR : (place + 1) * SECTOR]
+                readable = os.preadv(descriptor, [view], (at + place) * SECTOR) == SECTOR
+            except OSError:
+                readable = False
+        data = bytes(buffer[place * SECTOR : (place + 1) * SECTOR])
+        yield at + place, read_sector(data, tag, at + place) if readable else Found(UNREADABLE, 0)

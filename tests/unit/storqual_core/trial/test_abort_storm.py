@@ -15,10 +15,10 @@ from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Node
-from storqual_core.trial import abort_storm, sg_command
+from storqual_core.trial import abort_storm
+from storqual_core.trial.abort_storm import TIMED_OUT, Ended, read_blocks
 from storqual_core.trial.aim import Aim
 from storqual_core.trial.bench_faults import BENCH_WAYS
-from storqual_core.trial.sg_command import TIMED_OUT, Ended, read_blocks
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:
@@ -129,6 +129,6 @@ def test_a_read_says_what_the_midlayer_said_of_it(monkeypatch: pytest.MonkeyPatc
         struct.pack_into("<BBBBHHiI", raw, 64, 2, 0, 0, 0, TIMED_OUT, 0, 0, 1500)
         ctypes.memmove(ctypes.addressof(header), bytes(raw), len(raw))
 
-    monkeypatch.setattr(sg_command.fcntl, "ioctl", ioctl)
+    monkeypatch.setattr(abort_storm.fcntl, "ioctl", ioctl)
     assert read_blocks(5, 0x01020304, 2, 4096, 7) == Ended(2, TIMED_OUT, 1.5)
     assert sent == [bytes((0x28, 0, 1, 2, 3, 4, 0, 0, 2, 0))]

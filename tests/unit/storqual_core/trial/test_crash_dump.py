@@ -20,8 +20,7 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.trial import crash_dump
 from storqual_core.trial.aim import Aim
 from storqual_core.trial.bench_faults import BENCH_WAYS
-from storqual_core.trial.crash_dump import dump_place, find_panic
-from storqual_core.trial.crash_system import DumpPlace, make_script, pack
+from storqual_core.trial.crash_dump import DumpPlace, dump_place, find_panic, make_script, pack
 from tests.support.bench_tree import BenchTree
 
 if TYPE_CHECKING:

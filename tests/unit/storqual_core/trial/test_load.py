@@ -11,8 +11,7 @@ import pytest
 
 from storqual_core.kit.errors import BadInputError
 from storqual_core.trial.load import OTHER_DATA, Load, LoadAsk, Worker, read_load
-from storqual_core.trial.sectors import SECTOR, make_sectors
-from storqual_core.trial.verify import read_region
+from storqual_core.trial.sectors import SECTOR, make_sectors, read_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
