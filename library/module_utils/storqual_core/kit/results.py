@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from .errors import GuardRefusalError, StorqualError
 
@@ -60,6 +61,30 @@ class PartialError(StorqualError):
         self.steps = list(steps)
         self.settings = list(settings)
         super().__init__(message)
+
+
+@contextmanager
+def told(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple) -> Iterator[None]:
+    """After the first write: a failure in here is told with `steps` and with what `left` can still read."""
+    try:
+        yield
+    except StorqualError as problem:
+        settings: Sequence[Provisioned] = ()
+        # the failure that is being reported names the thing; what no longer answers has no state to tell
+        with suppress(StorqualError):
+            settings = left()
+        raise PartialError(str(problem), steps=steps, settings=settings) from problem
+
+
+def refuse_unlike(settings: Sequence[Provisioned], steps: Sequence[str]) -> None:
+    """Raise PartialError with everything that does not read back as it was declared."""
+    wrong = [
+        f"{entry.owner}: {entry.name} was set to {entry.declared} and reads back {entry.read_back}"
+        for entry in settings
+        if not entry.as_declared
+    ]
+    if wrong:
+        raise PartialError("\n".join(wrong), steps=steps, settings=settings)
 
 
 class TrialFailedError(StorqualError):

@@ -9,11 +9,11 @@ from typing import Any, Mapping, Sequence
 
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock
-from ..kit.results import PartialError, Provisioned, TrialFailedError
+from ..kit.results import PartialError, Provisioned, TrialFailedError, told
 from ..kit.saved_state import read_saved, remember
 from ..tools import dpkg
 from ..tools.kmod import Build
-from .engine import lock_for, told
+from .engine import lock_for
 from .initramfs import builds_in
 from .kernel_boot import (
     System,

@@ -16,7 +16,7 @@ from ..host.adapters import refuse_when_used
 from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock
-from ..kit.results import PartialError, Provisioned
+from ..kit.results import PartialError, Provisioned, told
 from ..kit.saved_state import read_saved
 from ..tools import dkms, dpkg, kmod
 from .boot import remember_boot
@@ -49,7 +49,7 @@ from .driver import (
     read_module_file,
     reload_module,
 )
-from .engine import LOCK_WAIT_S, Outcome, told
+from .engine import LOCK_WAIT_S, Outcome
 from .initramfs import NewModule, builds_in, copy_with, depmod_index, module_build, plain_module
 from .kernel_boot import System, image_name, own_images, remove_images, unchanged
 from .options import OptionsBench

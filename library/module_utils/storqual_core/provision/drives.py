@@ -25,11 +25,10 @@ from ..kit.saved_state import read_saved
 from ..kit.settings import find
 from ..tools import util_linux
 from .effects import EFFECTS, Watched, effect_of
-from .engine import Outcome, apply, declared_by_owner, lock_for, plan, saver
+from .engine import Outcome, Proof, apply, declared_by_owner, lock_for, plan, saver
 from .link_rate import NAME, Links
 from .mode_pages import SAVED, ModePages, field_of, plain
 from .queue import Queues
-from .subsystem import Proof
 
 
 def claims_for(adapters: Mapping[str, Any], drives: Iterable[str]) -> tuple[Claim, ...]:

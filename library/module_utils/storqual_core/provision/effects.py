@@ -18,8 +18,8 @@ from typing import Any, Callable, Mapping, Sequence
 from ..host.block_stack import DriveTarget
 from ..kit.errors import ToolError
 from ..kit.machine import read_attribute
+from .engine import Proof
 from .queue import READ_BYTES, judge_queue_depth, observe_in_flight
-from .subsystem import Proof
 
 _SECTOR = 512
 _EXTRA_READS = 8

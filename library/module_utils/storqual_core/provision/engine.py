@@ -10,7 +10,7 @@ before the first of them is written.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -19,21 +19,79 @@ from typing import (
     Callable,
     Collection,
     ContextManager,
+    Dict,
     Generic,
     Iterable,
-    Iterator,
     Mapping,
+    Protocol,
     Sequence,
+    Tuple,
     TypeVar,
 )
 
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock
-from ..kit.results import PartialError, Provisioned
+from ..kit.results import Provisioned, refuse_unlike, told
 from ..kit.saved_state import SavedState, read_saved, remember
 from ..kit.setting_values import check_section
 from ..kit.settings import section_of
-from .subsystem import Proof, Subsystem, Values
+
+C_contra = TypeVar("C_contra", contravariant=True)
+Values = Dict[str, Any]
+Proof = Tuple["bool | None", str]
+
+
+class Subsystem(Protocol[C_contra]):
+    """One kind of setting. `section` is the vocabulary's, `owned_by` is `drive`, `adapter`, or empty: the bench.
+
+    `watched` are the names that watching can show in effect, the cheapest first.
+    """
+
+    section: str
+    owned_by: str
+    watched: Sequence[str]
+
+    def read(self, target: C_contra, names: Sequence[str]) -> Values:
+        """The values that `names` have now; what the target does not have is left out. Raises ToolError."""
+
+    def objections(self, target: C_contra, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+        """Why `wanted` cannot be brought about, where that can be known before a write. Raises ToolError."""
+
+    def disturbs(self, name: str) -> Collection[str]:
+        """The names that a write of `name` may change, itself not among them."""
+
+    def together(self, name: str) -> object:
+        """Names for which this is equal go in one write."""
+
+    def write(self, target: C_contra, values: Mapping[str, Any]) -> list[str]:
+        """Write names that go together; what was done. Raises ToolError."""
+
+    def prove(self, target: C_contra, name: str, value: object) -> Proof:
+        """Whether `value` is in effect (None: not shown), and how that is known without watching anything."""
+
+    def watch(self, target: C_contra, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401
+        """The same by watching for about `seconds`, without a write; None: `prove` is all there is."""
+
+
+class Separate:
+    """Names of a subsystem that leave each other alone, are written one by one, and are not watched."""
+
+    watched: Sequence[str] = ()
+
+    def watch(self, target: Any, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401
+        """Nothing."""
+        del target, name, value, seconds
+        return None
+
+    def disturbs(self, name: str) -> Collection[str]:
+        """Nothing."""
+        del name
+        return ()
+
+    def together(self, name: str) -> object:
+        """Each name for itself."""
+        return name
+
 
 LOCK_WAIT_S, PROOFS_S = 30.0, 8.0
 """How long a step waits for a bench that another one is changing, and watches what all its settings do."""
@@ -125,30 +183,6 @@ def saver(lock: BenchLock | None) -> Callable[[Values], None] | None:
             remember(lock, memory)
 
     return None if lock is None else save
-
-
-@contextmanager
-def told(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple) -> Iterator[None]:
-    """After the first write: a failure in here is told with `steps` and with what `left` can still read."""
-    try:
-        yield
-    except StorqualError as problem:
-        settings: Sequence[Provisioned] = ()
-        # the failure that is being reported names the thing; what no longer answers has no state to tell
-        with suppress(StorqualError):
-            settings = left()
-        raise PartialError(str(problem), steps=steps, settings=settings) from problem
-
-
-def refuse_unlike(settings: Sequence[Provisioned], steps: Sequence[str]) -> None:
-    """Raise PartialError with everything that does not read back as it was declared."""
-    wrong = [
-        f"{entry.owner}: {entry.name} was set to {entry.declared} and reads back {entry.read_back}"
-        for entry in settings
-        if not entry.as_declared
-    ]
-    if wrong:
-        raise PartialError("\n".join(wrong), steps=steps, settings=settings)
 
 
 def refuse_problems(problems: Sequence[str]) -> None:

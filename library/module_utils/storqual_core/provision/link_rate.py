@@ -17,7 +17,7 @@ from ..host.error_counters import read_phys
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, write_attribute
 from ..kit.setting_values import LINK_RATES
-from .subsystem import Proof
+from .engine import Proof
 
 NAME = "link_rate"
 _LIMIT_S, _STEADY_S, _POLL_S = 20.0, 2.0, 0.1

@@ -17,9 +17,8 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..tools.dc390 import Image
 from .driver import bind_unbound, forget_start, note_starts, pending_starts, rebind
-from .engine import Outcome, Plan, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
+from .engine import Outcome, Plan, Separate, Values, apply, declared_by_owner, lock_for, plan, refuse_problems, saver
 from .nvram_backend import THROTTLE, Backend, backend_of, beside, effect_of, log_lines
-from .subsystem import Separate, Values
 
 IMAGE = "image"
 """The whole EEPROM, remembered and put back as if it were a setting, whatever it holds now."""

@@ -19,11 +19,11 @@ from ..kit.durable import fsync_folder, make_folder, replace_bytes, replace_file
 from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..kit.module_options import FILE, Options, compose, declared_options, in_file, same_value
-from ..kit.results import PartialError, Provisioned
+from ..kit.results import PartialError, Provisioned, told
 from ..kit.saved_state import read_saved, remember
 from ..tools import initramfs_maker, kmod
 from .driver import adapters_of_module, forget_start, note_starts, pending_starts, reload_module
-from .engine import Change, Outcome, lock_for, refuse_problems, told
+from .engine import Change, Outcome, lock_for, refuse_problems
 from .initramfs import builds_in, entries, with_file
 from .kernel_boot import booted_image
 from .option_step import ModulePlan, OptionValue, plan_module, read_values, refuse_boot

@@ -25,9 +25,8 @@ from ..kit.results import PartialError
 from ..kit.saved_state import read_saved
 from ..kit.setting_values import check_section
 from .drives import Access, claims_for, usable_drives
-from .engine import Outcome, Plan, apply, lock_for, plan, refuse_problems, saver
+from .engine import Outcome, Plan, Proof, Separate, Values, apply, lock_for, plan, refuse_problems, saver
 from .queue import random_reads
-from .subsystem import Proof, Separate, Values
 
 _CPUS = "/sys/devices/system/cpu"
 _SERVICE = "irqbalance"

@@ -14,9 +14,8 @@ from storqual_core.kit.results import NOT_SHOWN
 from storqual_core.provision import effects, engine
 from storqual_core.provision.drives import DriveSettings
 from storqual_core.provision.effects import EFFECTS, Watched, effect_of, judge_read_pattern
-from storqual_core.provision.engine import Plan, apply
+from storqual_core.provision.engine import Plan, Proof, apply
 from storqual_core.provision.queue import InFlight
-from storqual_core.provision.subsystem import Proof
 
 
 class Drive(Watched):

@@ -17,12 +17,12 @@ from ...kit.command import Runner, run
 from ...kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ...kit.lock import BenchLock
 from ...kit.machine import Machine
-from ...kit.results import PartialError, Provisioned
+from ...kit.results import PartialError, Provisioned, refuse_unlike
 from ...kit.saved_state import SavedState, read_saved, remember
 from ...tools import TOOLS
 from ...tools.capabilities import VolumeRequest, offers
 from ..drives import claim_record, claims_for
-from ..engine import Change, Outcome, lock_for, refuse_problems, refuse_unlike
+from ..engine import Change, Outcome, lock_for, refuse_problems
 from .controller import ControllerVolumes
 from .md import MdVolumes
 from .plan import Existing, VolumePlan, Wish, plan_volumes, read_wishes, wait_for
