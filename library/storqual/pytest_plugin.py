@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: shows verdicts as tests, and lets hand-written suites speak to the verdict.
+"""The pytest plugin: shows verdicts as tests, and adds the outcomes of hand-written checks to the verdict.
 
 `storqual judge` decides. Two ways of use, both with plugin autoload off and every plugin named:
 

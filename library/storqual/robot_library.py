@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot Framework: `StorqualLibrary` for suites in plain words, and how suites are run and become checks."""
+"""Robot Framework: `StorqualLibrary`, and how Robot suites are run and become checks."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def rooms(package: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("package", "heading"), [(CORE, "The rooms of the core"), (CONTROL, "The rooms of the control node")]
+    ("package", "heading"), [(CORE, "The packages of the core"), (CONTROL, "The packages of the control node")]
 )
 def test_the_map_says_of_each_room_what_the_room_says_of_itself(package: Path, heading: str) -> None:
     page = (LIBRARY / "README.md").read_text(encoding="utf-8")

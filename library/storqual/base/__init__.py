@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every room uses and nothing of a campaign: names, text, formulas, intervals, the project's own files."""
+"""What all packages use and what knows nothing of a campaign: names, text, formulas, intervals, project files."""

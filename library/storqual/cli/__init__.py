@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file a command, each imported only when it is called."""
+"""The command line: one file per command, each imported only when it is called."""
 
 from __future__ import annotations
 

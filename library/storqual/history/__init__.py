@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier campaigns say: an index of run directories, noise of points, control charts of benches."""
+"""What earlier campaigns show: an index of run directories, noise of points, control charts of benches."""

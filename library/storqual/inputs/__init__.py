@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people write: inventories, drops, suites, gates, waivers; checked as a whole, every problem told."""
+"""What people write: inventories, drops, suites, gates, waivers; checked as a whole, every problem reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric, once: a function of stored primitives, so that a metric added today judges last year's run."""
+"""Every metric, once: a function of stored primitives, so that a metric added today can judge last year's run."""
 
 from __future__ import annotations
 

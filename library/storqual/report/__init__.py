@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people and programs read of runs: the report page, its PDF, trend, bench sheet, summary, exports."""
+"""What people and programs read about runs: the report page, its PDF, trend, bench sheet, summary, exports."""
 
 from __future__ import annotations
 

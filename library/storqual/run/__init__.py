@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: how it is made, appended to, read and closed; standard library only, `next` must be quick."""
+"""The run directory: created, appended to, read and closed; standard library only, because `next` must be fast."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sign-off: a signed statement about a run, and the check of one years later without a network.
+"""Sign-off: a signed statement about a run, and its verification years later without a network.
 
 A signature is an in-toto statement (predicate test-result 0.1) in a DSSE envelope, or a detached `ssh-keygen -Y`
 signature over the same statement. Its subjects are the digests of the manifest of the run directory and of what the

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a verdict: pure functions on arrays, no files, no words; numpy and scipy.special only."""
+"""Statistics of a verdict: pure functions on arrays, no files, no text; numpy and scipy.special only."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials on a bench: the connection to it, faults that the control node brings about, one trial, many of them."""
+"""Trials, from the control node: the connection to the bench, faults that it causes, one trial, a campaign."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual bench: a real server made of software, powered, limited and broken from the control node."""
+"""The virtual bench: an emulated server that the control node powers, limits and breaks."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The witness: a second place that is told the digest of each batch, and a run compared with what it was told.
+"""The witness: a second place that receives the digest of each batch, and the comparison of a run with it.
 
 Whoever can write a whole run can make its chain of events anew. A place that keeps what it was told once cannot be
 made to forget it: a syslog server, a file on another machine, an authority that signs times.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""May this drive be touched: claims, one reading of the machine, rules, and the hold while it is written."""
+"""Whether a drive may be written: claims, one reading of the machine, rules, and the hold during the write."""

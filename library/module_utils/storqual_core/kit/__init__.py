@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What knows no storage: errors, commands, durable files, text, the settings vocabulary, lock, saved state."""
+"""Code that knows nothing of storage: errors, commands, durable files, text, settings, lock, saved state."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One foreign program a file: its commands, the parsers of what it prints, and what it can do for a bench.
+"""One external program per file: its commands, the parsers of its output, and its capabilities.
 
 A new tool gets one line here, so that it is shipped to the bench: Ansible ships what it finds imported by name in the
 source, whether it is executed or not. Nothing is executed: a bench compiles only the tools that a step uses, which

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release's own documents: test plan, requirements, summary for a customer, compatibility; one template for all."""
+"""Documents of a release: test plan, requirements, customer summary, compatibility; one template for all."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of foreign test programs: one format a file, every line read or kept, counts held against what was read."""
+"""Output of external test programs: one format per file, every line read or kept, counts compared with it."""

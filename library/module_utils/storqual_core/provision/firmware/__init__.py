@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Firmware of adapters and drives: which image for which subject, and a flash that a power cut cannot hurt."""
+"""Firmware of adapters and drives: which image for which device, and a flash that survives a power cut."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes: layouts declared, planned, made by md or by an adapter, and taken away again."""
+"""Volumes: layouts that are declared, planned, created by md or by an adapter, and removed again."""

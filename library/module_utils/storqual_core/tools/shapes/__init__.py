@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the output of one tool is laid out, where that is more than its room holds; used by that room alone."""
+"""Layouts of the output of one tool that do not fit into its own file; used by that file only."""
