@@ -29,8 +29,8 @@ def untested(material: Material, required: Sequence[Criterion], benches: Sequenc
         KeyValue("Levels", tuple(_levels(material))),
         KeyValue("Adapters", tuple(_adapters(material, benches))),
         KeyValue("Tail latency", tuple(_tail(required))),
-        KeyValue("Cost per I/O", tuple(_cost(material, required, benches))),
-        KeyValue("Steady state", tuple(_steady(material))),
+        KeyValue("Cost per I/O", _apart(_cost(material, required, benches))),
+        KeyValue("Steady state", _apart(_steady(material))),
         KeyValue("Endurance", tuple(_endurance(material))),
         KeyValue("Faults", (_NO_FAULTS,)),
     ]
@@ -102,6 +102,12 @@ def _adapters(material: Material, benches: Sequence[str]) -> Iterator[str]:
     ]
     if left:
         yield _listed(left)
+
+
+def _apart(sentences: Iterator[str]) -> Phrase:
+    """Several statements as one phrase; a phrase prints its parts without anything between."""
+    joined = "; ".join(sentences)
+    return (joined,) if joined else ()
 
 
 def _described(adapter: Mapping[str, Any]) -> str:
