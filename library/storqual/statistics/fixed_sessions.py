@@ -24,9 +24,8 @@ from storqual.statistics.comparison import (
     spend,
 )
 from storqual.statistics.launches import SessionLevels, session_levels
-from storqual.statistics.noise import LAUNCH_FLOOR
+from storqual.statistics.noise import LAUNCH_FLOOR, session_mean_noise
 from storqual.statistics.sessions import DF_PER_SESSION, FEWEST_WITHIN, ONE_SESSION
-from storqual.statistics.shared_noise import session_mean_noise
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ above the margin, and fails when the other one lies below the indifference. A pa
 plain means to lie inside the margin, a fail needs them outside the indifference: what is bounded away must not turn a
 verdict. A campaign whose size was fixed before it began may ask for the last look alone, made at the full level.
 
-Points that are judged together lend each other their noise (`shared_noise`), and history lends its own, so that three
-or four quiet pairs have an interval as wide as their bench makes it, not as few pairs alone would.
+Points that are judged together lend each other their noise (noise.py), and history lends its own, so that three or
+four quiet pairs have an interval as wide as their bench makes it, not as few pairs alone would.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from storqual.statistics.comparison import (
     spend,
 )
 from storqual.statistics.launches import launch_levels
-from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, pair_variance, with_priors
+from storqual.statistics.noise import LAUNCH_FLOOR, NOTHING_KNOWN, Prior, common_spread, pair_variance, with_priors
 from storqual.statistics.odd import Odd, odd_pair, odd_pairs
-from storqual.statistics.shared_noise import common_spread
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
