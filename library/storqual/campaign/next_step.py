@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.campaign.further import rest_of
-from storqual.campaign.progress import Progress, read_progress
-from storqual.campaign.steps import Further, Provision, RunBatch, Step, Stop
+from storqual.campaign.steps import Further, Progress, Provision, RunBatch, Step, Stop, read_progress
 from storqual.run import Run, append_event, read_block, read_launches, read_run, write_block
 from storqual.run.layout import BLOCKS
 from storqual.run.records import PlannedSession

@@ -15,8 +15,7 @@ from itertools import count, cycle, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from storqual.campaign.further import Pattern, PointKey, Turn, further_batch, planned_pattern
-from storqual.campaign.progress import read_progress
-from storqual.campaign.steps import Further, Stop
+from storqual.campaign.steps import Further, Stop, read_progress
 from storqual.judge.answers import PURPOSE
 from storqual.judge.interim import Need, needs
 from storqual.judge.numbers import plural
