@@ -11,11 +11,9 @@ from typing import Any
 from storqual.cli.playbook.publish import publish
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.derived import derive_trial, head_line, keep_lines, kept_lines
-from storqual.robustness.external_derived import derive_program, run_line
-from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_store import FOLDER as PROGRAMS
-from storqual.robustness.external_store import keep_external, read_external
+from storqual.robustness.external_runs import FOLDER as PROGRAMS
+from storqual.robustness.external_runs import PlannedExternal, derive_program, keep_external, read_external, run_line
 from storqual.robustness.faults import LOGGING_WAY
 from storqual.robustness.images import Logged
 from storqual.robustness.log_writes import FLUSH

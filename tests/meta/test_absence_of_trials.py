@@ -10,8 +10,8 @@ import pytest
 from storqual.judge.entry import Entry
 from storqual.judge.outcome import run_outcome
 from storqual.robustness.criteria import checks_of
-from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_results import external_checks
+from storqual.robustness.external_runs import PlannedExternal
 from storqual.run.records import TRIALS
 from tests.unit.storqual.robustness.test_criteria import ARMS, made, planned
 from tests.unit.storqual.robustness.test_external_results import record

@@ -12,7 +12,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from storqual.trials.external_session import run_external_session
+from storqual.trials.external import run_external_session
 from storqual.trials.link import Link
 from storqual.trials.session import run_session
 from storqual_core.kit.errors import StorqualError

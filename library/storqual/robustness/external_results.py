@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from storqual.robustness.confidence import ALPHA, more_often
-from storqual.robustness.external_plan import PlannedExternal
+from storqual.robustness.external_runs import PlannedExternal
 from storqual.run.records import TRIALS
 
 Kind = Literal["same", "known", "fixed", "regression", "failed", "flaky", "hung", "skipped", "missing"]

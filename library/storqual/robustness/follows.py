@@ -9,10 +9,9 @@ from typing import Any
 
 from storqual.robustness.criteria import checks_of
 from storqual.robustness.derived import trial_again
-from storqual.robustness.external_derived import program_again
 from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_store import FOLDER as PROGRAMS
-from storqual.robustness.external_store import ExternalFiles, read_external
+from storqual.robustness.external_runs import FOLDER as PROGRAMS
+from storqual.robustness.external_runs import ExternalFiles, program_again, read_external
 from storqual.robustness.store import FOLDER, TrialRunFiles, has_trials, read_trials
 from storqual.run import Run
 from storqual.run.layout import CHECKS, EVENTS, TRIAL_SCHEMA

@@ -17,9 +17,8 @@ from storqual.inputs.drop import Drop
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, one_of, raise_all
 from storqual.robustness.criteria import checks_of
-from storqual.robustness.external_plan import PlannedExternal, plan_external
 from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_store import read_external
+from storqual.robustness.external_runs import PlannedExternal, plan_external, read_external
 from storqual.robustness.plan import Seat, TrialPlan, expected_seconds, plan_trials
 from storqual.robustness.store import making, read_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness

@@ -1,23 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One foreign program on one drive: sent to the bench, followed, read; a bench that hangs by it is reset."""
+"""Foreign programs on a bench: one on one drive (sent, followed, read), and those of a session one after the other.
+
+A bench that hangs by one is reset.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from storqual.robustness.derived import keep_packed, kept_lines
-from storqual.robustness.external_derived import Told, derive_program, run_line
-from storqual.robustness.external_plan import PlannedExternal
+from storqual.robustness.external_runs import FOLDER as KEPT
+from storqual.robustness.external_runs import (
+    PlannedExternal,
+    Told,
+    derive_program,
+    keep_external,
+    read_external,
+    run_line,
+)
 from storqual.robustness.external_suite import External
+from storqual.run import append_event, read_run
 from storqual.run.layout import now
-from storqual.trials.link import LinkError
+from storqual.trials.bench_packages import install_package
+from storqual.trials.link import Link, LinkError
 from storqual.trials.one import BenchHere
+from storqual.trials.session import bench_here
 from storqual.virtual_bench.power import reset
+from storqual.witness import witness_batches
 from storqual_core.trial.stream import FOLDER
 
 _SLACK_S = 240.0
@@ -147,3 +162,39 @@ class LiveExternal:
             if self._boot() not in ("", before):
                 return
         raise LinkError(f"the bench did not come back within {_BACK_S:g} s after a reset")
+
+
+def run_external_session(
+    path: Path, bench: str, session: str, link: Link, *, python: str, virtual: str, say: Callable[[str], None]
+) -> bool:
+    """Run what is left of a session; True when it is done, False when the bench must be provisioned again first.
+
+    Raises LinkError when the bench does not answer, ToolError when a package cannot be installed.
+    """
+    run = read_run(path)
+    files = read_external(run)
+    made = {record["id"] for record in files.records}
+    left = [one for one in files.planned if one.session == session and one.id not in made]
+    if not left:
+        return True
+    here: BenchHere = bench_here(run, bench, link, python=python, virtual=virtual)
+    arm = dict(files.sessions)[session]
+    programs = {one.program: files.suite.external[one.program] for one in left}
+    for package in dict.fromkeys(program.package for program in programs.values()):
+        version = package and install_package(link, package, here.state_dir, virtual=here.virtual is not None)
+        if version:
+            append_event(path, "note", {"bench": bench, "text": f"installed {package} {version} on {bench}"})
+    for number, planned in enumerate(left):
+        append_event(path, "external_started", {"bench": bench, "session": session, "program": planned.id})
+        live = LiveExternal(here, programs[planned.program], planned, path / KEPT, run.name)
+        record = live.run()
+        keep_external(path, record)
+        for wrong in witness_batches(path, bench):
+            say(f"{bench} | {wrong}")
+        counted = Counter(outcome for _, outcome, _ in record["tests"])
+        told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
+        why = "; ".join(filter(None, (told, *record["reasons"], *record["problems"][:1], record["recovered"])))
+        say(f"{bench} {arm} | program {number + 1} of {len(left)}: {planned.id} | {record['outcome']}: {why}")
+        if live.was_reset and number + 1 < len(left):
+            return False
+    return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from storqual.judge.numbers import plural
 from storqual.report.view import ChartTable
 from storqual.robustness.external_results import KINDS, Compared, Kind, compare_tests
-from storqual.robustness.external_store import read_external
+from storqual.robustness.external_runs import read_external
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

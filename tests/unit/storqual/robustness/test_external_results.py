@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_results import KINDS, compare_tests, external_checks, is_test_of_program
+from storqual.robustness.external_runs import PlannedExternal
 
 
 def campaign(**runs: list[str]) -> tuple[list[PlannedExternal], list[dict[str, Any]]]:

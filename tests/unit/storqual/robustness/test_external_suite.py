@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.robustness.external_plan import PlannedExternal, plan_external
+from storqual.robustness.external_runs import PlannedExternal, plan_external
 from storqual.robustness.output.formats import FORMATS, STATUS
 from storqual.robustness.plan import Seat, plan_trials
 from storqual.robustness.suite import RobustnessSuite, load_robustness

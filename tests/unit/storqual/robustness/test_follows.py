@@ -13,7 +13,7 @@ import pytest
 from storqual.audit.output import audit_files
 from storqual.cli.playbook.publish import publish
 from storqual.judge.verdict import verdict_of
-from storqual.robustness.external_store import keep_external
+from storqual.robustness.external_runs import keep_external
 from storqual.robustness.follows import trial_findings
 from storqual.robustness.store import keep_record, read_trials
 from storqual.run import append_event, read_run, sha256_of

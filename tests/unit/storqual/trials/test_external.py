@@ -12,12 +12,12 @@ import pytest
 
 from storqual.cli.playbook.publish import publish
 from storqual.robustness.external_results import external_checks
-from storqual.robustness.external_store import keep_external, read_external
+from storqual.robustness.external_runs import keep_external, read_external
 from storqual.run import append_check, append_event, iter_events, read_run
-from storqual.trials import bench_packages, external, external_session
+from storqual.trials import bench_packages, external
 from storqual.trials.bench_packages import install_package
 from storqual.trials.campaign import plan_campaign
-from storqual.trials.external_session import run_external_session
+from storqual.trials.external import run_external_session
 from storqual.trials.link import Link, LinkError
 from storqual.virtual_bench.packages import FetchedPackage
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
@@ -97,7 +97,7 @@ def session(
     resets: list[Any] = []
     monkeypatch.setattr("storqual.trials.session.send_program", lambda *_: "/var/lib/storqual/bin/core")
     monkeypatch.setattr(external, "reset", resets.append)
-    monkeypatch.setattr(external_session, "install_package", lambda *_, **__: "1.0")
+    monkeypatch.setattr(external, "install_package", lambda *_, **__: "1.0")
     done = run_external_session(
         path, "vbench", name, cast("Link", link), python="python3", virtual=virtual, say=lambda _text: None
     )

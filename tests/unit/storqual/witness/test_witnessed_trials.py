@@ -17,7 +17,7 @@ from storqual.run import iter_events, read_run, sha256_of, write_json
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
-from storqual.trials import external_session, session
+from storqual.trials import external, session
 from storqual.trials.campaign import _bench, plan_campaign
 from storqual.trials.session import run_session
 from storqual.witness import check_witness, witness_batches
@@ -172,10 +172,10 @@ def test_a_run_of_a_foreign_program_is_told_too(passed: Path, kept: Path, monkey
         suite = SimpleNamespace(external={"own": SimpleNamespace(package=None)})
 
     (path / "external").mkdir()
-    monkeypatch.setattr(external_session, "LiveExternal", Program)
-    monkeypatch.setattr(external_session, "read_external", lambda _run: Files)
-    monkeypatch.setattr(external_session, "bench_here", lambda *_, **_more: Here)
-    external_session.run_external_session(
+    monkeypatch.setattr(external, "LiveExternal", Program)
+    monkeypatch.setattr(external, "read_external", lambda _run: Files)
+    monkeypatch.setattr(external, "bench_here", lambda *_, **_more: Here)
+    external.run_external_session(
         path, "vbench", "s01", cast("Any", Link()), python="python3", virtual="", say=said.append
     )
     assert "batch=own.s01 " in kept.read_text()

@@ -1,18 +1,117 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a bench told to the record of a foreign program: one function, when it is run and when it is judged."""
+"""Runs of foreign programs: planned, made of what a bench told, and kept in the run directory.
+
+They are planned in run.json, kept in `external/` and told in the events; a drive is the same in both arms. What a
+bench told becomes a record by one function, when a program is run and whenever it is judged.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storqual.robustness.derived import kept_lines
-from storqual.robustness.external_plan import PlannedExternal
 from storqual.robustness.external_suite import External
 from storqual.robustness.output.formats import read_output
+from storqual.robustness.plan import Seat
+from storqual.robustness.suite import RobustnessProfile, RobustnessSuite, load_robustness
+from storqual.run import Run, append_event, sha256_of, write_json
+from storqual_core.kit.errors import StorqualError
+
+
+@dataclass(frozen=True)
+class PlannedExternal:
+    """One run of a program. `id` names it everywhere; `number` is the same for the runs of both arms."""
+
+    id: str
+    session: str
+    arm: str
+    adapter: str
+    drive: str
+    program: str
+    number: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `plan.external` in run.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> PlannedExternal:
+        """Read one entry. Raises TypeError."""
+        return cls(**line)
+
+
+def plan_external(
+    suite: RobustnessSuite,
+    profile: RobustnessProfile,
+    seats: Sequence[Seat],
+    sessions: Sequence[tuple[str, str]],
+) -> tuple[PlannedExternal, ...]:
+    """Every run in the order in which they are made: sessions, then programs, adapters and repeats."""
+    chosen = seats[: profile.adapters] if profile.adapters else seats
+    planned = []
+    for name, program in suite.external.items():
+        if profile.external and name not in profile.external:
+            continue
+        for seat in chosen:
+            if (program.adapters and seat.alias not in program.adapters) or not seat.drives:
+                continue
+            for number in range(1, program.repeats * profile.repeats + 1):
+                for arm in dict.fromkeys(arm for _, arm in sessions):
+                    own = [session for session, of in sessions if of == arm]
+                    ident = f"{name}.{seat.alias}.{number}.{arm}"
+                    session = own[(number - 1) % len(own)]
+                    drive = seat.drives[0][0]
+                    planned.append(PlannedExternal(ident, session, arm, seat.alias, drive, name, number))
+    order = [session for session, _ in sessions]
+    return tuple(sorted(planned, key=lambda one: order.index(one.session)))
+
+
+FOLDER = "external"
+
+
+@dataclass(frozen=True)
+class ExternalFiles:
+    """The foreign programs of a run: its suite, all that is planned, and the records of what was run, in order."""
+
+    suite: RobustnessSuite
+    planned: tuple[PlannedExternal, ...]
+    sessions: tuple[tuple[str, str], ...]
+    records: tuple[Mapping[str, Any], ...]
+
+
+def read_external(run: Run) -> ExternalFiles:
+    """The programs of a run, none for one without. Raises StorqualError for a record that was changed."""
+    plan = run.document["plan"]
+    planned = tuple(PlannedExternal.from_json(line) for line in plan.get("external") or ())
+    records = {}
+    for event in run.events:
+        if event.kind == "external_finished":
+            ident = event.text("program")
+            path = run.path / FOLDER / f"{ident}.json"
+            data = path.read_bytes() if path.is_file() else b""
+            if sha256_of(data) != event.text("sha256"):
+                raise StorqualError(f"{path}: is not the record that the run's events tell of; the run is damaged")
+            records[ident] = json.loads(data)
+    return ExternalFiles(
+        suite=load_robustness(run.input_file("suite")),
+        planned=planned,
+        sessions=tuple((session["id"], session["arm"]) for session in plan["sessions"]),
+        records=tuple(records.values()),
+    )
+
+
+def keep_external(run: Path, record: Mapping[str, Any]) -> None:
+    """Write the record of one run of a program, then the event that makes it count."""
+    path = run / FOLDER / f"{record['id']}.json"
+    write_json(path, record)
+    told = {name: record[name] for name in ("bench", "session", "outcome", "boot_id")}
+    told |= {"end": {"disks": record["disks"]}, "program": record["id"]}
+    append_event(run, "external_finished", {**told, "sha256": sha256_of(path.read_bytes())})
+
 
 _MOST_UNREAD = 100
 _MOST_NOTED = 50
