@@ -14,8 +14,7 @@ from storqual.audit import Claim, audit_report
 from storqual.audit.comparison import Comparison
 from storqual.inputs.expression import parse_expression
 from storqual.inputs.figures import Figures, load_published
-from storqual.inputs.printed import Printed, decimal_text
-from storqual.inputs.published import Assertion, Figure, Published
+from storqual.inputs.published import Assertion, Figure, Printed, Published, decimal_text
 
 HEAD = """\
 schema: storqual.published/1

@@ -17,8 +17,7 @@ from storqual.audit.statements import Answer, judge_name, judge_statement
 from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, load_published
-from storqual.inputs.printed import as_number
-from storqual.inputs.published import Assertion, Published
+from storqual.inputs.published import Assertion, Published, as_number
 from storqual_core.kit.errors import BadInputError
 
 

@@ -11,8 +11,7 @@ from fractions import Fraction
 from storqual.base.formulas import Interval
 from storqual.inputs.expression import Convention, Expression, Reference
 from storqual.inputs.figures import Figures, PrintedScope
-from storqual.inputs.printed import Printed, Rounding, prints_as
-from storqual.inputs.published import Assertion
+from storqual.inputs.published import Assertion, Printed, Rounding, prints_as
 
 _BOUNDS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     "more_than": lambda computed, stated: computed > stated,

@@ -13,7 +13,7 @@ from storqual.audit.statements import Answer
 from storqual.base.formulas import Interval
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import on_page, shown_by
-from storqual.inputs.printed import Printed, Rounding, as_number, decimal_text, finer, prints_as, range_text
+from storqual.inputs.published import Printed, Rounding, as_number, decimal_text, finer, prints_as, range_text
 
 _MOST_MIXED_UP = 2
 

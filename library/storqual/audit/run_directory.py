@@ -14,8 +14,7 @@ from typing import Any
 
 from storqual.audit.run_figures import Notebook, page_claims, sample_claims
 from storqual.inputs.expression import parse_expression
-from storqual.inputs.printed import Printed
-from storqual.inputs.published import Published, Source
+from storqual.inputs.published import Printed, Published, Source
 from storqual_core.kit.errors import BadInputError
 
 _VERDICT_SCHEMA = "storqual.verdict/1"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.expression import Reference, parse_expression
-from storqual.inputs.printed import Printed
-from storqual.inputs.published import Assertion, Figure
+from storqual.inputs.published import Assertion, Figure, Printed
 from storqual.judge.answers import confirming_sessions
 from storqual.metrics import METRICS, Value
 from storqual.run import Sample, read_launches, read_run, read_samples

@@ -12,8 +12,7 @@ from storqual.audit.claim import Status
 from storqual.base.formulas import Interval, efficiency
 from storqual.inputs.expression import Reference
 from storqual.inputs.figures import Figures, PrintedScope
-from storqual.inputs.printed import Printed, Rounding, as_number, finer
-from storqual.inputs.published import Assertion, Course, Linear
+from storqual.inputs.published import Assertion, Course, Linear, Printed, Rounding, as_number, finer
 
 LINEAR_TOLERANCE = Fraction(5, 100)
 """Linear is: at least 95 % of what one unit alone gives, times their number. The reports' undisputed scalings keep

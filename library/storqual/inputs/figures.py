@@ -11,8 +11,7 @@ from pathlib import Path
 
 from storqual.base.formulas import Interval
 from storqual.inputs.expression import Reference
-from storqual.inputs.printed import Printed, Rounding
-from storqual.inputs.published import Assertion, Figure, Page, Published
+from storqual.inputs.published import Assertion, Figure, Page, Printed, Published, Rounding
 from storqual.inputs.shape import did_you_mean, raise_all, shaped
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from storqual.audit import Status
 from storqual.base.formulas import Interval
-from storqual.inputs.printed import Printed, Rounding, decimal_text, prints_as
+from storqual.inputs.published import Printed, Rounding, decimal_text, prints_as
 from tests.support.audit_reports import claims_of, comparison_of, printed
 
 FORMULAS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {

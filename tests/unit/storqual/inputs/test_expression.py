@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from storqual.inputs.expression import Convention, Reference, parse_expression, parse_reference
 from storqual.inputs.figures import Figures, PrintedScope
-from storqual.inputs.printed import Printed
-from storqual.inputs.published import Figure
+from storqual.inputs.published import Figure, Printed
 
 FIGURES = Figures(
     [

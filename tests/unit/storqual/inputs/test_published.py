@@ -12,8 +12,7 @@ import pytest
 
 from storqual.audit import Claim, Status, audit_report, read_report
 from storqual.base.resources import suites_folder
-from storqual.inputs.printed import Printed
-from storqual.inputs.published import Published
+from storqual.inputs.published import Printed, Published
 
 pytestmark = pytest.mark.slow
 
