@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storqual.bench import ansible_run
-from storqual.bench.forks import forks
+from storqual.bench.ansible_run import forks
 
 pytestmark = pytest.mark.plays
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 from storqual.base.text import terminal_text
-from storqual.bench.time_left import TimeLeft
 from storqual.run import append_event, collect, iter_events, read_block
+from storqual.run.effort import TimeLeft
 from storqual_core.kit.errors import StorqualError
 
 _MARK = "--storqual--"

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from storqual.base.text import terminal_text
-from storqual.bench.time_left import TimeLeft
 from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.next_step import next_command as next_step
 from storqual.campaign.role_inputs import role_inputs
 from storqual.cli.options import as_json, print_json, run_argument
 from storqual.run import planned_session, read_run
+from storqual.run.effort import TimeLeft
 
 
 @click.command("next")

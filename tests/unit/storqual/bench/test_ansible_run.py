@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from storqual.bench import ansible_run
+from storqual.bench.ansible_run import forks
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,33 @@ def test_ansible_gets_a_locale_that_it_accepts(
     answer = tmp_path / "answer"
     assert ansible_run.run_playbook("restore.yml", inventories=[], variables={}, output=answer) == 0
     assert answer.read_text(encoding="utf-8") == taken
+
+
+GIB = 2**30
+
+
+def test_thirty_two_benches_do_not_wait_for_one_another_on_a_small_control_node() -> None:
+    assert forks(available=4 * GIB, processors=1) >= 32
+
+
+def test_memory_and_processors_limit_the_workers() -> None:
+    assert forks(available=2 * GIB, processors=64) == 21
+    assert forks(available=1024 * GIB, processors=2) == 128
+    assert forks(available=0, processors=2) == 8
+
+
+@pytest.mark.parametrize("own", [None, "3"])
+def test_a_play_gets_them_unless_somebody_said_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    program = tmp_path / "ansible-playbook"
+    program.write_text(f'#!/bin/sh\necho "$ANSIBLE_FORKS" > {tmp_path}/told\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(ansible_run, "_program", lambda: program)
+    monkeypatch.setattr(ansible_run, "forks", lambda: 77)
+    monkeypatch.delenv("ANSIBLE_FORKS", raising=False)
+    if own is not None:
+        monkeypatch.setenv("ANSIBLE_FORKS", own)
+    ansible_run.run_playbook("facts.yml", inventories=[], variables={})
+    told = int((tmp_path / "told").read_text(encoding="utf-8"))
+    assert told == (3 if own else 77)

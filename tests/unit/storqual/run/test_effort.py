@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from storqual.bench.time_left import TimeLeft
 from storqual.cli.playbook.next import next_command
+from storqual.run.effort import TimeLeft
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import plan
 
