@@ -15,15 +15,19 @@ from storqual.inputs.suite import Profile, Suite, applies
 from storqual.plan.arms import switch_steps, undeclared
 from storqual.plan.around_launches import precondition_seconds, with_precondition, with_reference
 from storqual.plan.batches import batch_file, cut, order_launches, seconds_of
-from storqual.plan.bench_time import BenchTime, TimeLine, once, provisioning, seconds_per_session
 from storqual.plan.budget import (
     NOTHING_KNOWN,
+    BenchTime,
     Costs,
     KnownNoise,
+    TimeLine,
     costs_of,
     detectable_loss,
     expected_units,
     first_part,
+    once,
+    provisioning,
+    seconds_per_session,
 )
 from storqual.plan.file_systems import ask_of, file_system_seconds, no_room
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels

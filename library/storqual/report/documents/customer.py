@@ -19,8 +19,7 @@ from storqual.report.links import Links, Sites
 from storqual.report.material import Material, measure
 from storqual.report.parts.arms import identities
 from storqual.report.parts.changes import Change, changes_of, compared_of
-from storqual.report.parts.first_screen import BENCH_KINDS
-from storqual.report.parts.limits import limits_of
+from storqual.report.parts.first_screen import BENCH_KINDS, limits_of
 from storqual.report.parts.sentence import sentence_for
 from storqual.report.parts.untested import untested
 from storqual.robustness.store import has_trials
