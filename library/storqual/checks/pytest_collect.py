@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from storqual.base.text import xml_text
+from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.criterion import waived_by
 from storqual.report.export.cases import is_accepted, named_cases, worst_of
-from storqual.run.waived import used_waivers, with_waivers
 
 _PROPERTIES = (
     "outcome",

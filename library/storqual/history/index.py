@@ -17,9 +17,9 @@ from typing import Any
 
 from storqual.history.noise import Noise, control_chart, limits_after, noise_of, pooled
 from storqual.judge.earlier import SCHEMA, ReferenceReading, read_histories, readings_of
+from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.run import read_run, sha256_of
 from storqual.run.measurements import reference_launches
-from storqual.run.waived import used_waivers, with_waivers
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 INDEX = ".history.sqlite"

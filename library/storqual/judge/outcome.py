@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From criteria to the outcome of a run: the first rule that applies."""
+"""From criteria to the outcome of a run: the first rule that applies, and the waivers that it rests on.
+
+Waivers are said in the same words on every page, in every export and by every command.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 from storqual.inputs.policy import Waiver, load_gate
 from storqual.judge.entry import Entry
 from storqual.run import Run
 from storqual.run.records import TRIALS
-from storqual.run.waived import used_waivers, with_waivers
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "MARGINAL": 0, "FAIL": 1, "INCONCLUSIVE": 2, "ERROR": 2}
 
@@ -141,3 +143,32 @@ def required_roles(run: Run) -> tuple[str, ...]:
     if "gate" not in (run.document.get("inputs") or {}):
         return DEFAULT_ROLES
     return tuple(load_gate(run.input_file("gate")).signatures) or DEFAULT_ROLES
+
+
+def used_waivers(criteria: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The waivers in entries of a verdict, each once, in their order."""
+    found = (entry.get("waiver") for entry in criteria)
+    return each_waiver(waiver for waiver in found if isinstance(waiver, Mapping))
+
+
+def each_waiver(waivers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Waivers, each once: one that accepts several failures is one."""
+    return list({_named(waiver): waiver for waiver in waivers}.values())
+
+
+def with_waivers(waivers: Iterable[Mapping[str, Any]]) -> str:
+    """`with 2 waivers: LAB-12 of Pat through 2026-12-31; LAB-13 of Kim through 2027-01-31`; empty without any."""
+    named = [_named(waiver) for waiver in each_waiver(waivers)]
+    return f"with {len(named)} {'waiver' if len(named) == 1 else 'waivers'}: {'; '.join(named)}" if named else ""
+
+
+def listed(waivers: Iterable[Mapping[str, Any]]) -> str:
+    """The same without the number, for a page that states it by itself."""
+    return "; ".join(_named(waiver) for waiver in each_waiver(waivers))
+
+
+def _named(waiver: Mapping[str, Any]) -> str:
+    return " ".join(f"{waiver.get(name) or 'unknown'}{word}" for name, word in _PARTS)
+
+
+_PARTS = (("reference", " of"), ("owner", " through"), ("expiry", ""))

@@ -34,7 +34,7 @@ from storqual.judge.evidence import (
 )
 from storqual.judge.family import corrected, overall_findings
 from storqual.judge.numbers import with_time_needed
-from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome
+from storqual.judge.outcome import EXIT_CODES, apply_waivers, run_outcome, used_waivers, with_waivers
 from storqual.judge.transients import lengthened_ramps, short_ramps
 from storqual.robustness.follows import trial_findings
 from storqual.run import Check, Run, is_signed, ledger, read_run, sha256_of, write_bytes
@@ -43,7 +43,6 @@ from storqual.run.events import append_event, iter_events
 from storqual.run.evidence import evidence_findings, missing_checks, rules_of
 from storqual.run.layout import ANNEX, CHECKS, EVENTS, dump_line, file_digest
 from storqual.run.measurements import Measurements, measurements
-from storqual.run.waived import used_waivers, with_waivers
 
 SCHEMA = "storqual.verdict/1"
 _DATA = ("samples.jsonl", "checks.jsonl")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies beside what was signed: the signatures by the names of their files, and the annex with its digests."""
+"""What lies beside what was signed: signatures by the names of their files, the annex, leftovers of a sign-off."""
 
 from __future__ import annotations
 
@@ -92,3 +92,22 @@ def added_since(run: Path, signed: Manifest | None) -> tuple[list[Entry], list[s
                 odd = f"cannot be read ({problem.strerror})"
             problems += [f"{name}: {odd}"] if odd else []
     return entries, problems
+
+
+_HALF = re.compile(r"\.(signoff\.[A-Za-z0-9_.-]+|verdict\.json|waivers\.yml)\.[a-z0-9_]{8}\Z")
+"""A file that is written beside its place before it takes it (`storqual.run.layout.write_bytes`)."""
+
+
+def clear_leftovers(run: Path) -> None:
+    """Remove them, so that signing again writes what it would have written. A whole signature stays."""
+    for folder in (run, *run.glob("judgements/*"), *run.glob("annex/judgements/*")):
+        for file in folder.glob(".*") if folder.is_dir() and not folder.is_symlink() else ():
+            if _HALF.match(file.name) and file.is_file() and not file.is_symlink():
+                file.unlink()
+    names = signature_files(run)
+    signed, _ = named_signatures(names)
+    for name in names:
+        statement = name.removesuffix(".sig")
+        alone = name.endswith(".statement.json.sig") and statement not in names
+        if alone or (name == MANIFEST and not signed):
+            (run / name).unlink()

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
+from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, is_signed, read_run, sha256_of, write_bytes
-from storqual.run.waived import used_waivers, with_waivers
-from storqual.signoff.beside import envelope_name, statement_name
+from storqual.signoff.beside import clear_leftovers, envelope_name, statement_name
 from storqual.signoff.envelope import load_private_key, public_line, read_public_key, seal, sign_with_ssh
 from storqual.signoff.exports import export_findings
 from storqual.signoff.judgement import Judgement, acceptable_judgement
-from storqual.signoff.leftovers import clear_leftovers
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.signature import validity_problem
 from storqual.signoff.statement import Signer, dump_statement, make_statement

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from storqual.inputs.policy import load_trust
+from storqual.judge.outcome import with_waivers
 from storqual.robustness.follows import trial_findings
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.evidence import rules_of
 from storqual.run.published import run_findings
-from storqual.run.waived import with_waivers
 from storqual.signoff.annex import AnnexNote, annex_notes
 from storqual.signoff.beside import added_since, named_signatures, odd_files, signature_files
 from storqual.signoff.exports import export_findings

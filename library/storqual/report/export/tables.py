@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from storqual.base.text import csv_cell, visible_text
+from storqual.judge.outcome import listed, used_waivers, with_waivers
 from storqual.report.axes import levels
 from storqual.report.criterion import OUTCOMES, read_criteria
 from storqual.report.material import Material
-from storqual.run.waived import listed, used_waivers, with_waivers
 from storqual_core.kit.errors import BadInputError
 
 _CRITERIA = (

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from storqual.judge.outcome import listed, used_waivers
 from storqual.report.change import once_each
 from storqual.report.criterion import Criterion
 from storqual.report.figures import count
 from storqual.report.view import Phrase
-from storqual.run.waived import listed, used_waivers
 
 
 def sentence_for(verdict: Mapping[str, Any], rows: Sequence[Criterion], drops: Mapping[str, str]) -> Phrase:

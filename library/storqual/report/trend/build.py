@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from storqual.judge.outcome import used_waivers, with_waivers
 from storqual.report.axes import percent_axis
 from storqual.report.charts.line import ControlMark, control_chart
 from storqual.report.charts.svg import Axis
@@ -21,7 +22,6 @@ from storqual.report.render import render_template
 from storqual.report.trend.read import NOT_JUDGED, PastRun, Series, read_past, reference_series, series_of
 from storqual.report.view import Cell, Chart, ChartTable
 from storqual.run import write_bytes
-from storqual.run.waived import used_waivers, with_waivers
 from storqual.statistics.control import FEWEST
 
 
