@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start Robot Framework in a process of its own; what its tests found becomes checks of the run."""
+"""Start Robot Framework in a process of its own; what its tests found becomes checks of the run.
+
+Tests may be bound: tags `suite:<pattern>` and `workload:<pattern>` say of which runs a test is one.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from robot.api import ExecutionResult, ResultVisitor
+from robot.api import ExecutionResult, ResultVisitor, SuiteVisitor
 from robot.errors import DataError
+from robot.running import TestSuite
 
 from storqual.base.resources import suites_folder
 from storqual.checks.own import planned_checks
@@ -188,7 +193,7 @@ def run_suites(
 def _of_run(run: Run) -> str:
     """What leaves out tests that are bound to other suites or workloads, as an argument of Robot Framework."""
     workloads = sorted({point.workload for point in run.plan.points if not point.skipped})
-    return ";".join(["storqual.checks.robot_binding.OfThisRun", run.suite.name, *workloads])
+    return ";".join(["storqual.checks.robot_run.OfThisRun", run.suite.name, *workloads])
 
 
 def publish_suites(run: Path) -> int:
@@ -209,3 +214,28 @@ def publish_suites(run: Path) -> int:
             append_check(run, check.to_json(bench))
         added += len(checks)
     return added
+
+
+class OfThisRun(SuiteVisitor):  # type: ignore[misc] # untyped base
+    """Leave out tests of other suites and of workloads that were not planned; a test without such a tag stays."""
+
+    def __init__(self, suite: str, *workloads: str) -> None:
+        self._names = {"suite:": (suite,), "workload:": workloads}
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Take the tests out before anything of the file is run."""
+        suite.tests = [test for test in suite.tests if self._fits([str(tag) for tag in test.tags])]
+
+    def end_suite(self, suite: TestSuite) -> None:
+        """A file of which no test is left is not set up either."""
+        suite.suites = [inner for inner in suite.suites if inner.test_count]
+
+    def visit_test(self, test: object) -> None:
+        """What a test does is not looked at."""
+
+    def _fits(self, tags: Iterable[str]) -> bool:
+        for prefix, names in self._names.items():
+            patterns = [tag[len(prefix) :] for tag in tags if tag.lower().startswith(prefix)]
+            if patterns and not any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
+                return False
+        return True
