@@ -58,8 +58,8 @@ def plan_command(
       storqual plan -i inventories/local --baseline baseline --candidate candidate --suite adapter --budget 2h
       storqual plan -i inventories/virtual --baseline stable --candidate backport --suite robustness --dry-run
     """
+    from storqual.checks.own import find_checks
     from storqual.cli.trials import of_trials, plan_trials
-    from storqual.inputs import find_checks
     from storqual.inputs.shape import raise_all
     from storqual.plan.inputs import PlanRequest
     from storqual.plan.make import check_resume, plan_run

@@ -192,7 +192,7 @@ def _refuse_mistakes(
 
 def _own_checks(named: Sequence[Path]) -> dict[str, list[str]]:
     """The variable of the playbook that names the user's own checks, where there are any. Raises BadInputError."""
-    from storqual.inputs import find_checks
+    from storqual.checks.own import find_checks
 
     found = find_checks(named)
     return {"checks": [str(path) for path in found]} if found else {}

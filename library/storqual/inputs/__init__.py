@@ -7,7 +7,6 @@ from storqual.inputs.drop import load_drop, read_drop
 from storqual.inputs.find import GATE, WAIVERS, beside_inventory, find_drop, find_suite
 from storqual.inputs.inventory import Adapter
 from storqual.inputs.lab import inventory_from_hostvars, load_inventory, read_inventory
-from storqual.inputs.own_checks import find_checks
 from storqual.inputs.policy import load_gate, load_trust, load_waivers, read_gate, read_waivers
 from storqual.inputs.suite import Suite
 from storqual.inputs.suite_file import load_suite, read_suite
@@ -18,7 +17,6 @@ __all__ = [
     "Adapter",
     "Suite",
     "beside_inventory",
-    "find_checks",
     "find_drop",
     "find_suite",
     "inventory_from_hostvars",

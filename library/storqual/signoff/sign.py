@@ -20,8 +20,7 @@ from storqual.signoff.judgement import Judgement, acceptable_judgement
 from storqual.signoff.manifest import MANIFEST, dump_manifest, list_files
 from storqual.signoff.signature import validity_problem
 from storqual.signoff.statement import Signer, dump_statement, make_statement
-from storqual.signoff.terms import Terms, terms_of
-from storqual.signoff.verify import verify_run
+from storqual.signoff.verify import Terms, terms_of, verify_run
 from storqual_core.kit.errors import BadInputError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storqual.base.resources import suites_folder
-from storqual.inputs import find_checks
+from storqual.checks.own import find_checks
 from storqual.plan.make import plan_run
 from storqual.pytest_plugin import run_checks
 from storqual.robot_library import publish_suites
