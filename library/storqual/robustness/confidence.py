@@ -40,16 +40,6 @@ def _check(failures: int, trials: int) -> None:
         raise ValueError(f"{failures} failures of {trials} trials cannot be")
 
 
-def trials_for(bound: float, confidence: float = CONFIDENCE) -> int:
-    """How many trials without a failure show a rate below `bound`. Raises ValueError outside 0 to 1."""
-    if not 0.0 < bound < 1.0:
-        raise ValueError(f"a bound of {bound} is none of a rate")
-    trials = 1
-    while upper_bound(0, trials, confidence) >= bound:
-        trials += 1
-    return trials
-
-
 def told(failures: int, trials: int) -> str:
     """`0 of 60 failed: less than 5 % at 95 %`; the bound is rounded up, so the sentence is never too good."""
     percent = upper_bound(failures, trials) * 100

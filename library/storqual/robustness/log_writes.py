@@ -9,7 +9,6 @@ in sectors of the log's own size.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +79,3 @@ def read_log(path: Path) -> WriteLog:
             if offset > size:
                 raise ToolError(f"{path}: the data of entry {number} of {count} are cut off")
     return WriteLog(path, sector_bytes, tuple(entries))
-
-
-def flush_points(log: WriteLog) -> Iterator[int]:
-    """The numbers of the entries at which a drive had been told to write its cache out, in order."""
-    return (entry.number for entry in log.entries if entry.flags & FLUSH)

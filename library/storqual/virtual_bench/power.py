@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-Say = "Callable[[str], None]"
 _OFF_LIMIT_S = 60.0
 _QUIT_LIMIT_S = 10.0
 _RESET_LIMIT_S = 10.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storqual.robustness.images import check_power_cuts, logged_writes
-from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MAGIC, MARK, flush_points, read_log
+from storqual.robustness.log_writes import DISCARD, FLUSH, FUA, MAGIC, MARK, read_log
 from storqual.robustness.oracle import Oracle
 from storqual_core.kit.errors import ToolError
 from storqual_core.trial.sectors import make_sectors
@@ -48,7 +48,6 @@ def test_entries_flags_and_data_of_a_log_are_read(tmp_path: Path) -> None:
     ]
     assert log.data(log.entries[0]) == one
     assert log.data(log.entries[4]) == two
-    assert list(flush_points(log)) == [1]
 
 
 @pytest.mark.parametrize(
