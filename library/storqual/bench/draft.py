@@ -14,7 +14,7 @@ _FAMILIES = {"nvme": "nvme", "virtio_scsi": "vscsi", "virtio_blk": "vblk", "ahci
 _DRIVE_KEYS = ("wwn", "serial", "vendor", "model", "revision")
 
 
-def draft_inventory(benches: Mapping[str, Mapping[str, Any]], *, kind: str = "hardware") -> str:
+def draft_inventory(benches: Mapping[str, Mapping[str, Any]]) -> str:
     """An inventory of the benches whose fact sets (`storqual.facts/1`) are given; nothing in it is claimed.
 
     Drives that the machine itself lives on carry a comment instead of a claim; what no inventory could name (a drive
@@ -29,7 +29,7 @@ def draft_inventory(benches: Mapping[str, Mapping[str, Any]], *, kind: str = "ha
     ]
     for name, facts in benches.items():
         lines.append(f"    {_plain(name)}:")
-        lines.append(f"      storqual_kind: {kind}")
+        lines.append("      storqual_kind: hardware")
         lines.append("      storqual_state_dir: /var/lib/storqual")
         lines.append("      storqual_adapters:" + ("" if facts["adapters"] else " {}"))
         lines.extend(" " * 8 + line for line in _adapters(facts))

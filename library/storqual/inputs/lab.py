@@ -52,9 +52,9 @@ def read_inventory(sources: Sequence[Path], *, limit: str | None = None) -> tupl
     return read_benches(hosts, _documents(sources, hosts, name), folder.resolve())
 
 
-def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]], *, origin: str = "inventory") -> Inventory:
+def inventory_from_hostvars(hosts: Mapping[str, Mapping[str, Any]]) -> Inventory:
     """The benches of host variables that somebody has already. Raises BadInputError with every problem."""
-    documents = {host: Document(f"{origin}, host {host}", None, {}) for host in hosts}
+    documents = {host: Document(f"inventory, host {host}", None, {}) for host in hosts}
     inventory, problems = read_benches(hosts, documents, Path.cwd())
     raise_all(problems)
     return inventory

@@ -41,7 +41,7 @@ class Printed:
     exact: bool = False
 
     @classmethod
-    def parse(cls, text: str, *, step: Fraction | None = None, exact: bool = False) -> Printed:
+    def parse(cls, text: str, *, exact: bool = False) -> Printed:
         """Read `69104`, `0.466`, `3.20e8`. Raises ValueError for anything that is not a finite decimal number."""
         try:
             number = Decimal(text)
@@ -50,7 +50,7 @@ class Printed:
         if not number.is_finite():
             raise ValueError(f"{text!r} is not a finite number")
         exponent = number.as_tuple().exponent
-        return cls(text, Fraction(number), step or Fraction(10) ** int(exponent), exact)
+        return cls(text, Fraction(number), Fraction(10) ** int(exponent), exact)
 
     def before(self, rounding: Rounding) -> Interval:
         """The values that print like this."""

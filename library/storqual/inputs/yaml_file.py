@@ -167,13 +167,13 @@ class _Builder:
         self.problems.append(f"{self.name}:{_line(node)}: found {found}, expected {expected}")
 
 
-def read_yaml(path: Path, *, name: str | None = None, foreign_tags: bool = False) -> Document:
+def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
     """Read the one document of a file. Raises BadInputError: no file, no UTF-8, no YAML; syntax ends the reading.
 
     Doubled keys and tags do not end it: they are in `problems`, to be told together with problems of shape.
     `foreign_tags` lets tags such as `!vault` pass as text.
     """
-    shown = name or str(path)
+    shown = str(path)
     try:
         data = path.read_bytes()
     except OSError as problem:

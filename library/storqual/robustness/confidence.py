@@ -20,19 +20,19 @@ CONFIDENCE = 0.95
 ALPHA = 0.05
 
 
-def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
+def upper_bound(failures: int, trials: int) -> float:
     """The largest rate of failure that `failures` of `trials` do not contradict; 1 without any trial.
 
     Raises ValueError for counts that cannot be.
     """
     _check(failures, trials)
-    return most_share(failures, trials, 1.0 - confidence)
+    return most_share(failures, trials, 1.0 - CONFIDENCE)
 
 
-def lower_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
+def lower_bound(failures: int, trials: int) -> float:
     """The smallest rate of failure that the counts do not contradict."""
     _check(failures, trials)
-    return least_share(failures, trials, 1.0 - confidence)
+    return least_share(failures, trials, 1.0 - CONFIDENCE)
 
 
 def _check(failures: int, trials: int) -> None:

@@ -71,15 +71,13 @@ class SubjectComparison:
         return tuple(Range(group[0].at, group[-1].at, group[0].relation, tuple(group)) for group in groups)
 
 
-def compare(curves: Curves, *, better: Better = "higher", margin: float = MARGIN) -> tuple[SubjectComparison, ...]:
+def compare(curves: Curves, *, better: Better = "higher") -> tuple[SubjectComparison, ...]:
     """Every pair of adapters in `curves` (adapter -> level -> one value per launch), in the order given.
 
     Intervals are simultaneous over all pairs and levels (Bonferroni). Without repeated launches there are none, and
     every level is open: a single difference shows nothing. Raises ValueError for fewer than two adapters, adapters
-    without a common level, a margin outside 0 to 1, and what `log_levels` refuses.
+    without a common level, and what `log_levels` refuses.
     """
-    if not 0 < margin < 1:
-        raise ValueError(f"margin {margin!r}, expected a fraction between 0 and 1")
     if len(curves) < 2:
         raise ValueError("a comparison needs two adapters")
     data = {name: log_levels(launches) for name, launches in curves.items()}
@@ -91,15 +89,13 @@ def compare(curves: Curves, *, better: Better = "higher", margin: float = MARGIN
     tests = sum(map(len, common.values()))
     sign = 1.0 if better == "higher" else -1.0
     return tuple(
-        SubjectComparison(
-            first, second, tuple(_levels(data[first], data[second], levels, sign, margin, tests)), better
-        )
+        SubjectComparison(first, second, tuple(_levels(data[first], data[second], levels, sign, tests)), better)
         for (first, second), levels in common.items()
     )
 
 
 def _levels(
-    first: LogLevels, second: LogLevels, levels: Sequence[float], sign: float, margin: float, tests: int
+    first: LogLevels, second: LogLevels, levels: Sequence[float], sign: float, tests: int
 ) -> Iterator[LevelShift]:
     noise = _together(first, second)
     for level in levels:
@@ -109,7 +105,7 @@ def _levels(
         log_shift = noise.estimate(difference, share, tests)
         ratio = log_shift.exp()
         low, high = (None if end is None else end - 1 for end in (ratio.low, ratio.high))
-        yield LevelShift(level, Estimate(ratio.value - 1, low, high), _relation(log_shift, margin))
+        yield LevelShift(level, Estimate(ratio.value - 1, low, high), relation_of(log_shift, MARGIN))
 
 
 def _together(first: LogLevels, second: LogLevels) -> LogLevels:
@@ -121,7 +117,8 @@ def _together(first: LogLevels, second: LogLevels) -> LogLevels:
     return LogLevels((), (), (), squares / df, df)
 
 
-def _relation(log_shift: Estimate, margin: float) -> Relation:
+def relation_of(log_shift: Estimate, margin: float) -> Relation:
+    """What the interval of a logarithmic shift shows; nothing (`open`) without one."""
     if log_shift.low is None or log_shift.high is None:
         return "open"
     if -math.log1p(margin) < log_shift.low and log_shift.high < math.log1p(margin):
@@ -152,19 +149,19 @@ _TENFOLD = 10.0
 
 
 def comparison_sentences(
-    comparison: SubjectComparison, measure: str, *, at: Shown = lambda level: f"{level:g}", margin: float = MARGIN
+    comparison: SubjectComparison, measure: str, *, at: Shown = lambda level: f"{level:g}"
 ) -> list[str]:
     """One sentence per range, such as "sym gives 12.1 to 14.8 % more IOPS than mpt from 512 to 4k (interval ...)".
 
     `measure` is what is compared (`IOPS`, `CPU per I/O`), `at` writes a level (a block size as `4k`).
     """
-    return [_sentence(comparison, one, measure, at, margin) for one in comparison.ranges]
+    return [_sentence(comparison, one, measure, at) for one in comparison.ranges]
 
 
-def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown, margin: float) -> str:
+def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown) -> str:
     first, second, where = comparison.first, comparison.second, span(one.start, one.end, at)
     if one.relation == "equal":
-        return f"{first} and {second} are equal in {measure} within {100 * margin:g} % {where}."
+        return f"{first} and {second} are equal in {measure} within {100 * MARGIN:g} % {where}."
     if one.least is None or one.most is None or (one.relation == "open" and reaches_tenfold(one.least, one.most)):
         lacking = "have too few launches, or too unlike ones,"
         return f"{first} and {second} {lacking} {where}: the difference in {measure} shows nothing."

@@ -97,10 +97,10 @@ def drives_part(each: Mapping[str, float], told: str = "") -> Part:
     return Part(f"{len(each)} drive{'s' if len(each) > 1 else ''}", sum(each.values()), rig=True, told=told)
 
 
-def share_of(measured: Estimate, path: Ceiling, *, near: float = NEAR) -> Share:
+def share_of(measured: Estimate, path: Ceiling) -> Share:
     """`measured` in percent of the ceiling, and whether the rig was the limit.
 
-    A rig part is the limit unless the result is shown to be below `near` of it: what may be the rig's doing is not
+    A rig part is the limit unless the result is shown to be below `NEAR` of it: what may be the rig's doing is not
     held for or against an adapter. Of several the lowest is named.
     """
     percent = Estimate(
@@ -108,7 +108,7 @@ def share_of(measured: Estimate, path: Ceiling, *, near: float = NEAR) -> Share:
         None if measured.low is None else percent_of(measured.low, path.limit),
         None if measured.high is None else percent_of(measured.high, path.limit),
     )
-    reached = [part for part in path.parts if part.rig and measured.at_least(near * part.limit) is not False]
+    reached = [part for part in path.parts if part.rig and measured.at_least(NEAR * part.limit) is not False]
     return Share(percent, path.lowest, min(reached, key=lambda part: part.limit, default=None))
 
 

@@ -17,12 +17,13 @@ from typing import Any, Literal
 from storqual.base.formulas import Better
 from storqual.metrics import METRICS
 from storqual.statistics.estimates import Estimate, LogLevels, log_levels
-from storqual.study.compare import MARGIN, reaches_tenfold
+from storqual.study.compare import MARGIN, Relation, reaches_tenfold, relation_of
 from storqual.study.points import Point
 
 Influence = Literal["better", "worse", "neutral", "open"]
 Combination = tuple[tuple[str, Any], ...]
 
+_INFLUENCES: Mapping[Relation, Influence] = {"ahead": "better", "behind": "worse", "equal": "neutral", "open": "open"}
 _ORDER: Mapping[Influence, int] = {"better": 0, "worse": 0, "open": 1, "neutral": 2}
 
 
@@ -163,22 +164,12 @@ def _effect(
         base=pair.base,
         level=pair.level,
         shift=Estimate(math.expm1(log_shift.value), *ends),
-        influence=_influence(log_shift, margin),
+        influence=_INFLUENCES[relation_of(log_shift, margin)],
         places=len(matched),
         least=math.expm1(min(shifts)),
         most=math.expm1(max(shifts)),
         along=pair.along,
     )
-
-
-def _influence(log_shift: Estimate, margin: float) -> Influence:
-    if log_shift.low is None or log_shift.high is None:
-        return "open"
-    if -math.log1p(margin) < log_shift.low and log_shift.high < math.log1p(margin):
-        return "neutral"
-    if log_shift.low > 0:
-        return "better"
-    return "worse" if log_shift.high < 0 else "open"
 
 
 RANKED = ("iops", "cpu_us_per_io")

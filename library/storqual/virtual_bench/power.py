@@ -211,7 +211,6 @@ def power_on(
     description: BenchDescription,
     *,
     say: Callable[[str], None] = lambda _line: None,
-    limit_s: float = BOOT_LIMIT_S,
 ) -> tuple[PowerState, bool]:
     """Power a bench on and wait until it answers; whether it was off before.
 
@@ -229,7 +228,7 @@ def power_on(
                 )
             if not state.boot_id:
                 # an earlier power-on was interrupted while the guest was starting
-                state = _boot(places, state, time.monotonic(), boot.mark(places.console), limit_s)
+                state = _boot(places, state, time.monotonic(), boot.mark(places.console), BOOT_LIMIT_S)
             return state, False
         image = ensure_image(say)
         prepare_overlay(places.overlay, image, say)
@@ -240,7 +239,7 @@ def power_on(
             if attempt == 1:
                 say(f"{description.name}: {state.acceleration}: {state.reason}")
             try:
-                return _boot(places, state, began, since, limit_s), True
+                return _boot(places, state, began, since, BOOT_LIMIT_S), True
             except BootFailedError as problem:
                 _end(state.pid, state.start_ticks)
                 if attempt == 2:
@@ -272,8 +271,8 @@ def _clear(places: BenchPlaces) -> None:
             folder.rmdir()
 
 
-def power_off(places: BenchPlaces, *, graceful: bool = True, limit_s: float = _OFF_LIMIT_S) -> tuple[bool, str]:
-    """Power a bench off: ask the guest first, pull the plug after `limit_s`. Whether it was on, and how it went."""
+def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]:
+    """Power a bench off: ask the guest first, pull the plug after a minute. Whether it was on, and how it went."""
     if not places.state.is_dir():
         return False, "it was off"
     with locked(places.lock):
@@ -285,10 +284,10 @@ def power_off(places: BenchPlaces, *, graceful: bool = True, limit_s: float = _O
         if graceful and state.boot_id:
             with suppress(ToolError):
                 converse(Path(state.monitor), lambda monitor: monitor.ask("system_powerdown"))
-            if _await_end(state.pid, state.start_ticks, limit_s):
+            if _await_end(state.pid, state.start_ticks, _OFF_LIMIT_S):
                 how = "the guest shut down"
             else:
-                how = f"the guest did not shut down within {limit_s:g} s, so the plug was pulled"
+                how = f"the guest did not shut down within {_OFF_LIMIT_S:g} s, so the plug was pulled"
         _end(state.pid, state.start_ticks)
         _clear(places)
         return True, how

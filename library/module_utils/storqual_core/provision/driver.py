@@ -261,12 +261,12 @@ def bind_unbound(machine: Machine, adapters: Iterable[str]) -> list[str]:
     return left
 
 
-def take_out(machine: Machine, runner: Runner, module: str, limit_s: float = _LIMIT_S) -> None:
+def take_out(machine: Machine, runner: Runner, module: str) -> None:
     """Take a module out that nothing is loaded for instead. Raises ToolError.
 
     By `rmmod`, which asks the kernel: `modprobe -r` knows no module whose file is gone.
     """
-    runner(["rmmod", module], timeout=limit_s).expect()
+    runner(["rmmod", module], timeout=_LIMIT_S).expect()
     if machine.exists(f"/sys/module/{module.replace('-', '_')}/initstate"):
         raise ToolError(f"module {module} is still loaded after `rmmod {module}`")
 
@@ -283,9 +283,7 @@ def _wait_until_unused(machine: Machine, module: str) -> None:
         time.sleep(_LOOK_S)
 
 
-def reload_module(
-    machine: Machine, runner: Runner, module: str, words: Sequence[str] = (), limit_s: float = _LIMIT_S
-) -> None:
+def reload_module(machine: Machine, runner: Runner, module: str, words: Sequence[str] = ()) -> None:
     """Take a module out and load it again, with `words` as further parameters; its drives are back after it.
 
     Raises ToolError; a module that is out and does not load again is named with the kernel's reason.
@@ -295,13 +293,13 @@ def reload_module(
     state = machine.path(f"/sys/module/{module.replace('-', '_')}/initstate")
     if Path(state).exists():
         _wait_until_unused(machine, module)
-        runner(["modprobe", "-r", module], timeout=limit_s).expect()
+        runner(["modprobe", "-r", module], timeout=_LIMIT_S).expect()
     if read_attribute(state) is not None:
         raise ToolError(f"module {module} is still loaded after `modprobe -r {module}`")
-    runner(["modprobe", module, *words], timeout=limit_s).expect()
+    runner(["modprobe", module, *words], timeout=_LIMIT_S).expect()
     if read_attribute(state) is None:
         raise ToolError(f"module {module} is not loaded after `modprobe {module}`")
     lost = [pci for pci in adapters if not driver_of(machine, pci)]
     if lost:
         raise ToolError(f"after it was loaded again, module {module} drives no more: {', '.join(lost)}")
-    wait_for_drives(machine, drives, limit_s)
+    wait_for_drives(machine, drives, _LIMIT_S)

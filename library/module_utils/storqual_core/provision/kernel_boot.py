@@ -113,10 +113,10 @@ class System:
         return (read_attribute(f"{self.proc}/cmdline") or "").split()
 
 
-def last_words(folders: Sequence[str] = _PSTORE) -> list[dict[str, str]]:
+def last_words() -> list[dict[str, str]]:
     """What a panic left in pstore, newest kernel message dumps first; empty where the bench has none."""
     found = []
-    for folder in folders:
+    for folder in _PSTORE:
         for path in sorted(Path(folder).rglob("dmesg-*"), reverse=True):
             text = read_attribute(path)
             if text:

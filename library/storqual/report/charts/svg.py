@@ -73,13 +73,10 @@ def group(class_: str, attributes: Mapping[str, Attribute | None], children: Seq
     return element("g", {"class": class_, **attributes}, *children) if children else Markup("")
 
 
-def text(
-    x: float, y: float, label: str, *, anchor: str = "start", class_: str | None = None, turn: float | None = None
-) -> Markup:
-    """A label at (x, y); `anchor` is start, middle or end; `turn` rotates it by degrees about its own place."""
-    turned = None if turn is None else f"rotate({num(turn)} {num(x)} {num(y)})"
+def text(x: float, y: float, label: str, *, anchor: str = "start", class_: str | None = None) -> Markup:
+    """A label at (x, y); `anchor` is start, middle or end."""
     position = {"x": x, "y": y, "text-anchor": None if anchor == "start" else anchor}
-    return element("text", {**position, "class": class_, "transform": turned}, label)
+    return element("text", {**position, "class": class_}, label)
 
 
 def path(*lines: Sequence[tuple[float, float]], closed: bool = False) -> str:
@@ -109,8 +106,6 @@ def drawing(
     title: str,
     description: str,
     children: Sequence[str],
-    *,
-    class_: str = "chart",
 ) -> Markup:
     """A whole picture of `size` units with a title and a description for those who cannot see it.
 
@@ -120,7 +115,7 @@ def drawing(
     return element(
         "svg",
         {
-            "class": class_,
+            "class": "chart",
             "viewBox": f"0 0 {num(width)} {num(height)}",
             "width": width,
             "height": height,

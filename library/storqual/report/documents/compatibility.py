@@ -36,14 +36,14 @@ class Combination:
         return self.adapter, self.firmware, self.driver, self.drive, self.kernel
 
 
-def compatibility(places: Sequence[Path], *, as_of: datetime | None = None, stale_days: int = STALE_DAYS) -> Document:
+def compatibility(places: Sequence[Path], *, as_of: datetime | None = None) -> Document:
     """The page of the runs at `places`; a result is of the candidate. Raises BadInputError when there is no run."""
     today = as_of or datetime.now(UTC)
     newest: dict[Combination, tuple[PastRun, str]] = {}
     for run in read_past(places):
         for combination, word in _results(run):
             newest[combination] = (run, word)
-    oldest = today.replace(tzinfo=today.tzinfo or UTC) - timedelta(days=stale_days)
+    oldest = today.replace(tzinfo=today.tzinfo or UTC) - timedelta(days=STALE_DAYS)
     rows = []
     for combination, (run, word) in sorted(newest.items(), key=lambda one: one[0].cells):
         stale = datetime.fromisoformat(run.created) < oldest if run.created else True
@@ -62,7 +62,7 @@ def compatibility(places: Sequence[Path], *, as_of: datetime | None = None, stal
     return Document(
         kind="Compatibility",
         title="Adapters, firmware, drivers, drives and kernels",
-        subject=(f"As of {today.date().isoformat()}; a result older than {stale_days} days is stale",),
+        subject=(f"As of {today.date().isoformat()}; a result older than {STALE_DAYS} days is stale",),
         sections=(
             Section("results", "Results", (), ran),
             Section(

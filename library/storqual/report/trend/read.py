@@ -66,12 +66,12 @@ class PastRun:
         """The criteria of its verdict."""
         return read_criteria(self.verdict)
 
-    def shifts(self, *, required: bool = True) -> list[Criterion]:
-        """Criteria against the baseline that have a shift, the worst first."""
+    def shifts(self) -> list[Criterion]:
+        """Required criteria against the baseline that have a shift, the worst first."""
         found = [
             row
             for row in self.rows
-            if row.against == "baseline" and row.required == required and row.number("shift_percent") is not None
+            if row.against == "baseline" and row.required and row.number("shift_percent") is not None
         ]
         return sorted(found, key=lambda row: row.number("shift_percent") or 0.0)
 

@@ -234,11 +234,7 @@ _LOOK_AGAIN_S = 5.0
 
 
 def wait_for(
-    volume: Existing,
-    progress: Callable[[Existing], Mapping[str, float]],
-    seconds: float,
-    *,
-    sysfs: str = "/sys",
+    volume: Existing, progress: Callable[[Existing], Mapping[str, float]], seconds: float
 ) -> Mapping[str, float]:
     """Wait at most `seconds`; percent by task of what is still under way, empty when nothing is. Raises ToolError."""
     deadline = time.monotonic() + seconds
@@ -247,7 +243,7 @@ def wait_for(
         under_way = progress(volume)
         if not under_way or left <= 0:
             return under_way
-        _event(Path(sysfs) / "block" / Path(volume.facts.device).resolve().name / "md" / "sync_action", left)
+        _event(Path("/sys/block") / Path(volume.facts.device).resolve().name / "md" / "sync_action", left)
 
 
 def _event(path: Path, seconds: float) -> None:
