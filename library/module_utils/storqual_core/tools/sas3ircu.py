@@ -49,7 +49,16 @@ _DRIVE_LABELS = (
 )
 _VOLUME_LABELS = ("Volume ID", "Volume Name", "Volume wwid", "RAID level", "Size (in MB)")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
-_OPERATIONS = {"synchronize": "initialise", "rebuild": "rebuild", "verify": "check", "oce": "reshape"}
+_OPERATIONS = {
+    "synchronize": "initialise",
+    "background init": "initialise",
+    "rebuild": "rebuild",
+    "verify": "check",
+    "consistency check": "check",
+    "oce": "reshape",
+}
+# NAA 6 of LSI's volumes: the maker, zeros, then the volume's own name
+_VOLUME_NAA = "600508e000000000"
 
 
 def parse_list(text: str) -> dict[str, str]:
@@ -170,6 +179,9 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
         if operation.lower() != "none":
             percent = _PERCENT.search(volume.get("Percentage complete"))
             task = _OPERATIONS.get(operation.lower(), operation)
+            # a mirror that is synchronised anew has no second copy, one that was just made has two of nothing
+            if operation.lower() == "synchronize" and volume.get("Volume state").lower() == "degraded":
+                task = "rebuild"
             found[name] = {task: float(percent.group("percent")) if percent else 0.0}
     if not volumes:
         raise ToolError("this is no answer to STATUS: it names no volume, and does not say that there is none")
@@ -251,7 +263,7 @@ def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
     return VolumeFacts(
         id=fields.get("Volume ID"),
         name=fields.get("Volume Name"),
-        wwn=printed_wwn(fields.get("Volume wwid")),
+        wwn=_volume_wwn(fields.get("Volume wwid")),
         level=re.sub("raid", "", fields.get("RAID level"), flags=re.IGNORECASE).strip(),
         state=state,
         size=int(size.group("size")) << 20 if size else None,
@@ -264,6 +276,12 @@ def _volume(fields: Fields, drives: Sequence[DriveFacts]) -> VolumeFacts:
             name: value for name, value in fields.without("", *_VOLUME_LABELS).items() if not _MEMBER.match(name)
         },
     )
+
+
+def _volume_wwn(printed: str) -> str:
+    """The name that the host knows a volume by: the tool prints its last eight bytes from back to front."""
+    own = printed_wwn(printed)[len("0x") :]
+    return printed_wwn(_VOLUME_NAA + bytes.fromhex(own)[::-1].hex()) if len(own) == 16 else ""
 
 
 def _ask(runner: Runner, index: str, *words: str) -> Completed:

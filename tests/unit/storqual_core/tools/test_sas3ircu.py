@@ -175,3 +175,37 @@ def test_a_volume_that_is_inactive_is_not_well() -> None:
     text = fixture_text("sas3ircu", "display.txt").replace("Okay (OKY)", "Inactive, Okay (OKY)")
     (volume,) = sas3ircu.parse_display(text).adapters[0].volumes
     assert (volume.state, volume.healthy) == ("inactive, OKY", False)
+
+
+def test_a_volume_has_the_name_that_the_host_knows_it_by() -> None:
+    """The tool prints the last eight bytes of it from back to front."""
+    assert "Volume wwid                             : 0b1f1de26a4b7c9d" in DISPLAY
+    (volume,) = sas3ircu.parse_display(DISPLAY).adapters[0].volumes
+    assert volume.wwn == "0x600508e0000000009d7c4b6ae21d1f0b"
+
+
+@pytest.mark.parametrize("printed", ["N/A", "0000000000000000", "0b1f1de2"])
+def test_a_volume_whose_name_is_not_told_has_none(printed: str) -> None:
+    (volume,) = sas3ircu.parse_display(DISPLAY.replace("0b1f1de26a4b7c9d", printed)).adapters[0].volumes
+    assert volume.wwn == ""
+
+
+@pytest.mark.parametrize(
+    ("operation", "state", "task"),
+    [
+        ("Synchronize", "Optimal", "initialise"),
+        ("Synchronize", "Degraded", "rebuild"),
+        ("Background Init", "Optimal", "initialise"),
+        ("Consistency Check", "Optimal", "check"),
+        ("OCE", "Optimal", "reshape"),
+    ],
+)
+def test_what_is_under_way_on_a_volume_is_called_as_other_tools_call_it(
+    operation: str, state: str, task: str
+) -> None:
+    text = (
+        "IR Volume 1\n  Volume ID                 : 286\n"
+        f"  Current operation         : {operation}\n  Volume state              : {state}\n"
+        f"  Percentage complete       : 4.19%\n{DONE}"
+    )
+    assert sas3ircu.parse_status(text) == {"286": {task: 4.19}}
