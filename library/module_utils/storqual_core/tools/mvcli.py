@@ -27,8 +27,12 @@ _FLASHED = "Flash NVMe Controller firmware success"
 _FIRST = re.compile(r"^(?P<label>NVMe Controller ID|(?:NVMe )?(?:PD|VD) ID)\s{2,}(?P<value>\d+)$")
 _TITLE = re.compile(r"^(?:Virtual Disk|Physical Disk|Adapter|Hardware|Block Disk) Information$", re.IGNORECASE)
 _RULE = re.compile(r"^-{4,}$")
+# a shell's, the driver's and the program's own lines, which have colons as well
+_NOISE = re.compile(r"^(?:ls|cli|sudo|bash|CLI Version|SG driver version|Usage|Error)\b", re.IGNORECASE)
 _TOTAL = re.compile(r"^Total # of ")
-_STARTS = ("id", "adapter id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
+_STARTS = ("id", "adapter id", "controller id", "nvme controller id", "vd id", "pd id", "nvme pd id", "nvme vd id")
+# the first line of a drive of mvcli, in front of its id
+_CARD_OF = "adapter"
 _SIZE = re.compile(r"^(?P<number>\d+)\s*(?P<prefix>[KMGT])$")
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
 _VOLUME_LABELS = (
@@ -58,10 +62,12 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     """The records of an `info` command, labels in lower case, and every line that is no part of one (noise).
 
     A record begins with its id. A label that comes again in one (links of a card) gets a number: `link width.2`.
-    Raises ToolError when another number of records is told than listed.
+    Raises ToolError when another number of records is told than listed, and for labels where no record begins.
     """
     records: list[dict[str, str]] = []
     notes: list[str] = []
+    before: dict[str, str] = {}
+    homeless: list[str] = []
     for raw in text.splitlines():
         line = read_line(raw)
         if line is None or _RULE.match(line.text) or _TITLE.match(line.text):
@@ -76,7 +82,10 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
             line = Line(line.indent, line.text, first.group("label"), first.group("value"))
         label = line.label.lower()
         if label in _STARTS:
-            records.append({"id": line.value})
+            records.append({"id": line.value, **before})
+            before = {}
+        elif label == _CARD_OF:
+            before = {label: line.value}
         elif label and records:
             count = 2
             name = label
@@ -85,6 +94,9 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
             records[-1][name] = line.value
         else:
             notes.append(line.text)
+            homeless += [line.label] if label and not _NOISE.match(line.text) else []
+    if homeless and not records:
+        raise ToolError(f"a listing without the id of what it lists: {', '.join(homeless)[:120]}")
     return tuple(records), tuple(notes)
 
 
@@ -167,7 +179,9 @@ def _sizes(text: str) -> tuple[int | None, tuple[int, int] | None]:
 
 
 def _volume(record: Record) -> VolumeFacts:
-    state = record.get("status", record.get("vd status", ""))
+    states = [record[label] for label in ("status", "vd status") if record.get(label)]
+    # mvcli tells two: whether the card can use it, and how it is
+    state = next((told for told in states if told.lower() not in _GOOD), "".join(states[:1]))
     unread = [value.lower() for label, value in record.items() if label not in _VOLUME_LABELS]
     sound = not any(value.startswith(("running", "in progress", "rebuild", "init", "degraded")) for value in unread)
     strip = _told(record, "Stripe size", "Stripe block size")
@@ -228,7 +242,9 @@ def read_facts(runner: Runner) -> ToolFacts:
             # numbers beyond the last card are answered with an error
             break
         notes += parse_records(text)[1]
-        for card in parse_cards(text, index)[:1]:
+        cards = parse_cards(text, index)
+        notes += [f"{index} lists {len(cards)} cards, of which the first is read"] if cards[1:] else []
+        for card in cards[:1]:
             listed = _info(runner, index, "pd")
             volumes = read_volumes(runner, index)
             adapters.append(replace(card, drives=parse_drives(listed), volumes=volumes))

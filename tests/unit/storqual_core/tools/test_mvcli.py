@@ -139,3 +139,49 @@ def test_a_card_has_its_serial_and_the_model_that_it_is_sold_by() -> None:
     text = "Adapter ID: 0\nProduct: 1b4b-9230\nSerialNo: CSN0001\nModelNumber: Mirroring Kit\n"
     (card,) = mvcli.parse_cards(text)
     assert (card.serial, card.model) == ("CSN0001", "Mirroring Kit")
+
+
+SATA_CARD = (
+    "controller ID:                          0\nProduct:                             1b4b-9230\n"
+    "Firmware version:                    2.3.99.1010\nHBA info image health:               Healthy\n"
+)
+
+
+def test_a_sata_card_begins_with_the_id_of_its_controller() -> None:
+    (card,) = mvcli.parse_cards(f"Welcome to RAID Command Line Interface.\n\n> info -o hba\n\n{SATA_CARD}\n> exit\n")
+    assert (card.model, card.firmware) == ("1b4b-9230", {"firmware": "2.3.99.1010"})
+    assert card.settings["hba info image health"] == "Healthy"
+
+
+def test_labels_of_what_has_no_id_are_refused_and_noise_is_none() -> None:
+    with pytest.raises(ToolError, match="a listing without the id of what it lists: Card, Product"):
+        mvcli.parse_cards(SATA_CARD.replace("controller ID", "Card"))
+    noise = (
+        "ls: cannot access '/dev/sd*'\ncli :error opening SG device /dev/sg0\nCLI Version: 4.1   RaidAPI Version: 5\n"
+    )
+    assert mvcli.parse_cards(noise) == ()
+
+
+def test_each_drive_keeps_the_adapter_in_front_of_its_id() -> None:
+    text = "Adapter: 0\nPD ID: 0\nmodel: EXAMPLE480\n\nAdapter: 1\nPD ID: 0\nmodel: EXAMPLE480\n\nTotal # of PD: 2\n"
+    assert [drive.settings["adapter"] for drive in mvcli.parse_drives(text)] == ["0", "1"]
+
+
+def test_a_volume_that_can_be_used_and_is_degraded_is_not_well() -> None:
+    text = "id: 0\nstatus: functional\nRAID mode: RAID1\nPD RAID setup: 0 1\nBGA status: not running\nVD status: {}\n"
+    (degraded,) = mvcli.parse_volumes(text.format("degraded"))
+    (optimal,) = mvcli.parse_volumes(text.format("optimal"))
+    assert (degraded.state, degraded.healthy) == ("degraded", False)
+    assert (optimal.state, optimal.healthy) == ("functional", True)
+
+
+def test_a_second_card_is_told() -> None:
+    replay = Replay(
+        [
+            Call("mvcli info -o hba", SATA_CARD + SATA_CARD.replace("ID:                          0", "ID: 1")),
+            Call("mvcli info -o pd", ""),
+            Call("mvcli info -o vd", ""),
+            Call("mnv_cli 0 info -o hba", "", "no such controller\n", 1),
+        ]
+    )
+    assert mvcli.read_facts(replay).notes == ("mvcli lists 2 cards, of which the first is read",)
