@@ -24,6 +24,8 @@ _FIELD = re.compile(
     + _NUMBER
     + rf"(?:\s+\[cha: ([yn]), def:\s*{_NUMBER}(?:, sav:\s*{_NUMBER})?\])?(?:\s|$)"
 )
+# the drive answered with another page, or with less of it: what follows are other bytes than the fields' own
+_MALFORMED = re.compile(r"^>>> warning: mode page seems malformed", re.IGNORECASE)
 _UNIT_ATTENTION = 6
 
 
@@ -52,8 +54,12 @@ class ModePages:
 
 
 def parse_fields(text: str) -> ModePages:
-    """`sdparm --all --long`. Raises ToolError when there is no field in the text, or a field before any page."""
+    """`sdparm --all --long`. Raises ToolError when there is no field in the text, or a field before any page.
+
+    The fields of a page that sdparm calls malformed are notes.
+    """
     device = identity = page = ""
+    malformed: set[str] = set()
     pages: dict[str, dict[str, Field]] = {}
     notes: list[str] = []
     for line in text.splitlines():
@@ -63,6 +69,11 @@ def parse_fields(text: str) -> ModePages:
         elif title:
             page = title.group(1)
             pages.setdefault(page, {})
+        elif page and _MALFORMED.match(line.strip()):
+            malformed.add(page)
+            notes.append(f"{page}: {line.strip()}")
+        elif found and page in malformed:
+            notes.append(f"{page}: {line.strip()}")
         elif found and found.group(1) not in pages.get(page, {}):
             if not page:
                 raise ToolError(f"sdparm printed the field {found.group(1)} outside of any mode page")
