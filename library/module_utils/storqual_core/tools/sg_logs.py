@@ -24,13 +24,16 @@ _TITLE = re.compile(
     r"^(?P<title>\S.*?)\s+\[0x(?P<page>[0-9a-f]{1,2})(?:,\s*0x(?P<subpage>[0-9a-f]{1,2}))?\]:?\s*$", re.I
 )
 _UNDECODED = re.compile(
-    r"^(?:No ascii information for|Unable to decode) page = 0x(?P<page>[0-9a-f]{1,2})"
-    r"(?:,\s*subpage = 0x(?P<subpage>[0-9a-f]{1,2}))?",
+    r"^(?:No ascii information for|Unable to decode) page ?= ?0x(?P<page>[0-9a-f]{1,2})"
+    r"(?:,\s*subpage ?= ?0x(?P<subpage>[0-9a-f]{1,2}))?",
     re.IGNORECASE,
 )
-_UNNUMBERED = re.compile(r"^\S[^=:]*\bpages?\b[^=:]*:?\s*$", re.IGNORECASE)
+_UNNUMBERED = re.compile(
+    r"^(?:\S[^=:]*\bpages?\b[^=:]*:?|\S[^=:]*\bpage\b[^=:]*, subpage=\d+\S*|Unable to decode \S.*)\s*$", re.IGNORECASE
+)
 _EVENTS = re.compile(r"^\s*Phy event descriptors\s*:", re.IGNORECASE)
-_VALUE = re.compile(r"^(?P<label>[^=:]+?)\s*[=:]\s*(?P<value>.*)$")
+# a label may compare (`commands whose size <= segment size = 5`)
+_VALUE = re.compile(r"^(?P<label>(?:[<>]=|[^=:])+?)\s*(?<![<>])[=:]\s*(?P<value>.*)$")
 _PAIR = re.compile(r",\s+(?=[A-Za-z][^,=]*=)")
 _SUPPORTED = re.compile(r"^\s*0x(?P<page>[0-9a-f]{1,2})(?:,0x(?P<subpage>[0-9a-f]{1,2}))?\s+\S", re.IGNORECASE)
 _COUNT = re.compile(r"^\d{1,20}\b(?!\s*[./:])")

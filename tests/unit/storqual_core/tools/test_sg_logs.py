@@ -89,3 +89,37 @@ def test_what_a_phy_tells_twice_is_counted_once() -> None:
         "link.Loss of DWORD synchronization": 22,
     }
     assert pages[0x18, 0].values["Phy event: Running disparity error count"] == "52"
+
+
+def test_a_label_that_compares_is_read_whole() -> None:
+    text = (
+        "Seagate cache page [0x37]\n"
+        "  Number of read and write commands whose size <= segment size = 400\n"
+        "  Number of read and write commands whose size > segment size = 500\n"
+        "HGST/WDC performance counters page [0x30]\n"
+        "  Seeks >= 1/3 and < 2/3 = 3\n"
+    )
+    pages = sg_logs.parse_log_pages(text)
+    assert pages[0x37, 0].values == {
+        "Number of read and write commands whose size <= segment size": "400",
+        "Number of read and write commands whose size > segment size": "500",
+    }
+    assert pages[0x30, 0].values == {"Seeks >= 1/3 and < 2/3": "3"}
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Volume statistics page (ssc-4), subpage=0", "Unable to decode Drive control verification (lto-5) [dcv_]"],
+)
+def test_values_of_a_page_without_a_number_are_not_those_of_the_page_before_it(title: str) -> None:
+    text = f"Write error counter page  [0x2]\n  Total uncorrected errors = 0\n{title}\n  Total write retries: 4\n"
+    pages = sg_logs.parse_log_pages(text)
+    assert pages[2, 0].values == {"Total uncorrected errors": "0"}
+    assert pages[-1, 0] == sg_logs.LogPage(title, {"Total write retries": "4"})
+
+
+def test_a_page_that_is_not_decoded_has_its_number() -> None:
+    text = "Non-medium error page  [0x6]\n  Non-medium error count = 1\nUnable to decode page=0x3a, subpage=0x2\n 00   3a 02\n"
+    pages = sg_logs.parse_log_pages(text)
+    assert pages[6, 0].notes == ()
+    assert pages[0x3A, 2].notes == ("00   3a 02",)
