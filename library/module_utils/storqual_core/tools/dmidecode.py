@@ -2,21 +2,25 @@
 """dmidecode: what the firmware says of the machine; here for the slots, which are printed on the sheet metal.
 
 The text is records: `Handle …, DMI type N, M bytes`, a title, indented `Key: value` lines, and further indented
-lists. Every record is kept, known type or not. Dates and serials are the vendor's text and may be odd.
+lists. Every record is kept, known type or not. Dates and serials are the vendor's text and may be odd. Releases
+before 2.7 print the handle on a line of its own and everything below it one level further in.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Mapping
+from typing import Iterator, Mapping
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
 
 _HANDLE = re.compile(r"^Handle (0x[0-9A-Fa-f]+), DMI type (\d{1,3}), (\d{1,6}) bytes\.?\s*$")
+_OLD_HANDLE = re.compile(r"^\s*(Handle 0x[0-9A-Fa-f]+)\s*$")
+_OLD_TYPE = re.compile(r"^(\s+)(DMI type \d{1,3}, \d{1,6} bytes\.?)\s*$")
 _PRESENT = re.compile(r"^SMBIOS [0-9.]+ present", re.MULTILINE)
 _SLOT_TYPE = 9
+_NO_SLOT = ("ff:1f.7", "0000:00:00.0")
 _BUS_ADDRESS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
 
 
@@ -46,7 +50,7 @@ def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
     """Every record, and the lines before the first one. Raises ToolError when there is no record at all."""
     notes: list[str] = []
     blocks: list[tuple[re.Match[str], list[str]]] = []
-    for line in text.splitlines():
+    for line in _with_whole_handles(text.splitlines()):
         handle = _HANDLE.match(line)
         if handle:
             blocks.append((handle, []))
@@ -56,6 +60,19 @@ def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
         said = notes[-1].strip()[:200] if notes else "nothing"
         raise ToolError(f"dmidecode shows no record of the machine's firmware: {said}")
     return tuple(_record(handle, lines) for handle, lines in blocks), tuple(notes)
+
+
+def _with_whole_handles(lines: list[str]) -> Iterator[str]:
+    """The lines as releases since 2.7 print them."""
+    indent = handle = ""
+    for line in lines:
+        old, kind = _OLD_HANDLE.match(line), _OLD_TYPE.match(line)
+        if handle and kind:
+            indent = kind.group(1)
+            yield f"{handle}, {kind.group(2)}"
+        elif not old:
+            yield line[len(indent) :] if indent and line.startswith(indent) else line
+        handle = old.group(1) if old else ""
 
 
 def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
@@ -86,20 +103,25 @@ def _record(handle: re.Match[str], lines: list[str]) -> DmiRecord:
 
 
 def slots(records: tuple[DmiRecord, ...]) -> tuple[Slot, ...]:
-    """The slots among the records; an address that is no PCI address (`ff:ff.7` for an empty slot) is left out."""
+    """The slots among the records; an address that can be no slot's is left out.
+
+    It is no PCI address (`ff:1f.7` for an empty slot), the host bridge's, or the same for several slots.
+    """
+    listed = [record for record in records if record.kind == _SLOT_TYPE]
+    addresses = [record.values.get("Bus Address", "") for record in listed]
     found = []
-    for record in records:
-        if record.kind == _SLOT_TYPE:
-            address = record.values.get("Bus Address", "")
-            usable = _BUS_ADDRESS.match(address) and not address.lower().endswith("ff:1f.7")
-            found.append(
-                Slot(
-                    record.values.get("Designation", ""),
-                    record.values.get("Type", ""),
-                    record.values.get("Current Usage", ""),
-                    address.lower() if usable else "",
-                )
+    for record, address in zip(listed, addresses):
+        usable = (
+            _BUS_ADDRESS.match(address) and not address.lower().endswith(_NO_SLOT) and addresses.count(address) == 1
+        )
+        found.append(
+            Slot(
+                record.values.get("Designation", ""),
+                record.values.get("Type", ""),
+                record.values.get("Current Usage", ""),
+                address.lower() if usable else "",
             )
+        )
     return tuple(found)
 
 

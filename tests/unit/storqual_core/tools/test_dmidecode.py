@@ -49,3 +49,34 @@ def test_text_whose_tabs_became_blanks_is_read_the_same() -> None:
     (record,), _ = dmidecode.parse_records(blanks)
     assert record.values["Bus Address"] == "0000:12:00.0"
     assert record.lists == {"Characteristics": ("3.3 V is provided", "PME signal is supported")}
+
+
+def slot(designation: str, address: str) -> str:
+    return (
+        f"Handle 0x0009, DMI type 9, 17 bytes\nSystem Slot Information\n\tDesignation: {designation}\n"
+        f"\tCurrent Usage: In Use\n\tBus Address: {address}\n\n"
+    )
+
+
+@pytest.mark.parametrize("address", ["0000:00:00.0", "0000:ff:1f.7", "0000:00:1f.7"])
+def test_an_address_that_several_slots_have_or_that_is_no_slots_is_left_out(address: str) -> None:
+    text = slot("SLOT 1", address) + slot("SLOT 2", address) + slot("SLOT 3", "0000:3B:00.0")
+    found = dmidecode.slots(dmidecode.parse_records(text)[0])
+    assert [each.pci for each in found] == ["", "", "0000:3b:00.0"]
+
+
+def test_records_of_releases_before_2_7_are_read_the_same() -> None:
+    new = (
+        "# dmidecode 2.6\nSMBIOS 2.3 present.\n"
+        "Handle 0x0900, DMI type 9, 13 bytes.\nSystem Slot Information\n\tDesignation: SLOT 1\n"
+        "\tCharacteristics:\n\t\t3.3 V is provided\n\t\tPME signal is supported\n"
+        "Handle 0x7F00, DMI type 127, 4 bytes.\nEnd Of Table\n"
+    )
+    old = (
+        "# dmidecode 2.6\nSMBIOS 2.3 present.\n"
+        "Handle 0x0900\n\tDMI type 9, 13 bytes.\n\tSystem Slot Information\n\t\tDesignation: SLOT 1\n"
+        "\t\tCharacteristics:\n\t\t\t3.3 V is provided\n\t\t\tPME signal is supported\n"
+        "Handle 0x7F00\n\tDMI type 127, 4 bytes.\n\tEnd Of Table\n"
+    )
+    assert dmidecode.parse_records(old) == dmidecode.parse_records(new)
+    assert dmidecode.parse_records(old)[0][0].title == "System Slot Information"
