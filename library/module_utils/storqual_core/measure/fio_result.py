@@ -178,10 +178,8 @@ def _signal(exit_status: int) -> str:
     if exit_status == 128:
         return "a signal"
     number = -exit_status if exit_status < 0 else exit_status - 128 if 128 < exit_status < 193 else 0
-    if not number:
-        return ""
     try:
-        return signal.Signals(number).name
+        return signal.Signals(number).name if number else ""
     except ValueError:
         return f"signal {number}"
 
@@ -234,7 +232,8 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
         if name in ("read", "write") or ios:
             found[f"{name}_ios"] = ios
             found[f"{name}_bytes"] = sum([way.bytes for way in ways])
-        if ios:
+        # a job may measure none (gtod_reduce): that is no latency of 0
+        if all(way.lat_max_ns for way in ways if way.ios) and ios:
             found[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
             found[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
         bins = _added([way.bins for way in ways if way.bins])
@@ -284,13 +283,14 @@ class _Reader:
     def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
         """One job with its directions."""
         ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
+        if sum(way.ios > 0 for way in ways.values()) > 1:
+            ways.pop("mixed", None)  # unified_rw_reporting=both prints the sum beside its parts
         runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
         counted_ns = self.number(entry, "job_runtime") * 1e6 or runtime_ns
-        options = self.mapping(entry, "job options")
-        drive = entry.get("desc") or options.get("description") or ""
+        described = entry.get("desc") or self.mapping(entry, "job options").get("description") or ""
         return _Job(
             name=str(entry.get("jobname", ""))[:200],
-            drive=str(drive)[:200],
+            drive=str(described)[:200],
             error=int(self.number(entry, "error")),
             error_count=int(self.number(entry, "total_err")),
             runtime_ns=runtime_ns,

@@ -71,8 +71,8 @@ def at_response(steps: Sequence[LoadStep], response: float) -> tuple[float, floa
 
 
 def response_ns(ios: int, lat_sum_ns: int, bins: Mapping[str, int], share_ppm: int) -> float | None:
-    """The mean (`share_ppm` 0) or the percentile of a launch; None without I/O, or bins that hold them all."""
-    if ios <= 0:
+    """The mean (`share_ppm` 0) or the percentile of a launch; None without I/O, latencies, or bins that hold all."""
+    if ios <= 0 or lat_sum_ns <= 0:
         return None
     if share_ppm == 0:
         return lat_sum_ns / ios

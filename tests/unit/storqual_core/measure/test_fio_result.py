@@ -256,3 +256,24 @@ def test_a_result_without_any_latency_needs_no_histogram() -> None:
     quiet = job()
     quiet["read"]["lat_ns"] = {"min": 0, "max": 0, "mean": 0.0, "N": 0}
     assert read(result(quiet)).status == "ok"
+
+
+def test_a_sum_that_is_printed_beside_its_parts_is_not_counted_twice() -> None:
+    """unified_rw_reporting=both; with unified_rw_reporting=1 the sum is all there is."""
+    one = job(ios=1000)
+    both = {**one, "mixed": one["read"]}
+    assert read(result(both)).primitives == read(result(one)).primitives
+    assert read(result(both)).jobs_ios == (1000,)
+    alone = {**one, "read": one["write"], "mixed": one["read"]}
+    assert (read(result(alone)).primitives["mixed_ios"], read(result(alone)).jobs_ios) == (1000, (1000,))
+
+
+def test_latencies_that_were_not_measured_are_none_of_0() -> None:
+    """gtod_reduce, disable_lat: fio prints 0 for each figure of them."""
+    unmeasured = job(ios=1000)
+    unmeasured["read"]["lat_ns"] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}
+    found = read(result(unmeasured))
+    assert (found.status, found.primitives["read_ios"]) == ("ok", 1000)
+    assert not [name for name in found.primitives if "lat" in name or "bins" in name]
+    partly = read(result(unmeasured, job(ios=10)))
+    assert "read_lat_sum_ns" not in partly.primitives
