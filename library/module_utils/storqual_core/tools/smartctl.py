@@ -32,6 +32,10 @@ _BITS = (
 )
 
 
+# what `-d` is for disks behind a controller, and behind a chip that mirrors (`jmb39x,1+sat`)
+_BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
+
+
 @dataclass(frozen=True)
 class Device:
     """A device of `--scan`: its name alone is no identity, for all disks behind a controller share one."""
@@ -43,7 +47,7 @@ class Device:
     @property
     def hidden(self) -> bool:
         """Whether it is a disk behind a controller, which only its number there names (`megaraid,8`)."""
-        return bool(re.match(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid),", self.kind))
+        return bool(_BEHIND.match(self.kind))
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,9 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         number, value = as_int(as_mapping(entry).get("id")), as_mapping(as_mapping(entry).get("raw")).get("value")
         if number is not None and (count := as_int(value)) is not None:
             yield f"attribute.{number}", count
-    logged = as_mapping(as_mapping(body.get("ata_smart_error_log")).get("summary")).get("count")
+    # with -x the extended log is printed in place of the summary
+    logs = as_mapping(body.get("ata_smart_error_log"))
+    logged = next((as_mapping(logs[name]).get("count") for name in ("extended", "summary") if name in logs), None)
     for name, value in (
         ("grown_defects", body.get("scsi_grown_defect_list")),
         ("power_cycles", body.get("power_cycle_count")),

@@ -119,7 +119,10 @@ def test_values_of_a_page_without_a_number_are_not_those_of_the_page_before_it(t
 
 
 def test_a_page_that_is_not_decoded_has_its_number() -> None:
-    text = "Non-medium error page  [0x6]\n  Non-medium error count = 1\nUnable to decode page=0x3a, subpage=0x2\n 00   3a 02\n"
+    text = (
+        "Non-medium error page  [0x6]\n  Non-medium error count = 1\n"
+        "Unable to decode page=0x3a, subpage=0x2\n 00   3a 02\n"
+    )
     pages = sg_logs.parse_log_pages(text)
     assert pages[6, 0].notes == ()
     assert pages[0x3A, 2].notes == ("00   3a 02",)

@@ -123,3 +123,15 @@ def test_a_drive_without_a_temperature_page_is_not_frozen() -> None:
     found = smartctl.parse_health(answer(temperature=nothing, scsi_environmental_reports=elsewhere))
     assert found.temperature == 38
     assert smartctl.parse_health(answer(temperature={"current": 0, "drive_trip": 65})).temperature == 0
+
+
+@pytest.mark.parametrize("log", ["summary", "extended"])
+def test_logged_errors_are_those_of_the_log_that_is_printed(log: str) -> None:
+    found = smartctl.parse_health(answer(ata_smart_error_log={log: {"revision": 1, "count": 3}}))
+    assert found.counters == {"logged_errors": 3}
+
+
+@pytest.mark.parametrize("kind", ["jmb39x,1+sat", "jmb39x-q,0", "jms56x,1", "sat+megaraid,8", "sssraid,0,1"])
+def test_a_disk_that_only_its_number_names_is_hidden(kind: str) -> None:
+    assert smartctl.Device("/dev/sda", kind, "ATA").hidden
+    assert not smartctl.Device("/dev/sda", kind.partition(",")[0], "ATA").hidden
