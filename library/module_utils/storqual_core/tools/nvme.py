@@ -80,17 +80,22 @@ def parse_list(text: str) -> tuple[Namespace, ...]:
 
 
 def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator[Namespace]:
-    """Hosts, subsystems and controllers hold each other in an order that changes; the inherited keys do not."""
+    """Hosts, subsystems and controllers hold each other in an order that changes; the inherited keys do not.
+
+    A namespace that several controllers reach stands beside them, and has what all of them say alike.
+    """
     for entry in (as_mapping(each) for each in as_list(entries)):
         known = {**above, **{key: value for key, value in entry.items() if not isinstance(value, (list, dict))}}
-        for inner in ("Subsystems", "Controllers", "Namespaces") if depth else ():
+        for inner in ("Subsystems", "Controllers") if depth else ():
             yield from _walk(entry.get(inner), known, depth - 1)
+        if depth:
+            yield from _walk(entry.get("Namespaces"), {**known, **_alike(entry.get("Controllers"))}, depth - 1)
         node = _node(entry)
         if node:
             size, used = _sizes(entry, node)
             yield Namespace(
                 node=node,
-                controller=as_text(known.get("Controller")) or re.sub(r"n\d+\Z", "", node[len("/dev/") :]),
+                controller=as_text(known.get("Controller", re.sub(r"n\d+\Z", "", node[len("/dev/") :]))),
                 pci=as_text(known.get("Address")).lower(),
                 model=as_text(known.get("ModelNumber")),
                 serial=as_text(known.get("SerialNumber")),
@@ -99,6 +104,14 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
                 used=used,
                 sector=as_int(entry.get("SectorSize")),
             )
+
+
+def _alike(controllers: object) -> dict[str, str]:
+    """What all controllers of a subsystem say alike; empty texts where they differ, nothing where none is listed."""
+    listed = [as_mapping(each) for each in as_list(controllers)]
+    names = ("Controller", "Address", "ModelNumber", "SerialNumber", "Firmware") if listed else ()
+    said = {name: {as_text(each.get(name)) for each in listed} for name in names}
+    return {name: values.pop() if len(values) == 1 else "" for name, values in said.items()}
 
 
 def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]:

@@ -139,3 +139,32 @@ def test_a_controller_that_cannot_mark_blocks_is_a_sentence_and_is_not_forced() 
     with pytest.raises(ToolError, match="cannot be marked as unreadable: NVMe status: Invalid Command Opcode"):
         nvme.write_uncorrectable(replay, "/dev/nvme0n1", 20480, 8)
     replay.done()
+
+
+def controller(number: int, **others: str) -> dict[str, object]:
+    about = {"Controller": f"nvme{number}", "SerialNumber": "EXNV1", "ModelNumber": "Example NVMe", "Firmware": "FW1"}
+    return {**about, "Address": f"0000:0{number}:00.0", "Namespaces": [], "Paths": [], **others}
+
+
+def shared(*controllers: dict[str, object]) -> nvme.Namespace:
+    """The namespace of a subsystem, which stands beside its controllers."""
+    one = {"NameSpace": "nvme4n1", "NSID": 1, "PhysicalSize": 1048576, "MaximumLBA": 256, "SectorSize": 4096}
+    subsystem = {"Subsystem": "nvme-subsys4", "Controllers": list(controllers), "Namespaces": [one]}
+    (found,) = nvme.parse_list(json.dumps({"Devices": [{"HostNQN": "nqn.example", "Subsystems": [subsystem]}]}))
+    return found
+
+
+def test_a_namespace_beside_its_only_controller_is_that_controllers() -> None:
+    found = shared(controller(2))
+    assert (found.model, found.serial, found.firmware) == ("Example NVMe", "EXNV1", "FW1")
+    assert (found.node, found.controller, found.pci) == ("/dev/nvme4n1", "nvme2", "0000:02:00.0")
+
+
+def test_a_namespace_that_several_controllers_reach_has_what_they_say_alike() -> None:
+    found = shared(controller(2), controller(3, Firmware="FW2"))
+    assert (found.model, found.serial, found.size) == ("Example NVMe", "EXNV1", 1048576)
+    assert (found.controller, found.pci, found.firmware) == ("", "", "")
+
+
+def test_a_namespace_of_no_listed_controller_has_the_one_in_its_name() -> None:
+    assert shared().controller == "nvme4"
