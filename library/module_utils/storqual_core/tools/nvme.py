@@ -92,10 +92,12 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
             yield from _walk(entry.get("Namespaces"), {**known, **_alike(entry.get("Controllers"))}, depth - 1)
         node = _node(entry)
         if node:
+            # the flat shape names no controller: its namespaces are named after theirs
+            named = re.sub(r"n\d+\Z", "", node[len("/dev/") :]) if "DevicePath" in entry else ""
             size, used = _sizes(entry, node)
             yield Namespace(
                 node=node,
-                controller=as_text(known.get("Controller", re.sub(r"n\d+\Z", "", node[len("/dev/") :]))),
+                controller=as_text(known.get("Controller", named)),
                 pci=as_text(known.get("Address")).lower(),
                 model=as_text(known.get("ModelNumber")),
                 serial=as_text(known.get("SerialNumber")),

@@ -166,5 +166,6 @@ def test_a_namespace_that_several_controllers_reach_has_what_they_say_alike() ->
     assert (found.controller, found.pci, found.firmware) == ("", "", "")
 
 
-def test_a_namespace_of_no_listed_controller_has_the_one_in_its_name() -> None:
-    assert shared().controller == "nvme4"
+def test_a_namespace_of_no_listed_controller_is_no_controllers() -> None:
+    """What paths are joined to is named after the subsystem."""
+    assert shared().controller == ""
