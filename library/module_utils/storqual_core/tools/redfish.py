@@ -11,10 +11,16 @@ from typing import Any, Mapping, Sequence
 from ..kit.errors import ToolError
 from ..kit.json_text import as_list, as_mapping, as_text, the_object
 
+_WELL = ("ok", "informational")
+
 
 def parse_error(text: str) -> str:
-    """The messages of an error body, each with its id and what to do. Raises ToolError for a text that has none."""
-    error = as_mapping(the_object(text, "redfish", "error").get("error"))
+    """The messages of an error body, each with its id and what to do. Raises ToolError for a text that has none.
+
+    Some controllers tell them without an error around them, beside messages that all is well.
+    """
+    body = the_object(text, "redfish")
+    error = as_mapping(body.get("error", body))
     told = [_sentence(as_mapping(info)) for info in as_list(error.get("@Message.ExtendedInfo"))]
     message = as_text(error.get("message"))
     found = [sentence for sentence in told if sentence] or ([message] if message else [])
@@ -24,6 +30,8 @@ def parse_error(text: str) -> str:
 
 
 def _sentence(info: Mapping[str, Any]) -> str:
+    if as_text(info.get("Severity") or info.get("MessageSeverity")).lower() in _WELL:
+        return ""
     message, name, remedy = (as_text(info.get(key)) for key in ("Message", "MessageId", "Resolution"))
     # some controllers tell the id alone, and "None" where there is nothing to do
     said = f"{message} ({name})" if message and name else message or name

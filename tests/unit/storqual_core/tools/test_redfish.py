@@ -42,3 +42,12 @@ def test_a_version_is_found_by_id_or_name() -> None:
         redfish.find_version(ENTRIES, "twice")
     with pytest.raises(ToolError, match="0 versions of 'x' are in the firmware inventory, which has BIOS, HBA 9500"):
         redfish.find_version(ENTRIES, "x")
+
+
+def test_messages_without_an_error_around_them_are_told_and_good_news_is_not() -> None:
+    bad = '{"MessageId": "EX.1.0.BUSY", "Message": "A job is running.", "Severity": "Critical"}'
+    good = '{"MessageId": "Base.1.18.Success", "Message": "The request completed successfully.", "Severity": "OK"}'
+    text = f'{{"@Message.ExtendedInfo": [{good}, {bad}]}}'
+    assert redfish.parse_error(text) == "A job is running. (EX.1.0.BUSY)"
+    with pytest.raises(ToolError, match="without a message"):
+        redfish.parse_error(f'{{"@Message.ExtendedInfo": [{good}], "LCStatus": "Ready"}}')
