@@ -69,3 +69,15 @@ def test_records_with_line_ends_of_dos_are_told_apart_and_two_in_one_are_refused
         lspci.parse_records(text.replace("\n\n", "\n"))
     with pytest.raises(ToolError, match="shows no PCI function: Slot:"):
         lspci.parse_verbose(text)
+
+
+def test_a_link_without_lanes_is_told_as_printed() -> None:
+    text = (
+        "d6f5:00:02.0 Ethernet controller: Example Virtual Function (rev 80)\n"
+        "\t\tLnkCap: Port #0, Speed 8GT/s, Width x16, ASPM not supported\n"
+        "\t\tLnkSta: Speed unknown (downgraded), Width x0 (downgraded)\n"
+    )
+    (function,), _ = lspci.parse_verbose(text)
+    assert (function.link_speed, function.link_width) == ("unknown", 0)
+    assert (function.link_speed_max, function.link_width_max) == ("8GT/s", 16)
+    assert function.lines == ()
