@@ -33,12 +33,14 @@ _OTHERS = re.compile(
     r"|mei_me|ipmi\w*|IPMI|thunderbolt|tpm\w*|kvm\S*|ACPI|PM|nfs|RPC|audit|(?:Kernel )?command line)[ :]",
     re.IGNORECASE,
 )
-# `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `Oct 16 01:13:11 host kernel: `, `<4>`, and a caller's id
+# `[   12.345678] `, `[Wed Oct 16 01:13:11 2024] `, `[Oct16 01:13] `, `[  +0,000102] `,
+# `Oct 16 01:13:11 host kernel: `, `2024-10-16T01:13:11,123456+02:00 `, `kernel: [   12.345678] `, `<4>`, `[  T123]`
+_SECONDS = r"\[(?: *\+? *\d+[.,]\d{6}(?: <[ +]*\d+[.,]\d{6}>)?"
 _STAMP = re.compile(
     r"^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ (?:kern\.\w+ )?kernel: "
-    r"|\d{4}-\d\d-\d\dT\S+ \S+ kernel: )?(?:<\d{1,3}>)?"
-    r"(?:\[(?: *\d+\.\d{6}| *[TC]\d+|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})\] ?){0,2}"
-    r"(?:(?:\S+ )?kernel: )?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s(?:\S+ kernel: )?)?(?:<\d{1,3}>)?"
+    rf"(?:{_SECONDS}| *[TC]\d+|(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} ?[ \d]\d [\d:]{{5,8}}(?: \d{{4}})?)\] ?){{0,2}}"
+    rf"(?:(?:\S+ )?kernel: (?:{_SECONDS})\] ?)?)?"
 )
 _LOG_INFO = re.compile(r"\blog_?info\(0x(?P<value>[0-9a-f]{8})\)", re.IGNORECASE)
 # drivers/message/fusion/lsi/mpi_log_sas.h: four bits of bus type (3 is SAS), four of originator, then the code

@@ -50,7 +50,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "kernel_bug",
-        r"\bKASAN: ",
+        r"\bKASAN: (?!KernelAddressSanitizer initialized|CONFIG_)",
         "[drv] KASAN: use-after-free in scsi_done+0x1/0x2",
         kernels="4.0-",
         source="mm/kasan/report.c",
@@ -61,6 +61,12 @@ COMMON: tuple[Rule, ...] = (
         "UBSAN: array-index-out-of-bounds in drivers/scsi/x.c:12:3",
         kernels="4.5-",
         source="lib/ubsan.c",
+    ),
+    Rule(
+        "kernel_bug",
+        r"^DMA-API: \S+ [0-9a-f]{4}:[0-9a-f]{2}:\S+: |make_request bug: ",
+        "DMA-API: mpt3sas 0000:01:00.0: device driver frees DMA memory with wrong function",
+        source="kernel/dma/debug.c, drivers/md/raid0.c",
     ),
     Rule(
         "kernel_bug",
@@ -110,6 +116,14 @@ COMMON: tuple[Rule, ...] = (
         r"\bAER: ",
         "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0",
         source="drivers/pci/pcie/aer.c, dpc.c",
+    ),
+    Rule(
+        "aer",
+        r": +device \[[0-9a-f]{4}:[0-9a-f]{4}\] error status/mask=|: +\[ ?\d+\] (?:RxErr|BadTLP|BadDLLP"
+        r"|Rollover|Timeout|NonFatalErr|CorrIntErr|HeaderOF|DLP|SDES|TLP|FCP|CmpltTO|CmpltAbrt|UnxCmplt|RxOF|MalfTLP|ECRC|UnsupReq"
+        r"|ACSViol|UncorrIntErr|Malformed TLP|Completion Timeout|Unsupported Request|Receiver Error)\b",
+        "nvme 0000:01:00.0:    [14] CmpltTO                (First)",
+        source="drivers/pci/pcie/aer.c",
     ),
     Rule(
         "aer",
@@ -165,7 +179,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "file_system_error",
         r"^BTRFS:? (?:error|critical|warning) (?!.*is deprecated)|^BTRFS info .*forced readonly"
-        r"|^BTRFS: Transaction aborted",
+        r"|^BTRFS: Transaction aborted|^BTRFS info .* errs: (?!wr 0, rd 0, flush 0, corrupt 0, gen 0\b)wr ",
         "BTRFS error (device sdc): bdev /dev/sdc errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
         source="fs/btrfs",
     ),
@@ -178,7 +192,8 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"md/raid\S*: ?(?:Disk failure on|not enough operational|\S+: Disk failure on)",
+        r"(?:md/raid\S*|^raid\d+\S*): ?(?:Disk failure on|not enough operational|\S+: Disk failure on"
+        r"|cannot start dirty degraded)",
         "md/raid1:md0: Disk failure on sdb, disabling device.",
         driver="md",
         source="drivers/md",
@@ -206,7 +221,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"md/raid.*(?:read error (?:not )?correct)",
+        r"(?:md/raid|^raid\d+).*(?:read error (?:not )?correct)",
         "md/raid1:md0: read error corrected (8 sectors at 2048 on sdb)",
         driver="md",
         source="drivers/md/raid1.c",
@@ -242,7 +257,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         "file_system_error",
         r"\bEXT[234]-fs .*(?:block allocation failed|data will be lost|mounting fs with errors"
-        r"|(?:initial|last) error at time)",
+        r"|(?:initial|last) error at time|shut down requested)",
         "EXT4-fs (sda1): warning: mounting fs with errors, running e2fsck is recommended",
         source="fs/ext4/super.c, fs/ext4/inode.c",
     ),
@@ -271,16 +286,16 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         "md_degraded",
-        r"md/raid\S*: .*active with (?P<members>\d+) out of (?!(?P=members) )\d+ ",
+        r"(?:md/raid\S*|^raid\d+\S*): .*active with (?P<members>\d+) out of (?!(?P=members) )\d+ ",
         "md/raid1:md0: active with 1 out of 2 mirrors",
         driver="md",
         source="drivers/md/raid1.c, raid5.c, raid10.c",
     ),
     Rule(
         "md_degraded",
-        r"md/raid\S*: .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
+        r"(?:md/raid\S*|^raid\d+\S*): .*(?:failed to run raid set|Cannot continue operation|redirecting sector"
         r"|rescheduling sector|unrecoverable I/O|too many read errors|\d+ read_errors, >)|\bmd: pers->run\(\) failed"
-        r"|\braid\d+: Disk failure on",
+        r"|^md\S*: failed to create bitmap",
         "md/raid1:md0: redirecting sector 8 to other mirror: sdb1",
         driver="md",
         source="drivers/md/raid1.c, raid5.c, md.c",

@@ -72,6 +72,14 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
+        r"\bmpt[23]sas\S*:\s+(?:handle\(\w+\), ioc_status\((?:scsi (?:ioc|task) terminated|internal error|busy)"
+        r"|scsi_status\([^)]*\)\(\w+\), scsi_state\(.*state terminated)",
+        "mpt3sas_cm0: \thandle(0x001a), ioc_status(scsi ioc terminated)(0x004b), smid(2583)",
+        driver="mpt2sas, mpt3sas",
+        source="drivers/scsi/mpt3sas/mpt3sas_scsih.c (_scsih_scsi_ioc_info)",
+    ),
+    Rule(
+        "io_error",
         r"log_?info\(0x3[0-9a-f]{7}\)",
         "mpt3sas_cm0: log_info(0x31080000): originator(PL), code(0x08), sub_code(0x0000)",
         driver="mpt2sas, mpt3sas, mptsas",
@@ -229,7 +237,7 @@ DRIVERS: tuple[Rule, ...] = (
     Rule(
         "adapter_fault",
         r"^mega.*/(?:CRIT|FATAL|DEAD)\) - |^mega(?:raid|sas)\S*[ :].*(?:Failed from megasas_init_fw"
-        r"|Init cmd return status FAILED|Fail(?:ed)? to init)",
+        r"|Unknown command completed|Init cmd return status FAILED|Fail(?:ed)? to init)",
         "megaraid_sas 0000:03:00.0: 235 (721399863s/0x0008/CRIT) - Battery has failed and cannot "
         "support data retention",
         driver="megaraid_sas",
@@ -279,7 +287,8 @@ DRIVERS: tuple[Rule, ...] = (
     ),
     Rule(
         "adapter_fault",
-        r"\bmpt[23]sas\S* .*(?:fault info from|doorbell (?:handshake .*failed|is in use)"
+        r"\bmpt[23]sas\S* .*(?:fault info from|doorbell (?:handshake .*failed|is in use)|doorbell_\w+: failed"
+        r"|handshake failed|failure at \S*drivers/scsi/"
         r"|discovery errors|dead_ioc thread|Temperature Threshold flags)",
         "mpt3sas_cm0: doorbell handshake int failed (line=5277)",
         driver="mpt2sas, mpt3sas",

@@ -51,7 +51,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\b(?:task|target|device|lun|logical unit)\b.{0,30}\breset\b",
+        r"\b(?:task|target|device|lun|logical unit)\b(?! after).{0,30}\breset\b",
         "sd 0:0:0:0: Power-on or device reset occurred",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -64,7 +64,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "task_abort",
-        r"\bI/O \d+ .*\baborting\b",
+        r"\bI/O (?:tag )?\d+ .*\baborting\b",
         "nvme nvme0: I/O 12 QID 3 timeout, aborting",
         driver="nvme",
         source="drivers/nvme/host/pci.c",
@@ -103,7 +103,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "medium_error",
-        r"Sense Key ?:? ?(?:Medium Error|0x0?3\b)",
+        r"Sense Key ?[:=]? ?(?:Medium Error|0x0?3\b)|^Current \S+: sense = 7[01] +3\b",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x3 [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -136,7 +136,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "sense_error",
-        r"Sense Key : 0x0?(?:[1247ade]|b)\b",
+        r"Sense Key ?[:=] ?0x0?(?:[1247ade]|b)\b|^Current \S+: sense = 7[01] +(?:[1247ade]|b)\b",
         "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x2 [current]",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -149,7 +149,7 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "sense_error",
-        r"\bAdd(?:\.|itional) Sense: .*(?:failure|error)",
+        r"\bAdd(?:\.|itional) Sense: .*(?:failure|error|defect|out of range|exceeded|communication|parity)",
         "sd 0:0:0:0: [sda] tag#1 Add. Sense: Internal target failure",
         source="drivers/scsi/scsi_error.c, scsi_logging.c",
     ),
@@ -274,9 +274,8 @@ SCSI: tuple[Rule, ...] = (
     ),
     Rule(
         "io_error",
-        r"\] Unhandled (?:error|sense) code",
-        "sd 0:0:0:0: [sda] Unhandled error code",
-        kernels="2.6.28-3.17",
+        r"\] (?:tag#\d+ )?FAILED Result: |^scsi\d*: ERROR on channel \d+|\] Unhandled (?:error|sense) code",
+        "sd 0:0:0:0: [sda] tag#3 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=6s",
         source="drivers/scsi/scsi_lib.c",
     ),
     Rule(

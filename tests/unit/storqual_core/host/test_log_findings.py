@@ -269,10 +269,65 @@ QUIET = [
     "ata2: SATA link down (SStatus 0 SControl 300)",
     "ata1.00: configured for UDMA/133",
     "sd 0:0:0:0: [sda] tag#1 Sense Key : 0x5 [current]",
-    "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=0x00 driverbyte=0x00",
+    "sd 0:0:0:0: [sda] tag#0 Add. Sense: Invalid field in cdb",
+    "kasan: KernelAddressSanitizer initialized",
+    "DMA-API: preallocated 65536 debug entries",
+    "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 0, flush 0, corrupt 0, gen 0",
+    "raid5: raid level 5 set md0 active with 3 out of 3 devices, algorithm 2",
+    "raid5: device sdb1 operational as raid disk 1",
+    "hda: 80043264 sectors (40982 MB) w/1024KiB Cache, CHS=65535/16/63, UDMA(100)",
+    "mpt3sas_cm0: \thandle(0x0009), ioc_status(success)(0x0000), smid(3335)",
+    "mpt3sas_cm0: \tscsi_status(check condition)(0x02), scsi_state(autosense valid )(0x01)",
     "EXT4-fs (sda1): re-mounted. Opts: errors=remount-ro",
     "smartpqi 0000:5c:00.0: added 1:0:0:0 5000c50000000001 Direct-Access",
 ]
+# a command that failed with a check condition has a driver byte that says so only in kernels before 5.14
+OLD_AND_NEW = [
+    ("io_error", "sd 1:0:0:0: [sdb] tag#9 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=1s"),
+    ("io_error", "sd 1:0:0:0: [sdb] tag#9 FAILED Result: hostbyte=0x00 driverbyte=0x00"),
+    ("io_error", "scsi2: ERROR on channel 0, id 3, lun 0, CDB: 0x28 00 00 00 08 00 00 00 08 00"),
+    ("medium_error", "Current sdc: sense = 70  3"),
+    ("sense_error", "Current sdc: sense = 70  4"),
+    ("sense_error", "sdc: Current: sense key=0xb"),
+    ("sense_error", "sd 1:0:0:0: [sdb] tag#9 Add. Sense: No defect spare location available"),
+    ("sense_error", "sd 1:0:0:0: [sdb] tag#9 Add. Sense: Logical block address out of range"),
+    ("sense_error", "sd 1:0:0:0: [sdb] tag#9 Add. Sense: Failure prediction threshold exceeded"),
+    (
+        "task_abort",
+        "nvme nvme3: I/O tag 17 (d011) opcode 0x1 (Write) QID 2 timeout, aborting req_op:WRITE(1) size:8",
+    ),
+    ("device_removed", "nvme nvme3: Disabling device after reset failure: -19"),
+    ("io_error", "mpt3sas_cm0: \tscsi_status(good)(0x00), scsi_state(state terminated no status )(0x0c)"),
+    ("adapter_fault", "mpt3sas_cm1: _base_wait_for_doorbell_ack: failed due to timeout count(5000), int_status(0)!"),
+    ("adapter_fault", "mpt3sas_cm1: _base_get_ioc_facts: handshake failed (r=-14)"),
+    ("adapter_fault", "mpt3sas_cm1: failure at drivers/scsi/mpt3sas/mpt3sas_scsih.c:12336/_scsih_probe()!"),
+    ("adapter_fault", "megaraid_sas 0000:00:04.0: Unknown command completed! [0x21]"),
+    ("kernel_bug", "md/raid0:md0: make_request bug: can't convert block across chunks or bigger than 32k 64 8"),
+    ("kernel_bug", "DMA-API: smartpqi 0000:43:00.0: cacheline tracking EEXIST, overlapping mappings"),
+    ("aer", "pcieport 0000:00:1c.4:   device [8086:a114] error status/mask=00040000/00000000"),
+    ("aer", "megaraid_sas 0000:03:00.0:    [20] UnsupReq               (First)"),
+    ("file_system_error", "EXT4-fs (sdb1): shut down requested (2)"),
+    ("file_system_error", "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 4, flush 0, corrupt 0, gen 0"),
+    ("md_degraded", "raid5: not enough operational devices for md3 (2/3 failed)"),
+    ("md_degraded", "raid5: raid level 5 set md3 active with 2 out of 3 devices, algorithm 2"),
+    ("md_degraded", "raid1: sdc1: rescheduling sector 4096"),
+    ("md_degraded", "raid1: sdc: unrecoverable I/O read error for block 4096"),
+    ("md_degraded", "md3: failed to create bitmap (-5)"),
+    ("device_removed", "ata6: port is slow to respond, please be patient (Status 0xd0)"),
+    ("io_error", "ata2: status=0x51 { DriveReady SeekComplete Error }"),
+    ("io_error", "ata2: no sense translation for op=0x2a cmd=0x3d status: 0x51"),
+    ("medium_error", "hde: dma_intr: error=0x40 { UncorrectableError }, LBAsect=4096, high=0, low=4096, sector=4096"),
+    ("io_error", "hde: dma_intr: status=0x51 { DriveReady SeekComplete Error }"),
+    ("timeout", "hde: lost interrupt"),
+    ("timeout", "hde: status timeout: status=0xd0 { Busy }"),
+    ("adapter_reset", "ide2: reset: master: error (0x00?)"),
+    ("io_error", "lpfc 0000:65:00.1: 7:0357 ELS CQE error: status=x3: CQE: 116b0300 00000000 31420002 90010000"),
+]
+
+
+@pytest.mark.parametrize(("kind", "line"), OLD_AND_NEW, ids=[line[:50] for _, line in OLD_AND_NEW])
+def test_words_of_older_and_newer_kernels_that_no_rule_knew_are_found(kind: str, line: str) -> None:
+    assert classify(line) == kind
 
 
 @pytest.mark.parametrize(("kind", "line"), MORE, ids=[line[:50] for _, line in MORE])
@@ -292,6 +347,13 @@ def test_trouble_in_the_words_of_other_drivers_is_recognised(kind: str, line: st
         "2026-11-19T05:18:11.573Z bench1 kernel: ",
         "Jun 20 13:54:03 bench1 kern.warn kernel: ",
         "[    1.277602] bench1 kernel: ",
+        "kernel: [  868.435387] ",
+        "[Jul 6 09:19] ",
+        "[Jul16 09:19] ",
+        "[ +10,204216] ",
+        "[  906.104104 <    0.000012>] ",
+        "2024-05-01T10:11:12,123456+02:00 ",
+        "2016-12-12 17:08:32\t",
     ],
 )
 def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:
