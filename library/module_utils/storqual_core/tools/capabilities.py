@@ -26,6 +26,9 @@ Value = Union[int, str]
 ACTIVATIONS = ("none", "reset", "reboot", "power cycle")
 """What a downloaded image still needs until it runs, least first; the words of a drop's `activation`."""
 
+DELAYED_TASK = "delayed task"
+"""The name in a volume's progress of a task that waits and that its tool does not name."""
+
 
 @dataclass(frozen=True)
 class PortFacts:

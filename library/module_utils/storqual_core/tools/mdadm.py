@@ -15,7 +15,7 @@ from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, size_range, whole_number
 from ..kit.quantities import parse_size
-from .capabilities import AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
+from .capabilities import DELAYED_TASK, AdapterFacts, ToolFacts, Value, VolumeFacts, VolumeRequest
 
 PROGRAMS = ("mdadm",)
 INDEX = "md"
@@ -31,6 +31,7 @@ _HEADING = re.compile(r"\A\s*Number\s+Major\s+Minor\s+RaidDevice(?:\s+State)?\s*
 _SCAN = re.compile(r"\A(?:INACTIVE-)?ARRAY (\S+)(?: |\Z)")
 _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "Check": "check"}
 _STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
+_WAITS = "resyncing (delayed)"
 _ILL = {"degraded", "failed", "broken", "inactive", "not started"}
 _READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
 _FEWER = re.compile(r"-(\d+)\b")
@@ -143,30 +144,38 @@ def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> Volum
         if path not in failed and ("replacement" in state or (place == "-" and state.startswith("spare")))
     )
     placed = sorted((int(place), path) for place, _, path in there if place != "-" and path not in (*failed, *spares))
+    level = _level(words, states)
     # an array that is not started tells no places
     unplaced = tuple(path for place, state, path in there if place == "-" and not state)
     return VolumeFacts(
         id=node,
         # the host that made it stands before a colon, and in brackets behind it
         name=words.get("Name").split(" ")[0].rpartition(":")[2],
-        level=words.get("Raid Level").lower().replace("raid", ""),
+        level=level,
         state=", ".join(states),
         size=int(kib) * 1024 if kib.isdecimal() and kib.isascii() else None,
         strip=_chunk(words.get("Chunk Size")),
         members=(*(path for _, path in placed), *unplaced),
         spares=spares,
         failed=failed,
-        policies=_bitmap(words),
+        policies={} if not states or "inactive" in states else _bitmap(words),
         progress=_progress(words, states),
         device=node,
         uuid=_uuid(words.get("UUID")),
         healthy=not _ILL & {state.lower() for state in states} if states else None,
         settings={
             **{key: value for key, value in words.without(*_READ).items() if not key.endswith(" Status")},
+            **({} if level else {"Raid Level": words.get("Raid Level")}),
             # a journal, and members that are only written
             **{f"Device {path}": state for _, state, path in there if state and not _IN_SYNC.match(state)},
         },
     )
+
+
+def _level(words: Fields, states: list[str]) -> str:
+    """The level; nothing for an array that is not started and is called raid0, as mdadm calls each of those."""
+    level = words.get("Raid Level").lower().replace("raid", "")
+    return "" if level == _NO_REDUNDANCY and "inactive" in states else level
 
 
 def _bitmap(words: Fields) -> dict[str, Value]:
@@ -195,8 +204,10 @@ def _uuid(text: str) -> str:
 
 def _progress(words: Fields, states: list[str]) -> dict[str, float]:
     """Percent by task; a task that waits for its turn is at 0."""
-    begun = [state.lower().split(" ")[0] for state in states]
-    found = {_STATES[state]: 0.0 for state in begun if state in _STATES}
+    begun = [state.lower() for state in states]
+    # what waits for another array is called a resync, whatever it is
+    tasks = [DELAYED_TASK if state == _WAITS else _STATES.get(state.split(" ")[0], "") for state in begun]
+    found = {task: 0.0 for task in tasks if task}
     for word, task in _TASKS.items():
         match = _PERCENT.search(words.get(f"{word} Status"))
         if match:

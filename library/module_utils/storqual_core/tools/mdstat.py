@@ -13,7 +13,7 @@ from typing import Sequence
 
 from ..kit.errors import ToolError
 from ..kit.quantities import parse_size
-from .capabilities import VolumeFacts
+from .capabilities import DELAYED_TASK, VolumeFacts
 
 _FILE = "/proc/mdstat"
 _FIRST = re.compile(r"^Personalities\s*:", re.MULTILINE)
@@ -23,12 +23,16 @@ _MEMBER = re.compile(r"^(?P<name>[^\s\[\]]+)\[(?P<number>\d+)\](?P<flags>(?:\([A
 _REMARK = re.compile(r"^\([a-z-]+\)$")
 _BLOCKS = re.compile(r"^\s+(?P<kib>\d+) blocks\b(?P<rest>.*)$")
 _CHUNK = re.compile(r"\b(?P<size>\d+k) (?:chunks?|rounding)\b", re.IGNORECASE)
-_COUNTS = re.compile(r"\[(?P<wanted>\d+)/(?P<there>\d+)\]\s+\[(?P<letters>[U_]+)\]")
+_COUNTS = re.compile(r"\[(?P<wanted>\d+)/(?P<there>\d+)\]\s+\[(?P<letters>[A-Z_]+)\]")
+# failed, spare, journal, only written, to take a member's place; a NAS's own kernel has others, for drives in error
+_FLAGS = {"", "F", "S", "J", "W", "R"}
 # the array of metadata that hardware made: it holds arrays, and is never started itself
 _CONTAINER = re.compile(r"\bsuper external:(?![/-])")
 _TASK = re.compile(
     r"\b(?P<task>resync|recovery|reshape|check|repair)\s*=\s*(?:(?P<percent>\d+(?:\.\d+)?)%|(?P<word>[A-Z]+))"
 )
+# the kernel calls whatever waits for another array a resync
+_DELAYED = "DELAYED"
 _TASKS = {"resync": "initialise", "recovery": "rebuild", "reshape": "reshape", "check": "check", "repair": "check"}
 
 
@@ -61,6 +65,7 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
     rest = [word for word in rest if not _REMARK.match(word)]
     level = rest.pop(0) if rest and not _MEMBER.match(rest[0]) else ""
     members: dict[str, list[tuple[int, str]]] = {"": [], "S": [], "F": [], "J": []}
+    odd: dict[str, str] = {}
     for word in rest:
         match = _MEMBER.match(word)
         if match is None:
@@ -69,7 +74,10 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
         # a journal is no member, and what is to take a member's place (R) is none yet
         spare = "(R)" in flags or ("(S)" in flags and state != "inactive")
         kind = "F" if "(F)" in flags else "J" if "(J)" in flags else "S" if spare else ""
-        members[kind].append((int(match.group("number")), f"/dev/{match.group('name').replace('!', '/')}"))
+        path = f"/dev/{match.group('name').replace('!', '/')}"
+        members[kind].append((int(match.group("number")), path))
+        if not set(re.split(r"[()]+", flags)) <= _FLAGS:
+            odd[f"Device {path}"] = flags
     placed, spares, failed, journals = (
         tuple(path for _, path in sorted(members[kind])) for kind in ("", "S", "F", "J")
     )
@@ -81,8 +89,8 @@ def _array(name: str, words: Sequence[str]) -> VolumeFacts:
         spares=spares,
         failed=failed,
         device=f"/dev/{name}",
-        healthy=state == "active" and not failed,
-        settings={"journal": " ".join(journals)} if journals else {},
+        healthy=state == "active" and not failed and not odd,
+        settings={**odd, **({"journal": " ".join(journals)} if journals else {})},
     )
 
 
@@ -99,8 +107,8 @@ def _more(volume: VolumeFacts, line: str) -> VolumeFacts:
         strip = parse_size(chunk.group("size")) if chunk else None
         volume = replace(volume, size=int(blocks.group("kib")) * 1024, strip=strip)
     if task is not None:
-        percent = float(task.group("percent") or 0.0)
-        volume = replace(volume, progress={**volume.progress, _TASKS[task.group("task")]: percent})
+        name = DELAYED_TASK if task.group("word") == _DELAYED else _TASKS[task.group("task")]
+        volume = replace(volume, progress={**volume.progress, name: float(task.group("percent") or 0.0)})
     return volume
 
 
@@ -110,11 +118,12 @@ def _checked(volume: VolumeFacts) -> VolumeFacts:
     if not told:
         return volume
     wanted, there, letters = int(told[0]), int(told[1]), told[2]
-    if len(letters) != wanted or letters.count("U") != there or len(volume.members) < there:
+    if len(letters) != wanted or wanted - letters.count("_") != there or len(volume.members) < there:
         raise ToolError(
             f"{_FILE} tells of {volume.id} that {there} of {wanted} members are there ([{letters}]), and lists "
             f"{len(volume.members)}"
         )
     states = [volume.state] if wanted == there else [volume.state, "degraded"]
     # a member that failed may have been replaced already
-    return replace(volume, state=", ".join(states), healthy=volume.state.startswith("active") and wanted == there)
+    sound = volume.state.startswith("active") and letters == "U" * wanted
+    return replace(volume, state=", ".join(states), healthy=sound)

@@ -9,7 +9,7 @@ import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import mdadm
-from storqual_core.tools.capabilities import VolumeFacts, VolumeRequest
+from storqual_core.tools.capabilities import DELAYED_TASK, VolumeFacts, VolumeRequest
 from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "mdadm"
@@ -238,3 +238,36 @@ def test_an_array_that_becomes_narrower_has_the_members_that_leave() -> None:
     for wrong in (text, narrower.replace(" -1,", " -2,"), narrower.replace(" -1, (4->3)", " 1, (2->3)")):
         with pytest.raises(ToolError, match="Raid Devices"):
             mdadm.parse_detail(wrong)
+
+
+def test_an_array_that_is_not_started_has_no_level_that_mdadm_made_up_and_no_bitmap() -> None:
+    """Whatever its level, mdadm calls it raid0, and prints no line of a bitmap."""
+    text = """/dev/md9:
+           Version : 1.2
+        Raid Level : raid0
+     Total Devices : 2
+       Persistence : Superblock is persistent
+
+             State : inactive
+
+         New Level : raid6
+              Name : bench:9
+              UUID : 837da647:3c4431c9:607feb30:b887f4fd
+            Events : 12
+
+    Number   Major   Minor   RaidDevice
+
+       -       8       17        -        /dev/sdb1
+       -       8       33        -        /dev/sdc1
+"""
+    volume = mdadm.parse_detail(text)
+    assert (volume.level, volume.policies, volume.settings["Raid Level"]) == ("", {}, "raid0")
+    assert (volume.members, volume.healthy) == (("/dev/sdb1", "/dev/sdc1"), False)
+    running = mdadm.parse_detail(text.replace("inactive", "clean"))
+    assert (running.level, running.policies) == ("0", {"bitmap": "none"})
+    assert mdadm.parse_detail(text.replace("raid0", "raid5")).level == "5"
+
+
+def test_a_task_that_waits_for_another_array_is_not_taken_for_an_initialisation() -> None:
+    text = REBUILDING.replace("active, degraded, recovering", "clean, resyncing (DELAYED)")
+    assert mdadm.parse_detail(text.replace("    Rebuild Status : 24% complete\n", "")).progress == {DELAYED_TASK: 0.0}

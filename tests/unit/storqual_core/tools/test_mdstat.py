@@ -7,6 +7,7 @@ import pytest
 
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import mdstat
+from storqual_core.tools.capabilities import DELAYED_TASK
 from tests.support.tool_fixtures import fixture_text
 
 TEXT = fixture_text("mdstat", "four.txt")
@@ -77,3 +78,20 @@ def test_an_array_that_is_broken_is_read_and_is_not_well() -> None:
         TEXT.replace("md0 : active raid1 sdb1[1] sda1[0]", lost).replace("[2/2] [UU]", "[2/0] [__]")
     )
     assert (mirror.members, mirror.failed, mirror.healthy) == ((), ("/dev/sda1", "/dev/sdb1"), False)
+
+
+def test_a_task_that_waits_for_another_array_is_not_taken_for_an_initialisation() -> None:
+    """The kernel calls a check and a rebuild that wait `resync=DELAYED` too."""
+    assert mdstat.parse_arrays(TEXT.replace("recovery =  5.0%", "resync=DELAYED"))[1].progress == {DELAYED_TASK: 0.0}
+
+
+def test_an_array_whose_drive_is_in_error_is_not_well() -> None:
+    """A NAS's own kernel marks a drive that it does not write any more with E, and counts it among those there."""
+    text = TEXT.replace("sda1[0]", "sda1[0](E)").replace("[2/2] [UU]", "[2/2] [EU]")
+    mirror = mdstat.parse_arrays(text)[0]
+    assert (mirror.members, mirror.healthy) == (("/dev/sda1", "/dev/sdb1"), False)
+    assert mirror.settings["Device /dev/sda1"] == "(E)"
+    with pytest.raises(ToolError, match="/proc/mdstat"):
+        mdstat.parse_arrays(text.replace("[EU]", "[E_]"))
+    alone = TEXT.replace("sda1[0]", "sda1[0](E)").replace(" [2/2] [UU]", "")
+    assert mdstat.parse_arrays(alone)[0].healthy is False

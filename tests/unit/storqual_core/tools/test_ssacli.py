@@ -320,3 +320,18 @@ def test_a_warning_in_between_takes_nothing_with_it(before: str, end: str) -> No
     assert f"following logical drives are affected{end}" in facts.notes
     without_a_blank_line = text.replace(f"affected{end}\n\n", f"affected{end}\n")
     assert ssacli.parse_controllers(without_a_blank_line).adapters == facts.adapters
+
+
+def test_members_that_failed_are_told_of_their_volume() -> None:
+    text = """Smart Array P222 in Slot 4
+
+   array A (SAS, Unused Space: 0 MB)
+
+      logicaldrive 1 (279.4 GB, RAID 1+0, Interim Recovery Mode)
+
+      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, OK)
+      physicaldrive 1I:1:2 (port 1I:box 1:bay 2, SAS, --- GB, Failed)
+      physicaldrive 1I:1:3 (port 1I:box 1:bay 3, SAS, 300 GB, Failed, spare)
+"""
+    (volume,) = ssacli.parse_controllers(text).adapters[0].volumes
+    assert (volume.members, volume.failed, volume.spares) == (("1I:1:1", "1I:1:2"), ("1I:1:2",), ("1I:1:3",))

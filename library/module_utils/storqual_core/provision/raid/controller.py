@@ -276,5 +276,6 @@ def _same_model(claim: Claim, drive: DriveFacts) -> bool:
     if not claimed or not read:
         return True
     ours = {claimed, f"{claimed_vendor} {claimed}".strip()}
-    theirs = {read, f"{vendor} {read}".strip()}
+    # old ServeRAIDs show the first eight bytes of a SATA drive's model where the vendor stands
+    theirs = {read, f"{vendor} {read}".strip(), *([vendor + read] if len(vendor) == 8 else [])}
     return bool(ours & theirs) or claimed in {name[:16].rstrip() for name in theirs} or claimed[:16].rstrip() == read

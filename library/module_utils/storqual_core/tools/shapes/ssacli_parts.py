@@ -159,6 +159,8 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
     unread = part.fields.without("Status", "Logical Drive Label").values()
     sound = not any(_UNSOUND.match(value) for value in unread)
     size, device = part.get("Size"), part.get("Disk Name").split()
+    members = tuple(part.members) or tuple(drive.name for drive in own if drive.name not in spares)
+    states = {drive.name: drive.get("Status").lower() for drive in controller.of("drive")}
     return VolumeFacts(
         id=part.name,
         name=part.get("Logical Drive Label"),
@@ -168,8 +170,9 @@ def _volume(part: Part, controller: Controller) -> VolumeFacts:
         size=printed_size(size, base=1024),
         size_range=size_range(size, base=1024),
         strip=printed_size(part.get("Strip Size", "Stripe Size"), base=1024),
-        members=tuple(part.members) or tuple(drive.name for drive in own if drive.name not in spares),
+        members=members,
         spares=spares,
+        failed=tuple(name for name in members if states.get(name, "").startswith("failed")),
         policies=_policies(part, controller.settings),
         progress=under_way,
         # older releases print the mount points in the same line

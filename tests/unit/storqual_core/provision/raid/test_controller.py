@@ -185,8 +185,12 @@ CLAIM = Claim("0x5000c5000000000c", "0x5000c5000000000c", "SN1", "ATA", "MK00096
         DriveFacts("2:0", "0x5000c5000000000c", "", "ATA", ""),
         DriveFacts("2:0", "0x5000c5000000000d", "SN1", "ATA", "MK000960GWSSD"),
         DriveFacts("2:0", "", "SN1", "HPE", "ATA MK000960GWSSD"),
+        DriveFacts("0 1", "", "SN1", "MK000960", "GWSSD"),
     ],
-    ids=["ssacli", "arcconf", "sas3ircu", "by WWN alone", "the WWN of a port", "another column for the vendor"],
+    ids=[
+        *("ssacli", "arcconf", "sas3ircu", "by WWN alone", "the WWN of a port", "another column for the vendor"),
+        "a model that begins where the vendor stands",
+    ],
 )
 def test_a_claim_matches_the_drive_whose_size_the_tool_rounds(drive: DriveFacts) -> None:
     assert same_drive(CLAIM, drive)
