@@ -62,12 +62,9 @@ def page_with_minus(page: str) -> str:
     return _NEGATIVE_OF_PAGE.sub(lambda found: found[0] if found[0].startswith("<") else MINUS, page)
 
 
-def terminal_text(text: str, *, multiline: bool = False) -> str:
-    """`text` for a terminal: no escape sequence survives, and (unless `multiline`) it stays on one line."""
-    shown = visible_text(text)
-    if multiline:
-        return shown.replace("\t", "    ")
-    return _LINE_BREAKS.sub(lambda match: "\\t" if match.group(0) == "\t" else "\\n", shown)
+def terminal_text(text: str) -> str:
+    """`text` for a terminal: no escape sequence survives, and it stays on one line."""
+    return _LINE_BREAKS.sub(lambda match: "\\t" if match.group(0) == "\t" else "\\n", visible_text(text))
 
 
 def csv_cell(value: object) -> str:

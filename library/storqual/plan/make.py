@@ -26,7 +26,7 @@ from storqual.plan.inputs import PlanRequest, cross_problems, read_all
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
-from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run, sha256_of
+from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_duration, format_percent
 
@@ -280,23 +280,12 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
     )
 
 
-def check_resume(path: Path, files: Mapping[str, Path] | None = None) -> Run:
-    """Open a run to go on with it, and record that. `files` are inputs that the user named again.
+def check_resume(path: Path) -> Run:
+    """Open a run to go on with it, and record that.
 
-    Raises BadInputError when a copy in inputs/ or a named file has another digest than the plan's.
+    Raises BadInputError when a copy in inputs/ has another digest than the plan's.
     """
-    run = read_run(path)
-    problems = run.verify_inputs()
-    planned = run.document.get("inputs") or {}
-    for name, file in (files or {}).items():
-        try:
-            found = sha256_of(file.read_bytes())
-        except OSError as problem:
-            problems.append(f"{file}: found no readable file ({problem.strerror}), expected the {name} of the plan")
-            continue
-        expected = (planned.get(name) or {}).get("sha256")
-        if found != expected:
-            problems.append(f"{file}: found a {name} that changed since the plan ({found}), expected {expected}")
+    problems = read_run(path).verify_inputs()
     if problems:
         raise BadInputError(problems)
     append_event(path, "resumed", {})

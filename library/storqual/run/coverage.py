@@ -129,7 +129,7 @@ def _tried_again(run: Run, event: Event) -> str:
     return ""
 
 
-def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None, measured: Measurements | None = None) -> Run:
+def finish_run(path: Path, *, measured: Measurements | None = None) -> Run:
     """Write provisioned settings, environment, coverage, overhead and the guard's count into run.json.
 
     `measured` is what was read of its samples already. Returns the run as it reads now; the plan and the inputs are
@@ -145,7 +145,7 @@ def finish_run(path: Path, *, versions: Mapping[str, Any] | None = None, measure
         document["preconditioned"] = [asdict(entry) for entry in run.preconditioned]
         document["guard"] = guard_ledger(run.events, run.benches)
         document["overhead"] = _overhead(measured.overhead_s)
-        document["versions"] = {**(document.get("versions") or {}), **_versions(run.events), **(versions or {})}
+        document["versions"] = {**(document.get("versions") or {}), **_versions(run.events)}
         document["benches"] = _with_environment(run)
         write_json(path / RUN_FILE, document)
     return read_run(path)

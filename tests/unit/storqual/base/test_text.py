@@ -20,9 +20,8 @@ def test_an_escape_sequence_is_shown_and_not_sent() -> None:
     assert terminal_text("\x1b[31mST336607LW\x9b0m") == "\\x1b[31mST336607LW\\x9b0m"
 
 
-def test_a_text_stays_on_its_line_unless_several_are_wanted() -> None:
-    assert terminal_text("A1\nPASS") == "A1\\nPASS"
-    assert terminal_text("A1\nPASS", multiline=True) == "A1\nPASS"
+def test_a_text_stays_on_its_line() -> None:
+    assert terminal_text("A1\nPASS\t1") == "A1\\nPASS\\t1"
 
 
 def test_direction_and_zero_width_characters_are_written_out() -> None:
