@@ -21,7 +21,7 @@ _SLOT = re.compile(rf"{_ADDRESS}\Z")
 _HEAD = re.compile(rf"^({_ADDRESS}) ([^:]+): (.*?)(?: \(rev ([0-9a-f]+)\))?(?: \(prog-if .*\))?$")
 _TAG = re.compile(r"^([A-Z][A-Za-z]{1,15}):(?:\s+(.*))?$")
 _KNOWN = ("Slot", "Class", "Vendor", "Device", "SVendor", "SDevice", "Rev", "Driver", "Module", "PhySlot", "NUMANode")
-_LINK = re.compile(r"^Lnk(Cap|Sta)\s*:.*?\bSpeed ([0-9.]+ ?GT/s|unknown)(?: \([^)]*\))?, Width x(\d+)\b", re.IGNORECASE)
+_LINK = re.compile(r"^Lnk(Cap|Sta)\s*:.*?\bSpeed ([0-9.]+ ?GT/s|unknown)(?: \([^)]*\))?, Width x(\d+)\b", re.I)
 _VPD = re.compile(r"^\[([A-Z0-9]{2})\] ([^:]+?)\s*:(?: (.*))?$")
 _STATUS = re.compile(r"^(UESta|CESta|DevSta)\s*:\s+(.*)$", re.IGNORECASE)
 _REGISTERS = {name.lower(): name for name in ("UESta", "CESta", "DevSta")}
@@ -31,7 +31,7 @@ _MORE_FLAGS = re.compile(r"^[A-Za-z_0-9]+[+-](?: [A-Za-z_0-9]+[+-])*$")
 
 @dataclass(frozen=True)
 class PciFunction:
-    """One PCI function. `address` with its domain; link speeds as printed (`8GT/s`, `unknown`); VPD by keyword (`SN`).
+    """A PCI function. `address` with its domain; link speeds as printed (`8GT/s`, `unknown`); VPD by keyword (`SN`).
 
     `errors`: flags that are set, as `UESta UnsupReq`. `lines`: everything that has no field here.
     """
