@@ -33,6 +33,7 @@ _TASKS = {"Resync": "initialise", "Rebuild": "rebuild", "Reshape": "reshape", "C
 _STATES = {"resyncing": "initialise", "recovering": "rebuild", "reshaping": "reshape", "checking": "check"}
 _WAITS = "resyncing (delayed)"
 _ILL = {"degraded", "failed", "broken", "inactive", "not started"}
+_WELL = {"clean", "active", "active-idle", "write-pending", "read-auto", "readonly", "suspended", *_STATES}
 _READ = ("Raid Level", "Array Size", "Chunk Size", "State", "Name", "UUID", "Intent Bitmap")
 _FEWER = re.compile(r"-(\d+)\b")
 _IN_SYNC = re.compile(r"active sync(?: set-\w)?\Z")
@@ -162,7 +163,7 @@ def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> Volum
         progress=_progress(words, states),
         device=node,
         uuid=_uuid(words.get("UUID")),
-        healthy=not _ILL & {state.lower() for state in states} if states else None,
+        healthy=_health({state.lower().partition(" (")[0] for state in states}),
         settings={
             **{key: value for key, value in words.without(*_READ).items() if not key.endswith(" Status")},
             **({} if level else {"Raid Level": words.get("Raid Level")}),
@@ -172,10 +173,17 @@ def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> Volum
     )
 
 
+def _health(states: set[str]) -> bool | None:
+    """Whether all states are good ones; unknown for a state of a release that is not known."""
+    if _ILL & states:
+        return False
+    return True if states and states <= _WELL else None
+
+
 def _level(words: Fields, states: list[str]) -> str:
     """The level; nothing for an array that is not started and is called raid0, as mdadm calls each of those."""
     level = words.get("Raid Level").lower().replace("raid", "")
-    return "" if level == _NO_REDUNDANCY and "inactive" in states else level
+    return "" if level == _NO_REDUNDANCY and (not states or "inactive" in states) else level
 
 
 def _bitmap(words: Fields) -> dict[str, Value]:

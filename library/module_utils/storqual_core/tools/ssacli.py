@@ -163,6 +163,8 @@ _OWNED = (
     "uniqueidentifier",
     "stripsize",
 )
+# of these, what an array, a port, a sensor and an enclosure have none of
+_INNER = ("rotationalspeed", "drivetype", "faulttolerance", "uniqueidentifier", "stripsize")
 # labels that one object has once, so that a second one belongs to an object whose heading was not understood
 _ONCE = ("portid", "sasaddress", "serialnumber", "wwid", "uniqueidentifier", "faulttolerance")
 
@@ -249,6 +251,10 @@ def _take(controller: Controller, part: Part | None, line: Line) -> Part | None:
     while part is not None and part.kind == "unknown" and line.indent <= part.indent:
         part = part.outer
     if part is not None and line.indent > part.indent:
+        if part.kind in ("array", "port", "sensor", "enclosure") and plain_label(line.label) in _INNER:
+            raise ToolError(
+                f"ssacli tells {line.label!r} of {part.kind} {part.name[:60]!r}: a heading was not understood"
+            )
         if line.label in part.fields and plain_label(line.label) in _ONCE:
             raise ToolError(f"ssacli tells {line.label!r} of {part.name[:60]!r} twice: a heading was not understood")
         part.fields.add(line.label, line.value)

@@ -28,6 +28,7 @@ from .shapes.storcli_answer import (
     drives_of,
     first,
     flat,
+    is_overview,
     overview_of,
     percent_of,
     size_of,
@@ -124,7 +125,7 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     """
     found: list[AdapterFacts] = []
     for answer in data_of(text, _TOOL):
-        if "System Overview" in answer.data:
+        if is_overview(answer):
             found += overview_of(answer)
             continue
         volumes = tuple(_listed(row, answer.data) for row in as_list(answer.data.get("VD LIST")))

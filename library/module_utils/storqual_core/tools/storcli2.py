@@ -27,6 +27,7 @@ from .shapes.storcli_answer import (
     drives_of,
     first,
     flat,
+    is_overview,
     overview_of,
     size_of,
 )
@@ -66,8 +67,7 @@ def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
     adapters = []
     for answer in data_of(_ask(runner, "show").stdout, _TOOL):
-        for row in as_list(answer.data.get("System Overview")):
-            index = as_text(as_mapping(row).get("Ctrl"))
+        for index in (each.index for each in overview_of(answer)):
             adapter = _controller(runner, index)
             known = {drive.position: drive for drive in adapter.drives}
             for details in data_of(_ask(runner, f"/c{index}/eall/sall show all").stdout, _TOOL):
@@ -83,7 +83,7 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
     """
     found: list[AdapterFacts] = []
     for answer in data_of(text, _TOOL):
-        if "System Overview" in answer.data:
+        if is_overview(answer):
             found += overview_of(answer)
             continue
         volumes = tuple(_listed(as_mapping(row), answer.data) for row in as_list(answer.data.get("VD LIST")))

@@ -310,3 +310,30 @@ def test_a_list_within_an_object_ends_where_the_object_goes_on() -> None:
         adapter = arcconf.parse_config(SMARTRAID.replace(before, listed + before, 1)).adapters[0]
         assert (adapter.model, adapter.driver_version) == ("SmartX 3154", "Linux 2.1.20-035")
         assert adapter.settings["Attached Cables: Cable 0"] == "CN0"
+
+
+def test_a_name_that_the_phy_s_other_end_lends_is_no_sata_drive_s() -> None:
+    """A build that does not tell the controller's own name tells it of each phy that is attached to it."""
+    text = """Controllers found: 1
+----------------------------------------------------------------------
+Physical Device information
+----------------------------------------------------------------------
+      Device #0
+         Device is a Hard drive
+         State                              : Online
+         Transfer Speed                     : SATA 3.0 Gb/s
+         Reported Channel,Device(T:L)       : 0,1(1:0)
+         Serial number                      : SN1
+         World-wide name                    : 50000D1101D8A111
+      ----------------------------------------------------------------
+      Device Phy Information
+      ----------------------------------------------------------------
+         Phy #0
+            SAS Address                     : 50000D1101D8A111
+            Attached SAS Address            : 50000D1101D8A100
+
+Command completed successfully.
+"""
+    assert arcconf.parse_config(text).adapters[0].drives[0].wwn == ""
+    own = text.replace("name                    : 50000D1101D8A111", "name                    : 5000C50000000011")
+    assert arcconf.parse_config(own).adapters[0].drives[0].wwn == "0x5000c50000000011"

@@ -271,3 +271,19 @@ def test_an_array_that_is_not_started_has_no_level_that_mdadm_made_up_and_no_bit
 def test_a_task_that_waits_for_another_array_is_not_taken_for_an_initialisation() -> None:
     text = REBUILDING.replace("active, degraded, recovering", "clean, resyncing (DELAYED)")
     assert mdadm.parse_detail(text.replace("    Rebuild Status : 24% complete\n", "")).progress == {DELAYED_TASK: 0.0}
+
+
+@pytest.mark.parametrize(
+    ("state", "healthy"),
+    [
+        ("clean", True),
+        ("active, resyncing (PENDING)", True),
+        ("clean, checking", True),
+        ("clean, FAILED", False),
+        ("active, Not Started", False),
+        ("clean, quiescing", None),
+        ("quiescing, degraded", False),
+    ],
+)
+def test_a_state_that_is_not_known_is_not_taken_for_a_good_one(state: str, healthy: bool | None) -> None:
+    assert mdadm.parse_detail(REBUILDING.replace("active, degraded, recovering", state)).healthy is healthy

@@ -335,3 +335,24 @@ def test_members_that_failed_are_told_of_their_volume() -> None:
 """
     (volume,) = ssacli.parse_controllers(text).adapters[0].volumes
     assert (volume.members, volume.failed, volume.spares) == (("1I:1:1", "1I:1:2"), ("1I:1:2",), ("1I:1:3",))
+
+
+def test_a_volume_whose_heading_is_not_understood_is_not_taken_for_its_array() -> None:
+    text = """Smart Array P222 in Slot 4
+   Controller Status: OK
+
+   Array: A
+      Interface Type: SAS
+
+      Volume Of Tomorrow: 1
+         Size: 50.0 GB
+         Fault Tolerance: 1
+"""
+    with pytest.raises(ToolError, match="'Fault Tolerance' of array 'A'"):
+        ssacli.parse_controllers(text)
+    assert ssacli.parse_controllers(text.replace("Volume Of Tomorrow", "Logical Drive")).adapters[0].volumes
+
+
+def test_trouble_of_a_controller_is_told_under_any_label() -> None:
+    text = "Smart Array P222 in Slot 4\n   Controller Status: OK\n   Module Status: Temporarily Disabled\n"
+    assert ssacli.parse_controllers(text).adapters[0].health == "Module Status: Temporarily Disabled"

@@ -357,3 +357,28 @@ def test_the_first_releases_tell_the_place_of_a_controller_in_three_numbers() ->
     assert storcli.parse_adapters(json.dumps({"Controllers": [told]}))[0].pci == "0000:11:00.1"
     told["Response Data"]["PCI Bus Number"] = "N/A"
     assert storcli.parse_adapters(json.dumps({"Controllers": [told]}))[0].pci == ""
+
+
+def test_an_overview_lists_controllers_of_every_firmware() -> None:
+    """Adapters without MegaRAID firmware stand in a list of their own, with their place."""
+    overview = json.loads(said("overview"))
+    data = overview["Controllers"][0]["Response Data"]
+    data["Number of Controllers"] = 2
+    data["IT System Overview"] = [{"Ctl": 1, "Model": "HBA 9400-8i", "PCI Address": "00:5e:00:00"}]
+    mega, plain = storcli.parse_adapters(json.dumps(overview))
+    assert (plain.index, plain.model, plain.pci) == ("1", "HBA 9400-8i", "0000:5e:00.0")
+    del data["System Overview"]
+    with pytest.raises(ToolError, match="tells of 2 controllers and lists 1"):
+        storcli.parse_adapters(json.dumps(overview))
+    data["Number of Controllers"] = 1
+    assert storcli.parse_adapters(json.dumps(overview)) == (plain,)
+    assert mega.index != plain.index
+
+
+def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> None:
+    answer = {
+        "Command Status": {"Controller": 0, "Status": "Failure", "Description": "Incomplete foreign configuration"},
+        "Response Data": {"Total Foreign PDs": 7},
+    }
+    (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
+    assert (row["Total Foreign PDs"], row["Importable"]) == ("7", "no")

@@ -46,6 +46,8 @@ _PAIRS = re.compile(r"(?P<channel>\d+)\s*,\s*(?P<device>\d+)")
 _CHANNEL = re.compile(r"^\s*(?P<channel>\d+)\s*,\s*(?P<device>\d+)\s*(?:\(|$)")
 _LEVEL = re.compile(r"^(?:RAID[ -]*)?(?P<level>\d+[A-Z]*)\b", re.IGNORECASE)
 _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%?")
+# what a drive's phy is plugged into
+_ATTACHED = re.compile(r": Attached SAS Address", re.IGNORECASE)
 _OPTIMAL = ("optimal", "okay")
 _DRIVE_LABELS = ("Serial number", "World-wide name", "Vendor", "Model", "Firmware", "State", "Device", "SSD")
 _VOLUME_LABELS = ("Logical device name", "Logical drive name", "RAID level", "Size", "Volume Unique Identifier")
@@ -276,7 +278,8 @@ def _drive(part: _Part, index: str, names: Sequence[str], expanders: Sequence[st
     if not position:
         raise ToolError(f"controller {index}: device #{part.name} is listed without its channel and device")
     wwn, size = printed_wwn(fields.get("World-wide name", "WWN")), fields.get("Total Size", "Size")
-    lenders = [*names, *(expanders if fields.get("Transfer Speed").upper().startswith("SATA") else ())]
+    attached = [printed_wwn(name) for label, name in part.below.printed().items() if _ATTACHED.search(label)]
+    lenders = [*names, *attached, *(expanders if fields.get("Transfer Speed").upper().startswith("SATA") else ())]
     lent = wwn.startswith("0x3") or any(same_maker(wwn, name) for name in lenders)
     return DriveFacts(
         position=position,

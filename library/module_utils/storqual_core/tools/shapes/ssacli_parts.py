@@ -20,7 +20,7 @@ _PERCENT = re.compile(r"(?P<percent>\d+(?:\.\d+)?)\s*%")
 _TASKS = (("recovering", "rebuild"), ("rebuilding", "rebuild"), ("expan", "reshape"), ("transform", "reshape"))
 _HEALTH = ("Controller Status", "Cache Status", "Battery/Capacitor Status")
 _PCI = "PCI Address (Domain:Bus:Device.Function)"
-_TROUBLE = re.compile(r"(?:failed|degraded|failure)\b", re.IGNORECASE)
+_TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
 _UNSOUND = re.compile(
     r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending)", re.IGNORECASE

@@ -19,7 +19,7 @@ from ...kit.errors import ToolError
 from ...kit.json_text import as_int, as_list, as_mapping, as_text, the_object
 from ...kit.labelled_text import pci_of, plain_label, printed_size, size_range
 from ..capabilities import AdapterFacts, DriveFacts, EnclosureFacts, PortFacts, ToolFacts
-from .storcli_keys import check_counts, same_names
+from .storcli_keys import OVERVIEWS, check_counts, same_names
 
 _NOTHING = re.compile(
     r"No Controllers? (?:was |were )?found|Controller \S+ not found"
@@ -213,10 +213,15 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
     )
 
 
+def is_overview(answer: Answer) -> bool:
+    """Whether an answer lists controllers and tells nothing more of each."""
+    return any(name in answer.data for name in OVERVIEWS)
+
+
 def overview_of(answer: Answer) -> list[AdapterFacts]:
     """The controllers of an overview (`show` without a controller): number, model, health. Raises ToolError."""
     found = []
-    for row in as_list(answer.data.get("System Overview")):
+    for row in (row for name in OVERVIEWS for row in as_list(answer.data.get(name))):
         words = {str(key): as_text(value).strip() for key, value in as_mapping(row).items()}
         index = first(words, "Ctl", "Ctrl")
         if not index:
@@ -226,6 +231,7 @@ def overview_of(answer: Answer) -> list[AdapterFacts]:
             AdapterFacts(
                 index,
                 model=first(words, "Product Name", "Model"),
+                pci=_pci(first(words, "PCI Address")),
                 health=first(words, "Hlth", "Health", "Status"),
                 settings=words,
                 ports=(PortFacts("host", wwn=wwn),) if wwn else (),

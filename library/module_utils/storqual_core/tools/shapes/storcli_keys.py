@@ -27,6 +27,9 @@ _NAMES = {
         "Response Data",
         "Number of Controllers",
         "System Overview",
+        "IT System Overview",
+        "IR System Overview",
+        "IR3 System Overview",
         "VD LIST",
         "PD LIST",
         "JBOD LIST",
@@ -85,8 +88,9 @@ _COUNTS = (
     ("Physical Drives", ("PD LIST",)),
     ("JBOD Drives", ("JBOD LIST",)),
     ("Total foreign Drive Groups", ("FOREIGN CONFIGURATION",)),
-    ("Number of Controllers", ("System Overview",)),
 )
+# what an overview is called by the firmware that a controller has: MegaRAID, IT, IR
+OVERVIEWS = ("System Overview", "IT System Overview", "IR System Overview", "IR3 System Overview")
 
 
 def same_names(value: object) -> object:
@@ -101,6 +105,9 @@ def check_counts(data: Mapping[str, Any], tool: str) -> None:
         listed = max(len(as_list(data.get(name))) for name in lists)
         if told is not None and told != listed:
             raise ToolError(f"{tool} tells of {told} ({count}) and lists {listed}: the answer is not whole")
+    told, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
+    if told is not None and told != listed:
+        raise ToolError(f"{tool} tells of {told} controllers and lists {listed}: the answer is not whole")
     inner = data.get("Physical Device Information")
     for name, value in [*data.items(), *(inner.items() if isinstance(inner, dict) else ())]:
         for row in as_list(value):
