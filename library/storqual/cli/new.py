@@ -184,7 +184,8 @@ def _filled(template: str, name: str, folder: Path) -> dict[Path, str]:
 
 
 def _each_filled(source: Path, name: str, folder: Path) -> Iterator[tuple[Path, str]]:
-    for file in [source] if source.is_file() else sorted(source.iterdir()):
+    # an installer compiles Python files where they lie, into a folder beside them
+    for file in [source] if source.is_file() else sorted(path for path in source.iterdir() if path.is_file()):
         yield (
             folder / file.name.replace(_PLACEHOLDER, name),
             file.read_text(encoding="utf-8").replace(_PLACEHOLDER, name),

@@ -240,6 +240,10 @@ class Requirement(Shape):
     checks: ManyOf[Text] = Field(default=(), description="patterns of ids of hand-written checks that answer it")
 
 
+_MOST_REPEATS = 1000
+"""Sessions, launches, pairs: a plan of more takes longer to make than anybody waits, and years to measure."""
+
+
 class Profile(Shape):
     """How much is measured; times in seconds, fractions where a percentage was written."""
 
@@ -252,9 +256,11 @@ class Profile(Shape):
     runtime: Duration = 30.0
     ramp: Duration = 5.0
     idle: Duration = 2.0
-    sessions: int = Field(default=4, ge=2, multiple_of=2)
-    launches: int = Field(default=1, gt=0, description="launches per point in one session")
-    pairs: int = Field(default=2, gt=0, description="pairs per point where arms interleave inside a session")
+    sessions: int = Field(default=4, ge=2, le=_MOST_REPEATS, multiple_of=2)
+    launches: int = Field(default=1, gt=0, le=_MOST_REPEATS, description="launches per point in one session")
+    pairs: int = Field(
+        default=2, gt=0, le=_MOST_REPEATS, description="pairs per point where arms interleave inside a session"
+    )
     until: Literal["planned", "decided"] = Field(
         default="planned", description="decided: sessions and pairs are the most that a point may get"
     )

@@ -205,16 +205,23 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
         fits = " or ".join(fitting_units(facts.unit)) or "no unit"
         yield document.problem((*keys, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
         return
+    values: dict[str, float] = {}
     for name in ("min", "max"):
         text = getattr(criterion, name)
         if text is None:
             continue
         try:
-            limit_value(text, criterion.metric, criterion.unit)
+            values[name] = limit_value(text, criterion.metric, criterion.unit)
         except ValueError as problem:
             yield document.problem(
                 (*keys, name), f"{name} {shown(text)} for {facts.name} ({facts.unit})", str(problem)
             )
+    for name, value in values.items():
+        if value < 0:
+            yield document.problem((*keys, name), f"{name} {shown(getattr(criterion, name))}", "a limit of 0 or more")
+    if len(values) == 2 and values["min"] > values["max"]:
+        found = f"min {shown(criterion.min)} above max {shown(criterion.max)}"
+        yield document.problem((*keys, "min"), found, "a min that is at most the max")
     limits = criterion.min is not None or criterion.max is not None
     if criterion.against in ("absolute", "published") and not limits:
         yield document.problem(keys, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")

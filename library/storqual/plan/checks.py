@@ -242,6 +242,8 @@ def _member_problems(
     if "members" in settings and len(members) < least:
         found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
         yield document.problem((*keys, "members"), found, f"{least} at least")
+    for twice in sorted({text for text in members if members.count(text) > 1}):
+        yield document.problem((*keys, "members"), f"member {twice} twice", "each drive once")
     homes = {
         bench.name: text for text in reversed(members) for bench in benches if find_drive(bench, text) is not None
     }

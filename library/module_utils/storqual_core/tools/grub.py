@@ -141,7 +141,8 @@ def _block_lines(text: str) -> Iterator[str]:
 def parse_config(text: str) -> list[Entry]:
     """The menu entries of a grub.cfg (or custom.cfg) in order, those of submenus with the path through them.
 
-    Raises ToolError for an entry that cannot be read, has no block, or does not end.
+    Raises ToolError for an entry that cannot be read, has no block, or does not end, and for a configuration whose
+    entries are elsewhere (Boot Loader Specification) or in the form of GRUB 0.97.
     """
     entries: list[Entry] = []
     parents: list[tuple[str, str]] = []  # identifier or title, index
@@ -167,6 +168,10 @@ def parse_config(text: str) -> list[Entry]:
             title, identifier = _header(line)
             parents.append((identifier or title, str(counters[-1])))
             counters.append(0)
+        elif line == "blscfg" or line.startswith("blscfg "):
+            raise ToolError("grub.cfg takes its entries from /boot/loader/entries (blscfg), which are not read here")
+        elif line.startswith(("title ", "title\t")):
+            raise ToolError("this is a configuration of GRUB 0.97, which is not read: GRUB 2 is needed")
         elif line == "}" and parents:
             parents.pop()
             counters.pop()

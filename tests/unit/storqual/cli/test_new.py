@@ -163,6 +163,16 @@ def test_a_check_goes_where_the_project_looks_for_checks(storqual: Storqual, tmp
     assert sorted(made(storqual, "check", "cabling")["files"]) == files
 
 
+def test_what_an_installer_compiled_beside_the_templates_is_no_template(
+    storqual: Storqual, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    templates = tmp_path / "templates"
+    shutil.copytree(TEMPLATES, templates / "new")
+    (templates / "new" / "check" / "__pycache__").mkdir(exist_ok=True)
+    monkeypatch.setattr("storqual.cli.new.templates_folder", lambda: templates)
+    assert len(made(storqual, "check", "cabling")["files"]) == 2
+
+
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

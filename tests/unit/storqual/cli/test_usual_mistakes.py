@@ -167,10 +167,18 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "no candidate": words("--candidate", ""),
     "RAID with too few members": drop("raid: {level: 5, members: [SYM0000001, SYM0000002]}"),
     "RAID member that is nowhere": drop("raid: {level: 1, members: [SYM0000001, SYM0000009]}"),
+    "RAID member twice": drop("raid: {level: 1, members: [SYM0000001, SYM0000002, SYM0000001]}"),
     "RAID members on two benches": two_benches,
     "RAID with a suite for single drives": volumes,
     "nothing claimed": unclaimed,
     "one session": suite("sessions: 4", "sessions: 1"),
+    "a million sessions": suite("sessions: 4", "sessions: 1000000"),
+    "limits that exclude each other": suites(
+        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: 300\n    max: 200"),
+    ),
+    "negative limit": suites(
+        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: -100"),
+    ),
     "percentile of too few I/Os": suite("metric: iops", "metric: latency_p99.99_us"),
     "percentile that one launch is too short for": suite("metric: iops", "metric: latency_p99_us"),
     "limit on a percentile of one merged value": suites(

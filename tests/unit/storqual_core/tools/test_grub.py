@@ -249,3 +249,15 @@ def test_a_head_without_a_block_is_an_error() -> None:
 def test_an_entry_that_does_not_end_is_an_error() -> None:
     with pytest.raises(ToolError, match="ends within the entry 'One'"):
         grub.parse_config("menuentry 'One' {\nlinux /vmlinuz-6.1.0\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("insmod blscfg\nblscfg\n", "from /boot/loader/entries"),
+        ("default=0\ntitle CentOS (2.6.32)\n\troot (hd0,0)\n\tkernel /vmlinuz-2.6.32 ro\n", "GRUB 0.97"),
+    ],
+)
+def test_entries_of_another_kind_are_an_error_and_not_none(text: str, words: str) -> None:
+    with pytest.raises(ToolError, match=words):
+        grub.parse_config(text)
