@@ -168,11 +168,22 @@ class BenchTree:
         self.link(f"{place}/driver", f"/sys/bus/pci/drivers/{driver}")
         return self
 
+    def debug_host(self, name: str = "adapter0") -> BenchTree:
+        """A host of scsi_debug, which rests on no PCI function."""
+        place = f"/sys/devices/pseudo_0/{name}"
+        (self.root / place.lstrip("/")).mkdir(parents=True)
+        self.link(f"/sys/bus/pseudo/devices/{name}", place)
+        self.write("/sys/module/scsi_debug/version", "0191\n")
+        self.link("/sys/bus/pseudo/drivers/scsi_debug/module", "/sys/module/scsi_debug")
+        self.link(f"{place}/driver", "/sys/bus/pseudo/drivers/scsi_debug")
+        return self
+
     def scsi(
         self,
         name: str,
         *,
         pci: str = "0000:00:05.0",
+        above: str = "",
         hctl: str = "",
         wwn: str = "0x5000c50000000001",
         serial: str = "SER1",
@@ -180,9 +191,10 @@ class BenchTree:
         model: str = "ST336607LW",
         size: int = SIZE,
     ) -> BenchTree:
-        """A SCSI disk with its sg and bsg nodes."""
+        """A SCSI disk with its sg and bsg nodes; `above` is what it hangs on in place of a PCI function."""
         hctl = hctl or f"2:0:{self._minor // 16}:0"
-        device = f"/sys/devices/pci0000:00/{pci}/host{hctl.split(':')[0]}/target{hctl.rsplit(':', 1)[0]}/{hctl}"
+        above = above or f"pci0000:00/{pci}"
+        device = f"/sys/devices/{above}/host{hctl.split(':')[0]}/target{hctl.rsplit(':', 1)[0]}/{hctl}"
         texts = {
             "vendor": f"{vendor:8}",
             "model": f"{model:16}",

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from storqual.inputs.inventory import PSEUDO_DRIVER
+
 _TEMPLATE = re.compile(r"\{[{%#]")
 # what people call the classes of PCI functions, for an alias that says something
 _FAMILIES = {"nvme": "nvme", "virtio_scsi": "vscsi", "virtio_blk": "vblk", "ahci": "sata"}
@@ -41,6 +43,9 @@ def _adapters(facts: Mapping[str, Any]) -> Iterator[str]:
     named: set[tuple[str, ...]] = set()
     volumes = {volume["node"]: volume for volume in facts["volumes"] if volume["kind"] == "controller"}
     for adapter in facts["adapters"]:
+        if adapter["driver"] == PSEUDO_DRIVER:
+            # it rests on no hardware: only the inventory of a virtual bench has one, and says so
+            continue
         family = _FAMILIES.get(adapter["driver"], re.sub(r"[^A-Za-z0-9]+", "_", adapter["driver"]).strip("_"))
         family = family[:48] or "adapter"
         number = aliases.setdefault(family, 0)

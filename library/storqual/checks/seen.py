@@ -16,6 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from storqual.judge.numbers import plural
 from storqual.run import Run, read_run
+from storqual_core.host.identity import declared_address
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 
@@ -110,7 +111,7 @@ def expected_of(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, Expected
         alias: ExpectedAdapter(
             alias=alias,
             driver=entry.get("driver"),
-            pci=entry.get("pci"),
+            pci=declared_address(entry) or None,
             drives=tuple(
                 ExpectedDrive(
                     id=next((str(drive[name]) for name in _NAMES if drive.get(name)), ""),

@@ -95,6 +95,43 @@ def _date(value: object) -> object:
         raise ValueError("a date such as 2027-03-31") from None
 
 
+_RATE = "bytes per second such as 133MB or 24MiB"
+
+
+def _wwn(value: object) -> object:
+    value = as_written(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x…; nothing is lost by that
+        value = f"0x{value:016x}"
+    if not isinstance(value, str):
+        raise ValueError("a WWN such as 0x5000c50015ea71a0")  # noqa: TRY004 - as above
+    return normal_wwn(value)
+
+
+def _pci(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("a PCI address such as 0000:05:00.0 (in quotes)")  # noqa: TRY004 - as above
+    return normal_pci(value)
+
+
+def _rate(value: object) -> object:
+    """Bytes per second: `133MB` is decimal as on a data sheet, `24MiB` binary."""
+    if isinstance(value, bool | float):
+        raise ValueError(_RATE)  # noqa: TRY004 - as above
+    text = str(value).strip().removesuffix("/s").strip()
+    decimal = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}.get(text[-2:].lower())
+    try:
+        return int(float(text[:-2]) * decimal) if decimal else int(parse_size(text))
+    except (ValueError, OverflowError):
+        raise ValueError(_RATE) from None
+
+
+def _pseudo(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"adapter[0-9]{1,3}", value):
+        raise ValueError("a host of scsi_debug as the kernel names it, such as adapter0")
+    return value
+
+
 def _many(value: object) -> object:
     """A list as a tuple; a single value is a list of one."""
     if isinstance(value, list | tuple):
@@ -116,6 +153,10 @@ Percent = Annotated[float, BeforeValidator(_percent)]
 """A fraction; written with the sign: `3%`."""
 Day = Annotated[date, BeforeValidator(_date)]
 """A day of the calendar; written `2027-03-31`."""
+Wwn = Annotated[str, BeforeValidator(_wwn)]
+Pci = Annotated[str, BeforeValidator(_pci)]
+Pseudo = Annotated[str, BeforeValidator(_pseudo)]
+Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
 ManyOf = Annotated[tuple[T, ...], BeforeValidator(_many), Field(min_length=1)]
 """A list, or one value that stands for a list of one."""
 

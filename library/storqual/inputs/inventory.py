@@ -8,54 +8,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
-from storqual.inputs.fields import Duration, Marking, Name, Percent, Size, Text, normal_pci, normal_wwn
+from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
 from storqual.inputs.places import TEMPLATES, bench_path, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
-from storqual.inputs.yaml_file import Document, Keys, as_written
+from storqual.inputs.yaml_file import Document, Keys
+from storqual_core.host.identity import declared_address
 from storqual_core.host.log_rule import read_rules
-from storqual_core.kit.quantities import parse_size
 
 Kind = Literal["virtual", "hardware", "local"]
 _KINDS = ("virtual", "hardware", "local")
 
 _ADAPTERS = "storqual_adapters"
-_RATE = "bytes per second such as 133MB or 24MiB"
-
-
-def _wwn(value: object) -> object:
-    value = as_written(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x…; nothing is lost by that
-        value = f"0x{value:016x}"
-    if not isinstance(value, str):
-        raise ValueError("a WWN such as 0x5000c50015ea71a0")  # noqa: TRY004 - pydantic gathers ValueError only
-    return normal_wwn(value)
-
-
-def _pci(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("a PCI address such as 0000:05:00.0 (in quotes)")  # noqa: TRY004 - as above
-    return normal_pci(value)
-
-
-def _rate(value: object) -> object:
-    """Bytes per second: `133MB` is decimal as on a data sheet, `24MiB` binary."""
-    if isinstance(value, bool | float):
-        raise ValueError(_RATE)  # noqa: TRY004 - pydantic gathers ValueError only
-    text = str(value).strip().removesuffix("/s").strip()
-    decimal = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}.get(text[-2:].lower())
-    try:
-        return int(float(text[:-2]) * decimal) if decimal else int(parse_size(text))
-    except (ValueError, OverflowError):
-        raise ValueError(_RATE) from None
-
-
-Wwn = Annotated[str, BeforeValidator(_wwn)]
-Pci = Annotated[str, BeforeValidator(_pci)]
-Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
+PSEUDO_DRIVER = "scsi_debug"
+"""The driver of adapters that rest on no hardware."""
 
 
 class VirtualDrive(Shape):
@@ -118,6 +86,7 @@ class Adapter(Shape):
     model: Text = Field(description="what people call it")
     driver: Name | None = Field(default=None, description="the kernel module expected")
     pci: Pci | None = None
+    pseudo: Pseudo | None = Field(default=None, description="in place of `pci`: a host of scsi_debug")
     subsystem: Text | None = None
     serial: Text | None = None
     slot: Text | None = None
@@ -127,6 +96,11 @@ class Adapter(Shape):
     ceiling: Ceiling = Ceiling()
     boot: BootFeatures | None = None
     tolerance: Percent | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it is on its bench, as facts name it; `` where the inventory does not say."""
+        return declared_address({"pci": self.pci, "pseudo": self.pseudo})
 
     @property
     def claimed(self) -> tuple[Drive, ...]:
@@ -305,6 +279,9 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
     if bench.virtual is not None:
         named += [(("storqual_virtual", "adapters", alias), alias) for alias in bench.virtual.adapters]
     for owner, adapter in bench.adapters.items():
+        problems += [
+            document.problem((_ADAPTERS, owner, "pseudo"), *wrong) for wrong in _pseudo_problems(bench, owner)
+        ]
         for number, drive in enumerate(adapter.drives):
             keys: Keys = (_ADAPTERS, owner, "drives", number)
             problems += [document.problem(keys, *wrong) for wrong in _drive_problems(bench, owner, drive)]
@@ -318,6 +295,22 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
     return problems
+
+
+def _pseudo_problems(bench: Bench, alias: str) -> Iterable[tuple[str, str]]:
+    """What is wrong with an adapter that rests on no hardware, as (found, expected)."""
+    adapter = bench.adapters[alias]
+    if adapter.pseudo is None:
+        return
+    if bench.kind in ("hardware", "local"):
+        yield (
+            f"`pseudo` of {alias} on a {bench.kind} bench",
+            "it on virtual benches only: no hardware is tested by it",
+        )
+    if adapter.pci is not None:
+        yield f"`pseudo` and `pci` of {alias}", "one of them"
+    if adapter.driver != PSEUDO_DRIVER:
+        yield f"`pseudo` of {alias} with driver {shown(adapter.driver or '')}", f"driver {PSEUDO_DRIVER}"
 
 
 def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[str, str]]:
@@ -359,8 +352,9 @@ def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document
     for name, bench in benches.items():
         for alias, adapter in bench.adapters.items():
             keys: Keys = (_ADAPTERS, alias)
-            if adapter.pci:
-                seen[("PCI address", name, adapter.pci)].append((name, (*keys, "pci")))
+            if adapter.address:
+                what = "pseudo" if adapter.pseudo else "pci"
+                seen[("address", name, adapter.address)].append((name, (*keys, what)))
             for number, drive in enumerate(adapter.drives):
                 at: Keys = (*keys, "drives", number)
                 if drive.wwn:

@@ -212,7 +212,8 @@ def _card(
 ) -> AdapterCard:
     """An adapter; drives of the bench that it names are added to `seen`."""
     found = next(
-        (each for each in (facts or {}).get("adapters", ()) if adapter.pci and each["pci"] == adapter.pci), None
+        (each for each in (facts or {}).get("adapters", ()) if adapter.address and each["pci"] == adapter.address),
+        None,
     )
     rows = []
     for drive in adapter.drives:
@@ -242,7 +243,7 @@ def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[st
 
 def _adapter(adapter: Adapter, found: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """Where an adapter sits and what runs it: as the bench shows it, else as the inventory says."""
-    yield "PCI address", adapter.pci or "not given"
+    yield "PCI address", adapter.address or "not given"
     slot = (found or {}).get("slot") or adapter.slot
     yield "slot", slot or "not given"
     if found is None:

@@ -171,8 +171,8 @@ def _seats(bench: Bench, wanted: Sequence[str] | None) -> list[Seat]:
             for drive in other.claimed
             if drive.paths and alias in (owner, *drive.paths)
         )
-        if alias in named and (own or shared) and adapter.pci:
-            seats.append(Seat(alias, adapter.pci, adapter.driver or "", own, shared))
+        if alias in named and (own or shared) and adapter.address:
+            seats.append(Seat(alias, adapter.address, adapter.driver or "", own, shared))
     return seats
 
 

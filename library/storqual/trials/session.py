@@ -16,6 +16,7 @@ from storqual.trials.paths import make_maps, paths_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from storqual.witness import witness_batches
+from storqual_core.host.identity import declared_address
 
 _BROKEN = ("hung", "panic", "bench down", "not recovered", "drive missing")
 """What the reasons of a trial begin with that leaves a bench on which nothing more can be tried."""
@@ -100,7 +101,7 @@ def bench_here(run: Run, bench: str, link: Link, *, python: str, virtual: str) -
         python=python,
         state_dir=entry["state_dir"],
         claims={alias: _claims(alias, entry["adapters"]) for alias in entry["adapters"]},
-        adapters={alias: str(adapter.get("pci") or "") for alias, adapter in entry["adapters"].items()},
+        adapters={alias: declared_address(adapter) for alias, adapter in entry["adapters"].items()},
         program=send_program(link, python, entry["state_dir"]),
         virtual=BenchPlaces.of(virtual) if virtual else None,
         boot_id=link.run("cat /proc/sys/kernel/random/boot_id").strip(),

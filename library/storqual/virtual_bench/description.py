@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from storqual.virtual_bench.debug_host import DEVICE as DEBUG
+from storqual.virtual_bench.debug_host import DebugHost, debug_aliases, declared_debug_host
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration, parse_size
 
@@ -97,23 +99,27 @@ class VirtualAdapter:
 
 @dataclass(frozen=True)
 class BenchDescription:
-    """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed."""
+    """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed.
+
+    `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one.
+    """
 
     name: str
     cpus: int
     memory: int
     adapters: tuple[VirtualAdapter, ...]
     counts_instructions: bool = False
+    debug: DebugHost | None = None
 
     @property
     def drives(self) -> tuple[VirtualDrive, ...]:
-        """All drives of all adapters, in inventory order; one of several paths once."""
+        """All drives that QEMU emulates, in inventory order; one of several paths once."""
         return tuple(drive for adapter in self.adapters for drive in adapter.drives if not drive.first)
 
     @property
     def devices(self) -> int:
         """How many drives the guest sees: one of several paths as often as it has paths."""
-        return sum(len(adapter.drives) for adapter in self.adapters)
+        return sum(len(adapter.drives) for adapter in self.adapters) + (self.debug is not None)
 
     def drive(self, identity: str) -> VirtualDrive:
         """The drive of that identity. Raises BadInputError when this bench has none."""
@@ -133,7 +139,8 @@ def from_plain(document: Mapping[str, Any]) -> BenchDescription:
         VirtualAdapter(**{**adapter, "drives": tuple(VirtualDrive(**drive) for drive in adapter["drives"])})
         for adapter in document["adapters"]
     )
-    return BenchDescription(**{**document, "adapters": adapters})
+    debug = document.get("debug")
+    return BenchDescription(**{**document, "adapters": adapters, "debug": DebugHost(**debug) if debug else None})
 
 
 class _Reader:
@@ -236,7 +243,8 @@ def _adapter(
     device = str(virtual.get("device", ""))
     kind = DEVICES.get(device)
     if kind is None:
-        read.complain(f"storqual_virtual.adapters.{alias}.device", f"{device!r} is none of {', '.join(DEVICES)}")
+        known = ", ".join([*DEVICES, DEBUG])
+        read.complain(f"storqual_virtual.adapters.{alias}.device", f"{device!r} is none of {known}")
         return None
     place = _PCI.fullmatch(str(entry.get("pci", "")).lower())
     if place is None or not _FIRST_SLOT <= int(place[1], 16) <= _LAST_SLOT:
@@ -339,10 +347,12 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
     devices = read.mapping(virtual.get("adapters") or {}, "storqual_virtual.adapters")
     for alias in sorted(set(adapters) ^ set(devices)):
         read.complain(alias, "must be in both storqual_adapters and storqual_virtual.adapters")
+    debug = debug_aliases(adapters, devices)
     built = tuple(
         adapter
         for alias, entry in adapters.items()
         if alias in devices
+        and alias not in debug
         and (
             adapter := _adapter(
                 read,
@@ -362,6 +372,7 @@ def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any])
         counts_instructions=_counts_instructions(read, virtual),
         # the order of a mapping means nothing, and tools that pass an inventory on may sort it
         adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
+        debug=declared_debug_host(adapters, debug, read.complain),
     )
     for what, values in (
         (

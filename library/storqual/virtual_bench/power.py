@@ -123,8 +123,10 @@ def _spawn(
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
     make_private(sockets)
-    host_name = places.keys / "hostname"
+    host_name, debug_host = places.keys / "hostname", places.keys / "scsi_debug"
     _write(host_name, f"{description.name}\n")
+    if description.debug:
+        _write(debug_host, f"{description.debug.parameters}\n")
     machine = Machine(
         image_root=image.root,
         boot_disc=image.disc,
@@ -136,6 +138,7 @@ def _spawn(
         host_key=keys.host,
         authorized_keys=keys.client_public,
         host_name=host_name,
+        debug_host=debug_host,
     )
     machine.monitor.unlink(missing_ok=True)
     machine.pidfile.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class Acceleration:
 
 @dataclass(frozen=True)
 class Machine:
-    """All files one running bench needs."""
+    """All files one running bench needs; `debug_host` holds parameters of scsi_debug, where it has that."""
 
     image_root: Path
     boot_disc: Path
@@ -39,6 +39,7 @@ class Machine:
     host_key: Path
     authorized_keys: Path
     host_name: Path
+    debug_host: Path
 
 
 def option_value(text: object) -> str:
@@ -151,6 +152,7 @@ def machine_argv(description: BenchDescription, machine: Machine, acceleration: 
         ("ssh_host_ed25519_key", machine.host_key),
         ("authorized_keys", machine.authorized_keys),
         ("hostname", machine.host_name),
+        *((("scsi_debug", machine.debug_host),) if description.debug else ()),
     ):
         argv += ["-fw_cfg", f"name=opt/storqual/{name},file={option_value(file)}"]
     argv += _root_nodes(machine)

@@ -15,6 +15,7 @@ from typing import Any, Mapping, Sequence
 from ..guard.writes import read_disks
 from ..host.block_stack import read_enclosures, read_volumes
 from ..host.error_counters import hexadecimal, read_link
+from ..host.identity import declared_address
 from ..host.sysfs import Adapter, Drive, read_adapters, read_drives
 from ..kit.command import Runner, run
 from ..kit.errors import StorqualError
@@ -219,12 +220,12 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
 
     No counters, no names that change from boot to boot.
     """
-    by_pci = {adapter["pci"]: adapter for adapter in facts["adapters"]}
+    by_address = {adapter["pci"]: adapter for adapter in facts["adapters"]}
     by_id = {drive["id"]: drive for drive in facts["drives"]}
     by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
     named = {}
     for alias, declared in adapters.items():
-        found = by_pci.get(str(declared.get("pci") or "").lower())
+        found = by_address.get(declared_address(declared))
         drives = {}
         for drive in declared.get("drives") or ():
             there = by_id.get(str(drive.get("wwn") or "")) or by_serial.get(str(drive.get("serial") or ""))

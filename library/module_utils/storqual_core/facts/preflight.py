@@ -12,7 +12,7 @@ from ..guard import hold
 from ..guard.claims import Claim, claims_of_adapters
 from ..guard.files import look_at_file, make_file
 from ..guard.stamps import own_volumes
-from ..host.identity import normalise_wwn, same_text
+from ..host.identity import declared_address, normalise_wwn, same_text
 from ..kit.command import Runner, run
 from ..kit.errors import BadInputError
 from ..kit.lock import hold_lock
@@ -32,7 +32,7 @@ def compare(facts: _Facts, adapters: Mapping[str, _Facts], *, kind: str = "hardw
     if kind == "local":
         return []
     problems = [*_twice_declared(adapters)]
-    taken = {_text(declared, "pci").lower() for declared in adapters.values()}
+    taken = {declared_address(declared) for declared in adapters.values()}
     for alias, declared in adapters.items():
         found = _adapter(alias, declared, facts["adapters"], problems)
         for place, drive in enumerate(declared.get("drives") or ()):
@@ -61,15 +61,14 @@ def _wwn(declared: _Facts) -> str:
 
 def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: list[str]) -> _Facts | None:
     """The adapter that an alias means; what is wrong with it is added to `problems`."""
-    pci, driver = _text(declared, "pci").lower(), _text(declared, "driver")
-    pci = f"0000:{pci}" if pci.count(":") == 1 else pci
-    if pci:
-        found = next((adapter for adapter in present if adapter["pci"] == pci), None)
+    address, driver = declared_address(declared), _text(declared, "driver")
+    if address:
+        found = next((adapter for adapter in present if adapter["pci"] == address), None)
         if found is None:
             known = (
                 ", ".join(f"{adapter['pci']} ({adapter['driver'] or 'no driver'})" for adapter in present) or "none"
             )
-            problems.append(f"adapter {alias}: there is no storage adapter at {pci}; this bench has {known}")
+            problems.append(f"adapter {alias}: there is no storage adapter at {address}; this bench has {known}")
             return None
     else:
         candidates = [adapter for adapter in present if driver in (adapter["driver"], adapter["module"]["name"])]
@@ -138,8 +137,8 @@ def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
     """Names that the inventory gives to two drives or adapters."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for alias, declared in adapters.items():
-        if _text(declared, "pci"):
-            places["PCI address", _text(declared, "pci").lower()].append(f"adapter {alias}")
+        if declared_address(declared):
+            places["address", declared_address(declared)].append(f"adapter {alias}")
         for place, drive in enumerate(declared.get("drives") or ()):
             where = f"adapter {alias}, drive {place + 1}"
             if _wwn(drive):

@@ -10,13 +10,14 @@ from typing import Any, Collection, Iterable, Mapping, Sequence
 from ..kit.errors import BadInputError, GuardRefusalError, ToolError
 from ..kit.machine import Machine, visible
 from .block_stack import above, describe, is_partition, node_of
+from .identity import declared_address
 from .in_use import find_uses, read_mounts, system_disks
 from .sysfs import Drive, read_adapters, read_drives
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an adapter is: PCI address, driver, the driver's module, its SCSI hosts, and the inventory's tool."""
+    """Where an adapter is: its address (`pci`), driver, the driver's module, its SCSI hosts, the inventory's tool."""
 
     alias: str
     pci: str
@@ -29,7 +30,7 @@ class Place:
 def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Place]:
     """The adapters with the aliases `wanted`. Raises BadInputError with every alias that means no adapter here.
 
-    The PCI address decides; without one the driver does, when one adapter has it.
+    The address decides; without one the driver does, when one adapter has it.
     """
     present = read_adapters(machine)
     found: dict[str, Place] = {}
@@ -40,11 +41,10 @@ def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterabl
             known = ", ".join(adapters) or "none"
             problems.append(f"{alias!r} is no adapter of this bench's inventory (known: {known})")
             continue
-        pci, driver = str(declared.get("pci") or "").lower(), str(declared.get("driver") or "")
-        pci = f"0000:{pci}" if pci.count(":") == 1 else pci
-        fitting = [each for each in present if (each.identity.pci == pci if pci else driver == each.driver)]
+        address, driver = declared_address(declared), str(declared.get("driver") or "")
+        fitting = [each for each in present if (each.identity.pci == address if address else driver == each.driver)]
         if len(fitting) != 1:
-            what = f"at {pci}" if pci else f"with driver {driver or '(not given)'}"
+            what = f"at {address}" if address else f"with driver {driver or '(not given)'}"
             problems.append(f"adapter {alias}: {len(fitting)} adapters of this bench are {visible(what)}, not one")
             continue
         one = fitting[0]

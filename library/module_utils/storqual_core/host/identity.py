@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, Mapping
 
 _HEX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{8}){0,2}\Z")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -40,7 +41,10 @@ class DriveIdentity:
 
 @dataclass(frozen=True)
 class AdapterIdentity:
-    """An adapter's place (PCI address), its kind (ids as four hex digits each), and its serial where it has one."""
+    """An adapter's place, its kind (ids as four hex digits each), and its serial where it has one.
+
+    `pci` is its PCI address; scsi_debug, which rests on no hardware, has `pseudo/adapter0` there and no ids.
+    """
 
     pci: str
     vendor: str
@@ -48,6 +52,19 @@ class AdapterIdentity:
     subsystem_vendor: str
     subsystem_device: str
     serial: str
+
+
+def pseudo_address(name: str) -> str:
+    """The address of a host of scsi_debug, which the kernel calls `name` on its bus `pseudo`."""
+    return f"pseudo/{name}"
+
+
+def declared_address(declared: Mapping[str, Any]) -> str:
+    """The address that an inventory gives an adapter, as the bench names it; `` when it gives none."""
+    if declared.get("pseudo"):
+        return pseudo_address(str(declared["pseudo"]))
+    pci = str(declared.get("pci") or "").lower()
+    return f"0000:{pci}" if pci.count(":") == 1 else pci
 
 
 def normalise_wwn(text: str) -> str:

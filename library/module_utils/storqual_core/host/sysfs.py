@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 
 from ..kit.machine import Machine, block_node
-from .identity import AdapterIdentity, DriveIdentity, unit_serial, wwn_of_page, wwn_of_wwid
+from .identity import AdapterIdentity, DriveIdentity, pseudo_address, unit_serial, wwn_of_page, wwn_of_wwid
 
 _ROOT = re.compile(r"/pci([0-9a-f]{4,8}:[0-9a-f]{2})/")
 _PCI = re.compile(r"/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?=/|$)")
+_PSEUDO = re.compile(r"/pseudo_0/(adapter\d+)(?=/|$)")
 _STORAGE = ("0x01", "0x0c04")
 _CDROM = "5"
 _SAS_PORT = re.compile(r"/port-\d+:(\d+)(?=/)")
@@ -83,6 +84,12 @@ def pci_address(path: str) -> str:
     return found[-1] if found else ""
 
 
+def adapter_address(path: str) -> str:
+    """The address of the adapter that a sysfs path passes: its PCI function, or `pseudo/adapter0` of scsi_debug."""
+    pseudo = _PSEUDO.search(path)
+    return pci_address(path) or (pseudo_address(pseudo.group(1)) if pseudo else "")
+
+
 def is_virtual(machine: Machine, name: str) -> bool:
     """Whether a whole block device is made of others or of memory, so that it has no identity of its own."""
     if _NO_HARDWARE.match(name):
@@ -125,7 +132,7 @@ def _drive(machine: Machine, name: str) -> Drive:
         transport=transport,
         hctl=hctl,
         sg=f"/dev/{sg}" if sg else "",
-        adapter=pci_address(place),
+        adapter=adapter_address(place),
         host=host.group(1) if host else "",
         port=int(port.group(1)) if port else _channel(hctl),
         state=machine.text(f"{device}/state"),
@@ -208,23 +215,28 @@ def _other(machine: Machine, name: str) -> tuple[str, DriveIdentity, str]:
 
 
 def read_adapters(machine: Machine) -> list[Adapter]:
-    """Every PCI function of a storage class (SCSI, RAID, SATA, SAS, NVMe, Fibre Channel), in address order."""
+    """Every PCI function of a storage class (SCSI, RAID, SATA, SAS, NVMe, Fibre Channel), in address order.
+
+    Behind them the hosts of scsi_debug, which no hardware is.
+    """
     adapters = []
     place = "/sys/bus/scsi/devices"
     cdroms = [
-        pci_address(machine.link(f"{place}/{name}"))
+        adapter_address(machine.link(f"{place}/{name}"))
         for name in machine.names(place)
         if machine.text(f"{place}/{name}/type") == _CDROM
     ]
     for pci in machine.names("/sys/bus/pci/devices"):
         kind = machine.text(f"/sys/bus/pci/devices/{pci}/class")
         if kind.startswith(_STORAGE):
-            adapters.append(_adapter(machine, pci, kind, cdroms.count(pci)))
+            adapters.append(_adapter(machine, pci, f"/sys/bus/pci/devices/{pci}", kind, cdroms.count(pci)))
+    for name in machine.names("/sys/bus/pseudo/devices"):
+        address = pseudo_address(name)
+        adapters.append(_adapter(machine, address, f"/sys/bus/pseudo/devices/{name}", "", cdroms.count(address)))
     return adapters
 
 
-def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
-    device = f"/sys/bus/pci/devices/{pci}"
+def _adapter(machine: Machine, address: str, device: str, kind: str, cdroms: int) -> Adapter:
     driver, module = machine.target(f"{device}/driver"), machine.target(f"{device}/driver/module")
     below = [name for name in machine.names(device) if name.startswith("virtio")]
     if below:
@@ -232,14 +244,14 @@ def _adapter(machine: Machine, pci: str, kind: str, cdroms: int) -> Adapter:
         driver = machine.target(f"{device}/{below[0]}/driver") or driver
         module = machine.target(f"{device}/{below[0]}/driver/module") or module
     module = module or driver.replace("-", "_")
-    hosts = tuple(_hosts(machine, pci))
+    hosts = tuple(_hosts(machine, address))
     irqs = [int(name) for name in machine.names(f"{device}/msi_irqs") if name.isdigit()]
     line = machine.number(f"{device}/irq")
-    firmware, serial, board = _firmware(machine, pci, hosts)
+    firmware, serial, board = _firmware(machine, address, hosts)
     root, bridges = _above(machine, device)
     return Adapter(
         identity=AdapterIdentity(
-            pci=pci,
+            pci=address,
             serial=serial,
             vendor=_id(machine, f"{device}/vendor"),
             device=_id(machine, f"{device}/device"),
@@ -287,10 +299,10 @@ def _id(machine: Machine, path: str) -> str:
     return text[2:] if text.startswith("0x") else text
 
 
-def _hosts(machine: Machine, pci: str) -> list[dict[str, object]]:
+def _hosts(machine: Machine, address: str) -> list[dict[str, object]]:
     found = []
     for host in machine.names("/sys/class/scsi_host"):
-        if pci_address(machine.link(f"/sys/class/scsi_host/{host}")) == pci:
+        if adapter_address(machine.link(f"/sys/class/scsi_host/{host}")) == address:
             place = f"/sys/class/scsi_host/{host}"
             facts: dict[str, object] = {"host": host, "driver": machine.text(f"{place}/proc_name")}
             for name in ("can_queue", "cmd_per_lun", "sg_tablesize", "unique_id", "nr_hw_queues"):

@@ -21,6 +21,7 @@ from storqual.report.links import Key
 from storqual.report.material import ARMS, Material, read_material
 from storqual.report.parts.appendix import commands_of
 from storqual.run import write_bytes
+from storqual_core.host.identity import declared_address
 
 _DIAGNOSES = {"PASS": "PASS", "MARGINAL": "PASS", "FAIL": "FAIL"}
 _RESULTS = {
@@ -204,7 +205,7 @@ def _hardware(material: Material) -> Iterator[dict[str, str]]:
             yield {
                 "hardwareInfoId": f"{bench}/{alias}",
                 "name": str(adapter.get("model") or alias),
-                "location": str(adapter.get("pci") or ""),
+                "location": declared_address(adapter),
                 "partType": "storage adapter",
             }
             for drive in adapter.get("drives") or ():

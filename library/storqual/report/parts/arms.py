@@ -10,6 +10,7 @@ from typing import Any
 from storqual.report.figures import DASH, Figure, count
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
+from storqual_core.host.identity import declared_address
 from storqual_core.kit.results import NOT_SHOWN
 
 
@@ -255,7 +256,7 @@ def identities(material: Material) -> tuple[AdapterIdentity, ...]:
                     alias=alias,
                     bench=bench_name,
                     model=str(adapter.get("model") or DASH),
-                    place=str(adapter.get("pci") or ""),
+                    place=declared_address(adapter),
                     firmware=_firmware(bench, alias),
                     driver=driver,
                     baseline=builds[0][0],

@@ -166,6 +166,13 @@ def _notices(material: Material) -> Iterable[str]:
         virtual = arm.manifest.get("virtual")
         if virtual:
             yield f"The {name} drop changes the virtual bench on purpose: {_flat_text(virtual)}."
+    for bench_name, alias in sorted(material.tested):
+        bench = material.run.benches.get(bench_name, {})
+        if (bench.get("adapters") or {}).get(alias, {}).get("pseudo"):
+            yield (
+                f"Adapter {alias} is the kernel's scsi_debug: no hardware was tested by it, nor the driver of any; "
+                "what this run says of it, it says of the kernel."
+            )
     identified = identities(material)
     same = [one for one in identified if one.same]
     if same and len(same) == len(identified):

@@ -171,3 +171,29 @@ def test_a_bench_has_rules_of_its_own_for_the_kernels_log() -> None:
     found = inventory_from_hostvars({"b1": bench(kernel_rules=[RULE])}).benches["b1"].kernel_rules
     assert [(rule.kind, rule.severity) for rule in found] == [("timeout", "error")]
     assert "the example does not fit the pattern" in problems(b1=bench(kernel_rules=[{**RULE, "example": "other"}]))
+
+
+PSEUDO: dict[str, Any] = {"model": "x", "driver": "scsi_debug", "pseudo": "adapter0", "drives": [DRIVE]}
+
+
+def test_an_adapter_without_hardware_is_known_by_its_place_on_a_virtual_bench() -> None:
+    found = inventory_from_hostvars({"b1": bench(kind="virtual", adapters={"debug": PSEUDO})})
+    assert found.benches["b1"].adapters["debug"].address == "pseudo/adapter0"
+
+
+@pytest.mark.parametrize("kind", ["hardware", "local"])
+def test_an_adapter_without_hardware_is_refused_on_any_other_bench(kind: str) -> None:
+    said = problems(b1=bench(kind=kind, adapters={"debug": PSEUDO}))
+    assert f"`pseudo` of debug on a {kind} bench, expected it on virtual benches only: no hardware is tested" in said
+
+
+def test_an_adapter_is_either_on_pci_or_without_hardware() -> None:
+    wrong = {**PSEUDO, "pci": "05:00.0", "driver": "mptsas"}
+    said = problems(b1=bench(kind="virtual", adapters={"debug": wrong}))
+    assert "`pseudo` and `pci` of debug, expected one of them" in said
+    assert "with driver 'mptsas', expected driver scsi_debug" in said
+    twice = {"debug": PSEUDO, "other": {**PSEUDO, "drives": []}}
+    assert "address 'pseudo/adapter0' a second time" in problems(b1=bench(kind="virtual", adapters=twice))
+    for word in ("0000:05:00.0", "adapter", "host0", 0):
+        said = problems(b1=bench(kind="virtual", adapters={"debug": {**PSEUDO, "pseudo": word}}))
+        assert "a host of scsi_debug as the kernel names it, such as adapter0" in said

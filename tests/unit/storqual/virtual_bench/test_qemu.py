@@ -33,6 +33,7 @@ def _machine(folder: str = "/state") -> Machine:
         host_key=place / "host",
         authorized_keys=place / "client.pub",
         host_name=place / "hostname",
+        debug_host=place / "scsi_debug",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from storqual_core.facts.bench_facts import read_facts
+from storqual_core.facts.bench_facts import environment_of, read_facts
 from storqual_core.facts.preflight import compare
 from tests.support.bench_tree import SIZE, STATE, BenchTree
 
@@ -155,3 +155,22 @@ def test_a_channel_that_is_an_adapter_of_its_own_keeps_its_drives(tmp_path: Path
     adapters["other"] = {"driver": "sym53c8xx", "pci": "0000:00:05.1", "drives": []}
     (told,) = problems(two_channels(tmp_path), adapters)
     assert "it is on the adapter at 0000:00:05.1, not on 0000:00:05.0" in told
+
+
+DEBUG = {"wwn": "0x33333330000007d0", "serial": "2000", "vendor": "Linux", "model": "scsi_debug", "size": "20MiB"}
+
+
+def test_an_adapter_without_hardware_is_compared_like_any_other(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().scsi("sda").debug_host()
+    named = {name: str(DEBUG[name]) for name in ("wwn", "serial", "vendor", "model")}
+    tree.scsi("sdb", above="pseudo_0/adapter0", hctl="3:0:0:0", **named)
+    entry = {"driver": "scsi_debug", "pseudo": "adapter0", "drives": [DEBUG]}
+    both = {**inventory(FIRST), "debug": entry}
+    assert problems(tree, both) == []
+    [said] = problems(tree, {"debug": {**entry, "pseudo": "adapter1"}})
+    assert said.startswith("adapter debug: there is no storage adapter at pseudo/adapter1; this bench has ")
+    assert said.endswith("0000:00:05.0 (sym53c8xx), pseudo/adapter0 (scsi_debug)")
+    [said] = problems(tree, {"debug": {**entry, "drives": [FIRST]}})
+    assert said.endswith("it is on the adapter at 0000:00:05.0, not on pseudo/adapter0")
+    facts = environment_of(read_facts(tree.machine, state_dir=STATE), both)["adapters"]["debug"]
+    assert (facts["pci"], facts["driver"], [*facts["drives"]]) == ("pseudo/adapter0", "scsi_debug", [DEBUG["wwn"]])

@@ -178,3 +178,18 @@ def test_an_adapter_without_a_driver_is_still_there(tmp_path: Path) -> None:
 )
 def test_the_last_pci_function_of_a_path_is_the_adapter(path: str, expected: str) -> None:
     assert pci_address(path) == expected
+
+
+def test_a_host_of_scsi_debug_is_an_adapter_without_ids_and_has_its_drives(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter().debug_host().scsi("sda", above="pseudo_0/adapter0", hctl="3:0:0:0")
+    tree.link("/sys/class/scsi_host/host3", "/sys/devices/pseudo_0/adapter0/host3")
+    first, debug = read_adapters(tree.machine)
+    assert (first.identity.pci, first.hosts) == ("0000:00:05.0", ())
+    assert (debug.identity.pci, debug.identity.vendor, debug.driver, debug.module) == (
+        "pseudo/adapter0",
+        "",
+        "scsi_debug",
+        "scsi_debug",
+    )
+    assert [host["host"] for host in debug.hosts] == ["host3"]
+    assert drive(tree, "sda").adapter == "pseudo/adapter0"

@@ -202,3 +202,14 @@ def test_an_error_of_the_link_is_refused_where_it_would_reach_anything_that_is_n
 def test_an_adapter_on_the_root_bus_shares_no_link(tree: BenchTree) -> None:
     assert beside_on_link(tree.machine, PCI) == [PCI]
     assert ask(tree, claims(A, B, C), "link") == [A, B, C]
+
+
+def test_a_fault_of_an_adapter_without_hardware_reaches_its_drives_and_asks_for_their_claims(tmp_path: Path) -> None:
+    tree = BenchTree(tmp_path).adapter(PCI).debug_host()
+    for number, (name, wwn) in enumerate((("sda", A), ("sdb", B))):
+        tree.scsi(name, above="pseudo_0/adapter0", hctl=f"2:0:{number}:0", wwn=wwn, serial=f"S{wwn[-1]}")
+    assert ask(tree, claims(A, B), "adapter", "pseudo/adapter0") == [A, B]
+    with pytest.raises(GuardRefusalError, match=f"{B}: it is not claimed, and a fault of the adapter"):
+        ask(tree, claims(A), "adapter", "pseudo/adapter0")
+    with pytest.raises(GuardRefusalError, match=f"it is behind pseudo/adapter0, {PCI} is under test"):
+        ask(tree, claims(A, B), "drive")
