@@ -18,8 +18,10 @@ from robot.libdoc import libdoc
 from storqual.checks import pytest_fixtures
 from storqual.cli import storqual
 from storqual.inputs.drop import Firmware, Rollback, Signature
+from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.suite import Criterion, Parameters, Profile, Suite, Workload
 from storqual.metrics import METRICS
+from storqual.robustness.fault import Way
 from storqual.robustness.faults import FAULTS
 from storqual_core.kit.settings import SECTIONS, Setting, section_of
 
@@ -306,7 +308,7 @@ def faults_page() -> str:
             f"`{fault.name}`",
             fault.sentence,
             fault.acts_on,
-            "; ".join(f"{way.name} ({_WHERE[way.where]})" for way in fault.ways),
+            "; ".join(f"{way.name} ({_where(way)})" for way in fault.ways),
             "yes" if fault.io_errors else "no",
             f"{fault.keeps} writes",
         )
@@ -321,7 +323,11 @@ def faults_page() -> str:
     )
 
 
-_WHERE = {"bench": "any bench", "virtual": "virtual benches only"}
+def _where(way: Way) -> str:
+    """On which benches a way can be used."""
+    if way.drivers == (PSEUDO_DRIVER,):
+        return f"virtual benches with {PSEUDO_DRIVER}"
+    return {"bench": "any bench", "virtual": "virtual benches only"}[way.where]
 
 
 PAGES: Mapping[str, Callable[[], str]] = {

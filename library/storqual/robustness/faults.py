@@ -29,11 +29,27 @@ _UNREADABLE_BLOCK = Proof(kernel=r"Add\. Sense: (?:Unrecovered read error|Read e
 
 _SWITCHED_OFF = _seen("switched_off", "gone")
 _INJECTED = _seen("injected", "counted")
+_MOVED = _seen("interrupts_moved", "interrupts_back")
+_BENEATH = _seen("inserted", "event:BLOCK_IO_ERROR", "removed")
 _NOT_CORRECTED = "severity=Uncorrect(?:ed|able)"
 
 # drivers without a handler of their own answer that such a reset is not available
 _BUS_RESETS = ("sym53c8xx", "am53c974", "mptspi")
 _HOST_RESETS = ("sym53c8xx", "am53c974", "mptspi", "mptsas", "mpt3sas", "megaraid_sas")
+
+
+def _by_rules(name: str, *lines: str, also: str = "") -> Way:
+    """A way of scsi_debug: its rules acted as often as they were to, the kernel told of it, and all was put back."""
+    proofs = (*_INJECTED, *(Proof(kernel=line) for line in lines), *_seen(*also.split()))
+    # a recovery that escalates resets what is behind the adapter
+    return Way(name, "bench", "adapter" if also else "drive", proofs, ("scsi_debug",), returns=("running",))
+
+
+def _failed(step: str, sentence: str, *lines: str) -> Fault:
+    """A step of the kernel's recovery fails, and its error handler logs that it takes the next; no I/O may fail."""
+    way = _by_rules(f"rule_failed_{step}", *lines, also="escalated")
+    return Fault(f"failed_{step}", "adapter", sentence, (way,))
+
 
 _ALL: tuple[Fault, ...] = (
     Fault(
@@ -187,14 +203,8 @@ _ALL: tuple[Fault, ...] = (
         "adapter",
         "the adapter's interrupts are moved to another processor under load and back",
         (
-            Way(
-                "interrupt_move",
-                "bench",
-                "drive",
-                _seen("interrupts_moved", "interrupts_back"),
-                # the kernel spreads their queues itself and lets nobody move them
-                not_by=("virtio_scsi", "nvme"),
-            ),
+            # the kernel spreads the queues of these itself and lets nobody move them
+            Way("interrupt_move", "bench", "drive", _MOVED, not_by=("virtio_scsi", "nvme")),
         ),
     ),
     Fault(
@@ -214,8 +224,9 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers a write with an error, and takes the next",
         (
-            Way("qmp_write_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way("qmp_write_error", "virtual", "drive", _BENEATH),
             Way("dm_flakey", "bench", "drive", _seen("inserted", "refused", "taken_again"), named_only=True),
+            _by_rules("rule_write_error", r"fail command 0x2a .*sense_key=0x4,"),
         ),
         io_errors=True,
     ),
@@ -224,7 +235,7 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers a read with an error, and the next as ever",
         (
-            Way("qmp_read_error", "virtual", "drive", _seen("inserted", "event:BLOCK_IO_ERROR", "removed")),
+            Way("qmp_read_error", "virtual", "drive", _BENEATH),
             Way(
                 "sg_write_uncorrectable",
                 "bench",
@@ -241,6 +252,7 @@ _ALL: tuple[Fault, ...] = (
                 ("nvme",),
                 spares_load=True,
             ),
+            _by_rules("rule_read_error", r"Add\. Sense: Unrecovered read error"),
         ),
         io_errors=True,
     ),
@@ -249,14 +261,9 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers a flush with an error, and takes the next",
         (
-            Way(
-                "qmp_flush_error",
-                "virtual",
-                "drive",
-                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
-                # flushes of volumes end in the driver: the cache is the firmware's to keep
-                not_by=("megaraid_sas",),
-            ),
+            # flushes of volumes end in the driver: the cache is the firmware's to keep
+            Way("qmp_flush_error", "virtual", "drive", _BENEATH, not_by=("megaraid_sas",)),
+            _by_rules("rule_flush_error", r"fail command 0x35 .*sense_key=0x4,"),
         ),
         io_errors=True,
     ),
@@ -265,14 +272,9 @@ _ALL: tuple[Fault, ...] = (
         "drive",
         "the drive answers writes with TASK SET FULL for a while: the kernel sends them again, and no I/O fails",
         (
-            Way(
-                "qmp_task_set_full",
-                "virtual",
-                "drive",
-                _seen("inserted", "event:BLOCK_IO_ERROR", "removed"),
-                # NVMe has no such status
-                not_by=("nvme",),
-            ),
+            # NVMe has no such status
+            Way("qmp_task_set_full", "virtual", "drive", _BENEATH, not_by=("nvme",)),
+            _by_rules("rule_task_set_full", r"fail command 0x2a .*statusbyte=0x28,"),
         ),
         # the kernel takes the queue depth down when a drive's queue is full, and up again only minutes later
         settings_stay=False,
@@ -296,7 +298,25 @@ _ALL: tuple[Fault, ...] = (
                 # their drivers start the clock of a command anew, or wait for longer than a trial lasts
                 not_by=("virtio_scsi", "megaraid_sas", "nvme"),
             ),
+            _by_rules("rule_lost_write", "timeout command 0x2a", "retry aborted command", also="escalated"),
         ),
+        io_errors=True,
+    ),
+    Fault(
+        "busy",
+        "drive",
+        "the drive answers writes with BUSY for a while: the kernel sends them again, and no I/O fails",
+        (_by_rules("rule_busy", r"fail command 0x2a .*statusbyte=0x8,"),),
+    ),
+    _failed("abort", "an abort fails, and the kernel resets the drive", "cmd abort failed", "Sending BDR"),
+    _failed("lun_reset", "the drive's reset fails too: the target's follows", "BDR failed", "Sending target reset"),
+    _failed("target_reset", "the target's reset fails too: the bus's follows", "Target reset failed", "Sending BRST"),
+    _failed("bus_reset", "no reset helps but the adapter's, which follows", "timeout command 0x0 *$", "Sending HRST"),
+    Fault(
+        "drive_offline",
+        "adapter",
+        "the drive answers after no reset, is taken offline by the kernel, and set running again",
+        (_by_rules("rule_drive_offline", "Sending HRST", "Device offlined", also="escalated offline"),),
         io_errors=True,
     ),
     Fault(

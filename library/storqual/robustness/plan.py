@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from storqual.inputs.inventory import PSEUDO_DRIVER
 from storqual.inputs.shape import raise_all
 from storqual.robustness.fault import Fault, Way
 from storqual.robustness.faults import FAULTS
@@ -96,12 +97,15 @@ _EXPECTED: Mapping[str, tuple[tuple[type, ...], str]] = {
 
 
 def usable_ways(fault: Fault, driver: str, kind: str, wanted: str | None) -> list[Way]:
-    """The ways of a fault for an adapter with that driver on a bench of that kind."""
+    """The ways of a fault for an adapter with that driver on a bench of that kind.
+
+    scsi_debug has neither hardware nor a drive of QEMU's to act on: its ways are those that name it.
+    """
     return [
         way
         for way in fault.ways
         if (way.where == "bench" or kind == "virtual")
-        and (not way.drivers or driver in way.drivers)
+        and (driver in way.drivers or not (way.drivers or driver == PSEUDO_DRIVER))
         and driver not in way.not_by
         and (wanted == way.name or (wanted is None and not way.named_only))
     ]

@@ -18,6 +18,7 @@ from storqual.trials.paths import take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
+from storqual_core.trial.debug_rules import MEMORY as RULES_MEMORY
 from storqual_core.trial.layer import LAYER
 from storqual_core.trial.switch_off import MEMORY
 
@@ -36,6 +37,13 @@ file=%s/{MEMORY}
 [ ! -s "$file" ] || {{
     while read -r value path; do echo "$value" > "$path" && echo "$path" || exit 1; done < "$file"
     rm "$file"
+}}"""
+
+# a rule that is gone already cannot be taken away once more
+_RULES = f"""\
+[ ! -s {RULES_MEMORY} ] || {{
+    while read -r path value; do echo "$value" > "$path" && echo "$path" || true; done 2>/dev/null < {RULES_MEMORY}
+    rm {RULES_MEMORY}
 }}"""
 
 
@@ -60,6 +68,8 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
         say(f"{link.host}: {name} was left between a load and its drive, and was taken away")
     for name in link.run(_SWITCHED_OFF % shlex.quote(state_dir), limit_s=_ASK_S * 3).split():
         say(f"{link.host}: {name} was left switched off, and was switched on")
+    for name in dict.fromkeys(link.run(_RULES, limit_s=_ASK_S * 3).split()):
+        say(f"{link.host}: {name} was left changed by rules of scsi_debug, and was put back")
     state = None if places is None else power_state(places)
     if state is None:
         return

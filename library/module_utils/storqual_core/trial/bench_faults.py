@@ -24,6 +24,7 @@ from .abort_storm import abort_many
 from .aim import Aim, Tell
 from .bad_sectors import mark_by_nvme, mark_by_scsi, reads_fail
 from .crash_dump import find_dump, panic_with_dump
+from .debug_rules import RULE_WAYS, RULES
 from .layer import fail_writes
 from .link_errors import CORRECTED, FATAL, INJECTOR, NOT_FATAL, inject
 from .reach import driven_alike
@@ -324,10 +325,11 @@ BENCH_WAYS: Mapping[str, BenchWay] = {
     "aer_not_fatal": BenchWay("link", INJECTOR, inject(NOT_FATAL)),
     "aer_fatal": BenchWay("link", INJECTOR, inject(FATAL)),
     "nvme_write_uncorrectable": BenchWay("drive", _BLOCK + "nsid", reads_fail(mark_by_nvme)),
+    **{name: BenchWay(scope, RULES, bring) for name, (scope, bring) in RULE_WAYS.items()},
 }
 
 
 def missing(way: BenchWay, machine: Machine, drive: Drive) -> str:
     """Why this bench cannot bring that fault about; `` when it can."""
-    place = way.needs.format(name=drive.name, host=drive.host, adapter=drive.adapter)
+    place = way.needs.format(name=drive.name, host=drive.host, adapter=drive.adapter, hctl=drive.hctl)
     return "" if machine.exists(place) else f"{place} is not there"

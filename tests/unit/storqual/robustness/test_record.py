@@ -282,7 +282,24 @@ _LINK = tuple(
     for severity in ("Corrected", "Uncorrected (Non-Fatal)", "Uncorrected (Fatal)")
 )
 _ABORT = "[ 12.0] mptscsih: ioc0: attempting task abort! (sc=00000000c3c0ffee)"
-_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", _ABORT, *_SCSI, *_NVME, *_LINK)
+_DEBUG = (
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x8, sense_key=0x0",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x28, sense_key=0x0",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x2a with hostbyte=0x0, statusbyte=0x2, sense_key=0x4, asc=0x3",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 fail command 0x35 with hostbyte=0x0, statusbyte=0x2, sense_key=0x4, asc=0x44",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 timeout command 0x2a",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 timeout command 0x0",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 retry aborted command",
+    "[ 12.0] sd 2:0:0:0: [sda] tag#3 cmd abort failed",
+    "[ 12.0] sd 2:0:0:0: scsi_eh_2: Sending BDR",
+    "[ 12.0] sd 2:0:0:0: scsi_eh_2: BDR failed",
+    "[ 12.0] scsi host2: scsi_eh_2: Sending target reset to target 0",
+    "[ 12.0] scsi host2: scsi_eh_2: Target reset failed target: 0",
+    "[ 12.0] scsi host2: scsi_eh_2: Sending BRST chan: 0",
+    "[ 12.0] scsi host2: scsi_eh_2: Sending HRST",
+    "[ 12.0] sd 2:0:0:0: Device offlined - not ready after error recovery",
+)
+_TOLD = ("[ 12.0] sd 2:0:0:0: Power-on or device reset occurred", _ABORT, *_SCSI, *_NVME, *_LINK, *_DEBUG)
 """A line of the kernel for each proof that is one."""
 
 

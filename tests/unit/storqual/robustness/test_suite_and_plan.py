@@ -200,3 +200,32 @@ def test_a_dump_is_tried_where_every_drop_reserves_memory_for_a_crash_kernel(
     assert made.left_out == (() if tried else (told,))
     # the bench goes down by it, and has lost its session's settings afterwards
     assert not tried or made.trials[-1].fault == "crash_dump"
+
+
+RULES = {way.name for fault in FAULTS.values() for way in fault.ways if way.name.startswith("rule_")}
+
+
+def test_an_adapter_without_hardware_takes_the_ways_that_name_its_driver_and_no_other() -> None:
+    """It has no function of PCI to reset, and no drive that QEMU could pull, slow down or let fail."""
+    usable = {way.name for fault in FAULTS.values() for way in usable_ways(fault, "scsi_debug", "virtual", None)}
+    assert usable == RULES == {name for name in BENCH_WAYS if name.startswith("rule_")}
+    for way in ("qmp_read_error", "sg_reset_device"):
+        assert not any(usable_ways(fault, "scsi_debug", "virtual", way) for fault in FAULTS.values())
+
+
+@pytest.mark.parametrize("driver", ["mptsas", "virtio_scsi", "nvme", ""])
+def test_no_other_adapter_takes_rules_also_where_a_suite_names_them(driver: str) -> None:
+    for fault in FAULTS.values():
+        assert not RULES & {way.name for way in usable_ways(fault, driver, "virtual", None)}
+        assert not any(usable_ways(fault, driver, "virtual", way) for way in RULES)
+
+
+def test_what_only_scsi_debug_can_fail_is_left_out_elsewhere_with_the_reason() -> None:
+    suite = load_robustness(suites_folder() / "recovery.suite.yml")
+    profile = suite.profile(None)[1]
+    made = plan_trials(suite, profile, SEATS[:1], arms=["candidate"], kind="virtual", seed=1)
+    assert "failed_abort on fusion: no way with mptsas on a virtual bench" in made.left_out
+    debug = Seat("debug", "pseudo/adapter0", "scsi_debug", (("0x3", 64 << 20),))
+    made = plan_trials(suite, profile, [debug], arms=["candidate"], kind="virtual", seed=1)
+    assert (len(made.trials), made.left_out) == (len(suite.trials), ())
+    assert {trial.way for trial in made.trials} == RULES

@@ -13,6 +13,7 @@ import pytest
 from storqual.trials import control_faults, settle
 from storqual.trials.link import LinkError
 from storqual.virtual_bench.limits import Limit
+from storqual_core.trial.debug_rules import MEMORY as RULES_MEMORY
 from storqual_core.trial.layer import LAYER
 
 if TYPE_CHECKING:
@@ -206,3 +207,24 @@ def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(
 def test_a_bench_on_which_nothing_was_switched_off_is_left_alone(tmp_path: Path) -> None:
     command = settle._SWITCHED_OFF % str(tmp_path)
     assert subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout == b""
+
+
+def test_what_rules_of_scsi_debug_left_is_put_back_once_and_told(settled: Any, tmp_path: Path) -> None:
+    """The script is run here, on files: a rule that is gone already must not keep the others from being put back."""
+    memory, timeout, error = tmp_path / "rules", tmp_path / "timeout", tmp_path / "gone" / "error"
+    memory.write_text(f"{error} - 2 0x2a\n{timeout} 30\n", encoding="ascii")
+    timeout.write_text("2\n", encoding="ascii")
+
+    class Here(FakeLink):
+        def run(self, command: str, *, limit_s: float = 0) -> str:
+            told = super().run(command, limit_s=limit_s)
+            if RULES_MEMORY not in command:
+                return told
+            script = command.replace(RULES_MEMORY, str(memory))
+            done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True)
+            return done.stdout
+
+    [sentence] = settled(Here(), FakeMonitor(left=False))
+    assert sentence == f"vbench: {timeout} was left changed by rules of scsi_debug, and was put back"
+    assert (timeout.read_text(encoding="ascii"), memory.exists()) == ("30\n", False)
+    assert settled(Here(), FakeMonitor(left=False)) == []

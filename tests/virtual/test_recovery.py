@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's own recovery on its scsi_debug: each step made to fail, proven, and outlasted by data and drive."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from storqual.robustness.store import read_trials
+from storqual.run import read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+INVENTORY = REPOSITORY / "inventories" / "virtual_debug"
+STATE = REPOSITORY / ".cache" / "bench" / "vdebug"
+BIN = Path(sys.executable).parent
+LOGGED = {
+    "busy": ("statusbyte=0x8",),
+    "task_set_full": ("statusbyte=0x28",),
+    "read_error": ("Unrecovered read error",),
+    "write_error": ("sense_key=0x4",),
+    "flush_error": ("fail command 0x35",),
+    "command_timeout": ("timeout command 0x2a", "retry aborted command"),
+    "failed_abort": ("cmd abort failed", "Sending BDR"),
+    "failed_lun_reset": ("BDR failed", "Sending target reset"),
+    "failed_target_reset": ("Target reset failed", "Sending BRST"),
+    "failed_bus_reset": ("Sending BRST", "Sending HRST"),
+    "drive_offline": ("Sending HRST", "Device offlined"),
+}
+"""What the kernel must have logged of each fault."""
+LEFT = "; ".join(
+    (
+        "grep -h '^[0-9]' /sys/kernel/debug/scsi_debug/*/error",
+        "cat /sys/kernel/debug/scsi_debug/target*/fail_reset /proc/sys/dev/scsi/logging_level",
+        "cat /sys/block/sda/device/timeout /sys/block/sda/device/eh_timeout /sys/block/sda/device/state",
+        "ls /run/storqual-rules",
+    )
+)
+
+
+def run(log: Path, program: str, *words: object) -> tuple[int, str]:
+    """A program of the environment: its status and what it said."""
+    with log.open("wb") as stream:
+        code = subprocess.run(
+            [BIN / program, *map(str, words)],
+            env={**os.environ, "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg")},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+    return code, log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("power")
+    STATE.mkdir(parents=True, exist_ok=True)
+    code, said = run(folder / "up", "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_up.yml")
+    assert code == 0, said[-3000:]
+    yield
+    code, said = run(
+        folder / "down", "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml"
+    )
+    assert code == 0, said[-3000:]
+
+
+def qualify(folder: Path, *words: object) -> tuple[int, str, Path]:
+    """A campaign on the bench: its exit code, what it said, and the run."""
+    code, said = run(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
+    (found,) = (path.parent for path in folder.glob("*/run.json"))
+    return code, said, found
+
+
+def told(record: dict[str, Any], what: str) -> list[str]:
+    return [text for _, kind, text in record["timeline"] if kind == what]
+
+
+def test_every_step_of_the_recovery_fails_as_it_is_told_and_no_data_is_lost(tmp_path: Path) -> None:
+    code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", "recovery", "--seed", 1)
+    files = read_trials(read_run(path))
+    assert {record["fault"] for record in files.records} == {*LOGGED}, said[-3000:]
+    for record in files.records:
+        fault = record["fault"]
+        assert record["outcome"] == "passed", (fault, record["reasons"])
+        proofs = [text.partition(":")[0] for text in told(record, "proof")]
+        assert proofs[:2] == ["injected", "counted"]
+        assert proofs[-1] == "running"
+        assert ("escalated" in proofs) == (
+            fault.startswith("failed_") or fault in ("command_timeout", "drive_offline")
+        )
+        kernel = "\n".join(told(record, "kernel"))
+        assert [text for text in LOGGED[fault] if text not in kernel] == []
+        failing = fault in ("read_error", "write_error", "flush_error", "drive_offline")
+        assert (record["errors"] > 0) == failing, (fault, record["errors"])
+    verdict = json.loads((path / "verdict.json").read_text(encoding="utf-8"))
+    assert (code, verdict["outcome"]) == (0, "PASS"), said[-3000:]
+    page = (path / "report.html").read_text(encoding="utf-8")
+    assert "no hardware was tested by it" in page
+    left = subprocess.run(
+        ["ssh", "-F", STATE / "ssh_config", "vdebug", LEFT],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    # the campaign has put the former kernel back, whose scsi_debug takes no rules
+    assert left.stdout.split() == ["0", "30", "10", "running"], (left.stdout, left.stderr)
+
+
+def test_a_kernel_without_rules_leaves_every_trial_void_and_passes_none(tmp_path: Path) -> None:
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\nname: own\nloads: {mine: {region: 2MiB, time: 2s}}\n"
+        "trials:\n  - {fault: failed_abort, load: mine}\n  - {fault: busy, load: mine}\n",
+        encoding="utf-8",
+    )
+    code, said, path = qualify(tmp_path, "--candidate", "stable", "--suite", suite)
+    records = read_trials(read_run(path)).records
+    assert [record["outcome"] for record in records] == ["void", "void"], said[-3000:]
+    assert all("error is not there" in record["reasons"][0] for record in records)
+    assert code == 2
+
+
+def test_an_expectation_that_is_wrong_on_purpose_fails(tmp_path: Path) -> None:
+    """Reads that fail where none may, and a recovery that takes longer than it may."""
+    suite = tmp_path / "own.suite.yml"
+    suite.write_text(
+        "kind: robustness\nname: own\nloads: {mine: {region: 2MiB, time: 2s}}\ntrials:\n"
+        "  - {fault: read_error, load: mine, expect: {errors: none}}\n"
+        "  - {fault: failed_abort, load: mine, expect: {recovery: 60s, stall: 1s}}\n",
+        encoding="utf-8",
+    )
+    code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", suite)
+    reasons = {record["fault"]: record["reasons"] for record in read_trials(read_run(path)).records}
+    assert [one for one in reasons["read_error"] if "I/Os failed, none may" in one], said[-3000:]
+    assert [one for one in reasons["failed_abort"] if "slow recovery" in one]
+    assert code == 1
