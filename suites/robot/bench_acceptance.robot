@@ -1,10 +1,10 @@
 *** Settings ***
 Documentation    Cabling and identity of a bench: every expected drive on its adapter and port, link rates, firmware
-...              levels, write caches, throttles. For a technician who has just built, moved or repaired one:
+...              levels, write caches, throttles. For a technician who has just built, moved or repaired a bench:
 ...
 ...              storqual robot bench_acceptance -i inventories/virtual
 ...
-...              All problems are reported together. With --run it reads what preflight saw before a campaign.
+...              All problems are reported together. With --run it reads what preflight found before a campaign.
 
 Library          storqual.robot_library.StorqualLibrary    run=${RUN}    inventory=${INVENTORY}    bench=${BENCH}
 
@@ -37,16 +37,16 @@ Every Drive Is On Its Adapter And Port
     Every Drive Should Be Running
 
 No Drive Is Here That The Inventory Does Not Know
-    [Documentation]    A drive that nobody described can be claimed by nobody.
+    [Documentation]    A drive that is not in the inventory cannot be claimed.
     [Tags]    live
     No Unknown Drive Should Be Attached
 
 Drives Of One Model Run At One Link Rate
-    [Documentation]    Of drives that show a rate, the odd one out has a bad cable.
+    [Documentation]    If one drive's link rate differs from the others, suspect its cable.
     Drives Of One Model Should Agree On    link rate
 
 PCI Express Links That Are Shown Run At Full Rate
-    [Documentation]    A narrow slot or a bad riser slows every drive behind it; adapters without such a link are told.
+    [Documentation]    A narrow slot or a bad riser slows all drives behind it; adapters without such a link are listed.
     Every Adapter Link That Is Shown Should Run At Full Rate
 
 Drive Firmware Is That Of The Inventory
@@ -58,15 +58,15 @@ Drives Of One Model Run One Firmware
     Drives Of One Model Should Agree On    firmware
 
 Write Caches Of One Model Are Alike
-    [Documentation]    One drive with its cache off makes a whole set slower, or the others unsafe.
+    [Documentation]    One drive whose cache differs makes the whole set slower, or unsafe.
     Drives Of One Model Should Agree On    write cache
 
 Queue Depths Of One Model Are Alike
-    [Documentation]    Drives of one model on one adapter are sent equally many commands.
+    [Documentation]    Drives of one model on one adapter have the same queue depth.
     Drives Of One Model Should Agree On    queue depth
 
 The Throttle That Was Named Is In Effect
-    [Documentation]    It is shown by the commands in flight, not only read back.
+    [Documentation]    The commands in flight show it; it is not only read back.
     [Tags]    throttle
     Skip If    not $THROTTLED_ADAPTER    no throttle was named (--variable THROTTLED_ADAPTER:<alias>)
     Execution Throttle Should Be In Effect    ${THROTTLED_ADAPTER}    ${THROTTLE}
@@ -77,7 +77,7 @@ The Kernel Log Is Clean Since The Bench Booted
     Kernel Log Should Be Clean
 
 The Management Controller Sees A Healthy Bench
-    [Documentation]    The board's own view: fans, power, memory, temperature.
+    [Documentation]    What the BMC reports: fans, power, memory, temperature.
     [Tags]    live    -needs-adapters
     Skip If    not $BMC    no management controller was named (--variable BMC:https://...)
     Connect To BMC    ${BMC}    ${BMC_USER}    ${BMC_PASSWORD}

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    A new driver drop over a run directory: both drops were what they claim to be on every boot, settings
-...              are in effect, the kernel had nothing to say, and no workload lost more than it may.
+Documentation    Checks of a run of a new driver drop: every boot ran the drivers of its drop, settings are in effect,
+...              the kernel log is clean, and no workload lost more than the margin.
 ...
 ...              storqual robot driver_drop --run runs/20261121T101500Z-adapter-4f2a --output acceptance
 
@@ -19,7 +19,7 @@ ${CPU_MARGIN}    20%
 
 *** Test Cases ***
 No Session Failed To Be Provisioned
-    [Documentation]    Each boot or reload that was begun came up with its drop.
+    [Documentation]    Each boot or reload that was started came up with its drop.
     No Session Should Have Failed To Be Provisioned
 
 Each Drop Was One Build On Every Boot
@@ -27,11 +27,11 @@ Each Drop Was One Build On Every Boot
     Each Drop Should Have Run One Build
 
 Every Declared Setting Was Read Back And None Shown Without Effect
-    [Documentation]    How many were shown in effect is told, and which were read back, effect not shown.
+    [Documentation]    Reports how many settings were shown in effect, and which were only read back.
     Every Setting Should Be Read Back And None Shown Without Effect
 
 The Kernel Log Of Every Batch Is Clean
-    [Documentation]    Nothing happened to adapters and drives while they were measured.
+    [Documentation]    No adapter or drive had an error while it was measured.
     Kernel Log Should Be Clean
 
 No Workload Is Slower

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    What a release manager wants to be true before a name goes under a run: nothing untested, nothing
-...              written where it must not be, the bench as it was, the evidence whole, the verdict a pass.
+Documentation    What must hold before a release manager signs a run: nothing is untested, nothing was written outside
+...              the claims, the bench was put back, the evidence is complete, and the verdict is a pass.
 ...
 ...              storqual robot sign_off --run runs/20261121T101500Z-adapter-4f2a --output acceptance
 
@@ -24,7 +24,7 @@ Nothing Was Written Outside Claims
     Nothing Should Be Written Outside Claims
 
 What Was Provisioned Was Put Back
-    [Documentation]    Every value that a run remembered before it wrote was put back and read back.
+    [Documentation]    Every value that the run saved before it wrote was put back and read back.
     What Was Provisioned Should Be Put Back
 
 Inputs Are Those Of The Plan
@@ -32,10 +32,10 @@ Inputs Are Those Of The Plan
     Inputs Should Be As Planned
 
 The Evidence Is Whole
-    [Documentation]    Every raw file that a sample names is here with its digest.
+    [Documentation]    Every raw file that a sample names is in the run, with its digest.
     Evidence Should Be Complete
 
 The Verdict Permits Signing
-    [Documentation]    The gate passed, and no hole is left unexplained.
+    [Documentation]    The gate passed, and every point that was not measured has a reason.
     [Tags]    after-verdict
     Verdict Should Permit Signing
