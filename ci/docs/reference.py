@@ -27,9 +27,9 @@ from storqual_core.kit.settings import SECTIONS, Setting, section_of
 
 _COST = {
     "instant": "instant: one write",
-    "reload": "reload: the driver is loaded again",
-    "rebuild": "rebuild: the volume is made again",
-    "reboot": "reboot: the bench boots again",
+    "reload": "reload: the driver is reloaded",
+    "rebuild": "rebuild: the volume is created again",
+    "reboot": "reboot: the bench reboots",
 }
 
 _SECTION_TITLES = {
@@ -44,30 +44,29 @@ _SECTION_TITLES = {
 
 _OF_SETTINGS = """\
 These are the names that a drop may set and a suite may vary (`drive.WCE`). Every value is read back after it
-was written. Where the column *in effect* says something, storqual also shows that the setting does what it is
-for; the others are proven by reading them back. *Change cost* is what it takes to change the setting, and
-decides how the plan orders the campaign."""
+was written. The column *in effect* says how storqual also shows that the setting has its effect; a setting
+without an entry is proven by reading it back. *Change cost* is what it takes to change the setting; it
+determines how the plan orders the campaign."""
 
 _OF_METRICS = """\
-Each metric is computed from the counts that a launch left, so a metric that is added later can judge old runs
-as well. A metric without its data has no value, and a required criterion on it is an ERROR."""
+Each metric is computed from the counts that a launch recorded, so a metric that is added later can also be
+applied to old runs. If its data is missing, a metric has no value, and a required criterion on it is an ERROR."""
 
 _OF_COMMANDS = """\
-Every command has `--help` and `--json`. The exit codes are the same for all of them: see [Exit
-codes](exit-codes.md)."""
+Every command has `--help` and `--json`, and all use the same exit codes: see [Exit codes](exit-codes.md)."""
 
 _OF_KEYS = """\
-An unknown key is an error that names file and line. How the keys are used is shown by example in [Suites and
-checks](suites.md) and [Labs, drops, gates, waivers and keys](labs.md); the other sections of a drop take the
-names of [Settings](settings.md)."""
+An unknown key is an error that names file and line. [Suites and checks](suites.md) and [Labs, drops, gates,
+waivers and keys](labs.md) show examples; the other sections of a drop use the names in
+[Settings](settings.md)."""
 
 _OF_KEYWORDS = """\
-A suite in plain words imports `storqual.robot_library.StorqualLibrary`. `storqual keywords keywords.html`
+A Robot Framework suite imports `storqual.robot_library.StorqualLibrary`. `storqual keywords keywords.html`
 writes this list with types and examples."""
 
 _OF_FAULTS = """\
 The faults that a suite of kind `robustness` may name; see [Qualify robustness](../how-to/lead/robustness.md).
-The first way that a bench offers is taken."""
+If a suite names no way, the first one that the bench supports is used."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -148,7 +147,7 @@ def commands_page() -> str:
         parts += [f"```text\n{usage}\n```", table(("option", "meaning", "default"), rows)]
     listed = [(f"`storqual {name}`", _help(_of(name, context)).partition("\n")[0]) for name in sorted(internal)]
     if listed:
-        parts += ["## Called by playbooks", "People need these only to follow what a playbook does."]
+        parts += ["## Called by playbooks", "You need these only to follow what a playbook does."]
         parts.append(table(("command", "meaning"), listed))
     return "\n\n".join(parts)
 
@@ -268,7 +267,7 @@ def keywords_page() -> str:
             _OF_KEYWORDS,
             table(("keyword", "arguments", "meaning"), rows),
             "## Fixtures of the pytest plugin",
-            "A test takes what it needs by the name of the argument; see [Suites and checks](suites.md).",
+            "A test requests a fixture by the name of an argument; see [Suites and checks](suites.md).",
             table(("fixture", "meaning"), _fixtures()),
             "## Markers of the pytest plugin",
             table(("marker", "meaning"), _markers()),
@@ -318,7 +317,7 @@ def faults_page() -> str:
         [
             "# Faults",
             _OF_FAULTS,
-            table(("fault", "meaning", "acts on", "ways", "I/O may fail", "must be kept"), rows),
+            table(("fault", "meaning", "acts on", "ways", "I/O may fail", "must be preserved"), rows),
         ]
     )
 

@@ -28,7 +28,7 @@ SOURCES: Mapping[str, Source] = {
     "reference/exit-codes.md": Source(
         "README.md",
         "Exit codes",
-        introduction="Every command ends with one of these codes. `storqual qualify` and `storqual judge` end with "
+        introduction="Every command exits with one of these codes. `storqual qualify` and `storqual judge` exit with "
         "the code of the verdict, so a pipeline needs nothing else.",
     ),
     "concepts/error-rates.md": Source("library/storqual/judge/README.md", title="How often the gate is wrong"),
@@ -36,8 +36,8 @@ SOURCES: Mapping[str, Source] = {
     "upgrade.md": Source(
         "CHANGELOG.md",
         title="Upgrade notes",
-        introduction="Run directories of older releases can still be judged, shown and verified. Finish a campaign, "
-        "or restore its benches, before you upgrade the control node. What changed:",
+        introduction="Run directories of older releases can still be judged, displayed and verified. Before you upgrade "
+        "the control node, finish its campaigns or restore their benches. What changed:",
     ),
 }
 
