@@ -36,8 +36,8 @@ SOURCES: Mapping[str, Source] = {
     "upgrade.md": Source(
         "CHANGELOG.md",
         title="Upgrade notes",
-        introduction="Run directories of older releases can still be judged, displayed and verified. Before you upgrade "
-        "the control node, finish its campaigns or restore their benches. What changed:",
+        introduction="Run directories of older releases can still be judged, displayed and verified. Before you "
+        "upgrade the control node, finish its campaigns or restore their benches. What changed:",
     ),
 }
 
