@@ -34,14 +34,7 @@ from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.members import combinations
 from storqual.plan.points import TOGETHER, Point, drives_for, points_of, shortage, team
 from storqual.plan.resolve import resolve
-from storqual.plan.sessions import (
-    Configuration,
-    Design,
-    Varied,
-    configuration_name,
-    design_of,
-    plan_sessions,
-)
+from storqual.plan.sessions import Configuration, Design, Varied, configuration_name, design_of, plan_sessions
 from storqual.plan.volumes import NO_VOLUMES, Layout, layouts_of, volumes_of
 from storqual.run.effort import Effort
 from storqual.run.records import PlannedPoint, PlannedSession
