@@ -7,16 +7,16 @@ DOCUMENTATION = r"""
 module: adapter_firmware
 short_description: Flash HBAs and RAID controllers, refuse what is not safe, prove what runs
 description:
-  - Has one image run in the adapters named. An adapter that runs the version already is left alone.
+  - Makes the named adapters run one image. An adapter that already runs the version is left alone.
   - Refused before anything is written - an adapter that is not the one of the inventory (PCI address, serial number,
     board), a file whose SHA-256 or signature is not the declared one, a step between versions that O(from) does not
     allow (without it, anything but a newer version), a controller with a volume that is not optimal or with a
     rebuild, an initialisation or a check under way, a flash without an image of the found version to go back to,
-    anything behind the adapter that nobody claimed or that is in use, and whatever O(consent) does not name.
+    anything behind the adapter that is not claimed or is in use, and whatever O(consent) does not name.
   - The version that was found is kept in C(<state_dir>/saved.json) with the image that leads back to it; each step is
-    noted in C(<state_dir>/firmware.json) before it is taken, so that the next run goes on after a power cut.
+    recorded in C(<state_dir>/firmware.json) before it is taken, so that the next run continues after a power cut.
   - After the flash the version is read back, and settings, cache policies and links are compared with those before;
-    what can be put back is put back, what differs still is a failure.
+    what can be restored is restored; a remaining difference is a failure.
   - Tools and what is known of them - V(storcli), V(perccli), V(arcconf), V(sas2flash), V(sas3flash), V(mnv_cli),
     V(qaucli), V(hbacmd) by recorded outputs or programs that run them; V(ssacli) (a Smart Component) by its manual.
     None of them was run by this project on real hardware. The download of lsiutil is a dialogue of which no record

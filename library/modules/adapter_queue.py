@@ -7,11 +7,11 @@ DOCUMENTATION = r"""
 module: adapter_queue
 short_description: Set module options of drivers, the execution throttle among them
 description:
-  - Has drivers loaded with declared module options, keeps them in C(/etc/modprobe.d/zz-storqual.conf), and in the
-    initramfs where that loads the module. A throttle of an adapter becomes the option by which its driver limits
+  - Loads drivers with declared module options, and writes the options to C(/etc/modprobe.d/zz-storqual.conf), and to
+    the initramfs if that loads the module. A throttle of an adapter becomes the option by which its driver limits
     the commands of each drive (C(ql2xmaxqdepth), C(lpfc_lun_queue_depth), C(cmd_per_lun) of sym53c8xx).
   - A parameter that the module does not have, a value out of its range, and a drive in use behind the driver are
-    found before anything is written. A module that cannot be taken out (a disk of the system is behind it, other
+    found before anything is written. A module that cannot be unloaded (a disk of the system is behind it, other
     modules need it) is refused with the words that the kernel's command line needs; with O(plan) these are only
     returned, and the role driver boots with them.
   - The module is loaded with the values first and the file written after it, so that what is in the file runs.
@@ -30,11 +30,11 @@ options:
     type: dict
     default: {}
   plan:
-    description: Change nothing; say which options take a boot.
+    description: Change nothing; report which options need a boot.
     type: bool
     default: false
   prove_s:
-    description: Show each queue depth in effect by reads for this many seconds per drive. 0 does not.
+    description: Seconds of reads per drive that show each queue depth in effect. 0 skips this.
     type: float
     default: 0
 extends_documentation_fragment: [storqual.adapters, storqual.step]

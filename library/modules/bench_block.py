@@ -14,10 +14,10 @@ description:
 options:
   state:
     description:
-      - C(started) has the batch run and returns at once. A batch that runs already, or is finished, is left alone;
-        one that was interrupted in this boot goes on with the launches that have no sample.
+      - C(started) starts the batch and returns at once. A batch that is running, or is finished, is left alone; one
+        that was interrupted in this boot continues with the launches that have no sample.
       - C(collected) returns the complete lines of the spool from O(offset) on.
-      - C(stopped) ends the batch; the launch under way is thrown away.
+      - C(stopped) ends the batch; the current launch is discarded.
     type: str
     choices: [started, collected, stopped]
     default: started

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bench_restore
-short_description: Put back everything that was changed, prove it, and forget it
+short_description: Restore everything that was changed, and prove it
 description:
   - Puts back every value in C(<state_dir>/saved.json), from any later moment, reads it back, and removes that file
     only when every value is as it was. A drive that is gone does not keep the others from being restored.
@@ -14,13 +14,13 @@ description:
 options:
   state:
     description:
-      - V(restored) puts the bench back. V(accepted) takes it as it is now for its own state, and sets what it was
-        like before aside, in C(<state_dir>/accepted).
+      - V(restored) restores the bench. V(accepted) keeps the bench as it is now, and moves the saved state to
+        C(<state_dir>/accepted).
     type: str
     choices: [accepted, restored]
     default: restored
   file:
-    description: With V(restored), a memory that was set aside, to be taken up and restored.
+    description: With V(restored), a saved state that was set aside by V(accepted), to be restored.
     type: path
     default: ""
   state_dir:
@@ -45,7 +45,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: Where the memory was set aside.
+  description: Where the saved state was moved to.
   returned: when accepted
   type: str
   sample: /var/lib/storqual/accepted/2026-11-21T021500Z-setup.json
@@ -70,7 +70,7 @@ run:
   type: str
   sample: 20261121T021500Z-adapter-1a2b
 settings:
-  description: What was put back, with the former value as C(declared).
+  description: What was restored, with the former value as C(declared).
   returned: always
   type: list
   elements: dict

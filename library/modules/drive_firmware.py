@@ -7,16 +7,16 @@ DOCUMENTATION = r"""
 module: drive_firmware
 short_description: Flash drives, refuse what is not safe, prove what runs
 description:
-  - Has one image run in the claimed drives named. A drive that runs the version already is left alone; all drives are
-    read and decided before the first is written, and one is written after the other.
+  - Makes the named claimed drives run one image. A drive that already runs the version is left alone; all drives are
+    read and checked before the first is written, and they are written one after the other.
   - Refused before anything is written - a drive that is not the claimed one (WWN, serial number, model, size), is in
     use or holds data, a file whose SHA-256 or signature is not the declared one, a step between versions that O(from)
     does not allow (without it, anything but a newer version), a flash without an image of the found version to go
     back to, a device that fwupd holds back, and whatever O(consent) does not name.
   - The version that was found is kept in C(<state_dir>/saved.json) with the image that leads back to it; each step is
-    noted in C(<state_dir>/firmware.json) before it is taken, so that the next run goes on after a power cut.
+    recorded in C(<state_dir>/firmware.json) before it is taken, so that the next run continues after a power cut.
   - After the flash the version is read back and mode pages (or the NVMe write cache) are compared with those before;
-    what can be put back is put back, what differs still is a failure.
+    what can be restored is restored; a remaining difference is a failure.
   - V(sg_write_buffer) transfers an image segment by segment and waits for the drive's word that its microcode
     changed; V(nvme) writes to a slot that does not run, where there is one; V(fwupd) installs a cabinet file.
 options:

@@ -25,7 +25,7 @@ options:
     choices: [virtual, hardware, local]
     default: hardware
   purpose:
-    description: What the claims are wanted for; C(settings) and C(read) do not look at what is on the drives.
+    description: What the claims are needed for; C(settings) and C(read) do not check what is on the drives.
     type: str
     choices: [read, settings, write, firmware, format, delete_volume]
     default: write
@@ -39,7 +39,7 @@ options:
     type: bool
     default: false
   logs:
-    description: Ask claimed drives for what they have on record of themselves, a command or two each.
+    description: Read the logs of claimed drives, with one or two commands each.
     type: bool
     default: false
   with_facts:
@@ -93,7 +93,7 @@ environment:
   type: dict
   sample: {kernel: {release: 6.1.0-47-amd64}, adapters: {sym: {driver: sym53c8xx}}}
 logs:
-  description: What claimed drives have on record of themselves, by drive, and what they do not answer; with O(logs).
+  description: The logs of claimed drives, by drive, and what they do not report; with O(logs).
   returned: success
   type: dict
   sample: {"0x5000c50015ea0000": {counters: {grown_defects: 0}, answered: [smartctl], unread: []}}

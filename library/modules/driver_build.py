@@ -13,7 +13,7 @@ description:
   - A prebuilt module is refused when its SHA-256, name, version or vermagic is not as it must be, and when it is
     not signed and the kernel loads signed modules only. A DKMS package is refused when the headers of the kernel
     are missing. A driver in use is refused by the guard.
-  - A driver that cannot be taken out while the machine runs, or that the initramfs carries, takes a boot
+  - A driver that cannot be unloaded while the machine runs, or that is in the initramfs, needs a boot
     (O(staged)). Until that boot has shown it, the build lies in an initramfs of its own alone, so that the default
     boots as before.
     A build without C(srcversion) is refused, since it could not be told from another one.
@@ -38,7 +38,7 @@ options:
     type: str
     default: ""
   as_found:
-    description: No build is declared; those that the run installed go, and the drivers of before are loaded.
+    description: No build is declared; builds that the run installed are removed, and the former drivers are loaded.
     type: bool
     default: false
   staged:
@@ -94,7 +94,7 @@ settings:
     - {name: driver.module.qla2xxx, declared: null, before: 2BAA 10.02.08.100-k, read_back: 0F3C 10.02.14.01,
        changed: true, proven: true, proof: "one build in these places: loaded, disk"}
 drift:
-  description: That another build ran.
+  description: Whether another build ran before.
   returned: success
   type: list
   elements: str

@@ -69,7 +69,7 @@ settings:
     - {name: nvram.host_scsi_id, adapter: dc390, declared: 6, before: 7, read_back: 6, changed: true, proven: true,
        proof: "the driver started with SCSI id 6 (kernel log) (spelling: live)"}
 throttle:
-  description: Execution throttles by adapter alias that only a parameter of the driver sets.
+  description: Execution throttles by adapter alias that only take effect as a parameter of the driver.
   returned: success
   type: dict
   sample: {fc0: 32}

@@ -15,13 +15,13 @@ options:
   state:
     description:
       - V(facts) reads. V(trial) prepares a one-shot boot. V(default) makes O(kernel) the default.
-      - V(keep) makes the running kernel the default. V(remember) only keeps what boots now, for a later restore.
+      - V(keep) makes the running kernel the default. V(remember) only saves the current default, for a later restore.
       - V(verify), after the boot, fails unless the trial of O(kernel) with O(mark) runs, with drivers as on disk.
     type: str
     choices: [default, facts, keep, remember, trial, verify]
     default: facts
   kernel:
-    description: Release of the kernel, as C(uname -r) tells it. Not needed with V(keep).
+    description: Release of the kernel, as C(uname -r) prints it. Not needed with V(keep).
     type: str
     default: ""
   initramfs:
@@ -98,7 +98,7 @@ package:
   type: dict
   sample: {missing: false, kernel: 6.1.0-56-amd64, version: 6.1.147-1, settings: []}
 evidence:
-  description: What a kernel that did not come up left in pstore.
+  description: What a kernel that did not start left in pstore.
   returned: when a trial failed
   type: list
   elements: dict

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: raid_layout
-short_description: Make RAID volumes of claimed drives
+short_description: Create RAID volumes of claimed drives
 description:
   - Compares the volumes that a bench has with the declared ones, by level, members, strip and spares, and by the name
     where one is declared. A volume that is there already stays, whatever it is called; its policies are set.

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: redfish_firmware
-short_description: Say whether a management controller must flash, may flash, and did
+short_description: Decide whether a management controller must and may flash an adapter, and check that it did
 description:
   - Looks at the firmware inventory that M(community.general.redfish_info) read, and decides as M(adapter_firmware)
-    does which version may replace which. It asks nobody and changes nothing.
+    does which version may replace which. It contacts nothing and changes nothing.
 options:
   entries:
     description: The entries of the inventory.

@@ -92,7 +92,7 @@ def run_pairs(
     points: int = POINTS,
     first: int = 2,
 ) -> Cell:
-    """Interleaved pairs until decided or `bench.pairs` are used up; a fail is measured afresh.
+    """Interleaved pairs until decided or `bench.pairs` are used up; a fail is measured again.
 
     `with_history`: the noise of each point is known from `EARLIER` pairs. They are drawn in any case, so that equal
     seeds give equal launches.

@@ -81,7 +81,7 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
         lambda t: t.stacked("dm-2", ["sda"], uuid="CRYPT-LUKS2-1"),
         "encrypted volume dm-2 (dm-2) is made of it",
     ),
-    "loop-on-the-drive": (lambda t: t.loop("loop0", "/dev/sda"), "it is what loop device loop0 reads and writes"),
+    "loop-on-the-drive": (lambda t: t.loop("loop0", "/dev/sda"), "it backs loop device loop0"),
     "exported-over-nvme": (
         lambda t: t.write("/sys/kernel/config/nvmet/subsystems/s/namespaces/1/device_path", "/dev/sda\n"),
         "it is served to other machines by an NVMe target; stop serving it",
@@ -105,11 +105,11 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
     ),
     "registered-with-a-busy-ring": (
         lambda t: t.opened("anon_inode:[io_uring]", comm="fio", more="UserFiles:\t1\nUserBufs:\t0\n"),
-        "nobody can tell that no program writes to it: fio (process 101) has files registered with io_uring",
+        "it cannot be ruled out that a program writes to it: fio (process 101) has files registered with io_uring",
     ),
     "in-flight-in-a-socket": (
         lambda t: t.opened("socket:[4]", comm="broker", more="scm_fds: 1\n"),
-        "nobody can tell that no program writes to it: open files wait in a socket of broker (process 101)",
+        "it cannot be ruled out that a program writes to it: open files wait in a socket of broker (process 101)",
     ),
     "mapped": (
         lambda t: t.mapped("/dev/sda"),
@@ -121,7 +121,7 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
     ),
     "partition-known-label-zeroed": (
         lambda t: t.partition("sda", 3, start=MIB),
-        "the kernel knows partitions of it (sda3); if nobody wants them, have it forget them",
+        "the kernel knows partitions of it (sda3); if not needed, remove them from the kernel",
     ),
     "multipath-member": (
         lambda t: t.stacked("dm-4", ["sda", "sdb"], title="mpatha", uuid="mpath-1"),
@@ -150,20 +150,20 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
     ),
     "zoned": (
         lambda t: t.write("/sys/block/sda/queue/zoned", "host-managed\n"),
-        "it has zones (host-managed), which take no write at any place",
+        "it has zones (host-managed), which must be written in sequence",
     ),
     "held": (
         lambda t: t.machine.taken.update({"/dev/sda": "another program or the kernel holds it exclusively"}),
-        "another program or the kernel holds it exclusively; find out who has it",
+        "another program or the kernel holds it exclusively; find out what uses it",
     ),
-    "file-system": (ext4, "it holds a file system (ext4 labelled data); if nobody wants it, zero"),
+    "file-system": (ext4, "it holds a file system (ext4 labelled data); if it is not needed, zero"),
     "data-at-the-start": (
         lambda t: t.fill("sda", 8 * MIB - 1, b"x"),
         "it holds data of an unknown kind in its first 8 MiB",
     ),
     "data-at-the-very-start": (
         lambda t: t.fill("sda", 0, b"x"),
-        "unknown kind in its first 8 MiB; if nobody wants it",
+        "unknown kind in its first 8 MiB; if it is not needed",
     ),
     "data-before-the-end": (
         lambda t: t.fill("sda", -8 * MIB, b"x"),
@@ -202,7 +202,7 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
     ),
     "mount-table-missing": (
         lambda t: (t.root / "proc/self/mountinfo").unlink(),
-        "nothing can be known about it: the kernel's mount table (/proc/self/mountinfo) cannot be read",
+        "it cannot be examined: the kernel's mount table (/proc/self/mountinfo) cannot be read",
     ),
     "mount-table-not-understood": (
         lambda t: t.write("/proc/self/mountinfo", "a new format\n"),
@@ -211,6 +211,6 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
     "made-list-damaged": (lambda t: t.write(f"{STATE}/made.json", "{"), "cannot be read"),
     "a-second-drive-with-its-wwn": (
         lambda t: t.scsi("sdc", serial="SER1"),
-        "2 devices of this bench answer to that name (sda, sdc); set multipath up",
+        "2 devices of this bench answer to that name (sda, sdc); set up multipath",
     ),
 }

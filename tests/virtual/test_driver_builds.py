@@ -141,7 +141,7 @@ def test_a_build_that_panics_leaves_the_bench_on_what_it_booted_before(bench: Be
     played = bench.provision(drop(bad))
     assert played.code == 2, played.output
     told = " ".join(played.output.split())
-    assert "did not come up in its trial boot: the bench is back by itself on" in told
+    assert "did not start in its trial boot: the bench is back by itself on" in told
     assert "bad driver of a test" in (bench.state / "console.log").read_text(encoding="utf-8", errors="replace")
     assert bench.ask(BOOT) != boot
     assert bench.ask("cat /sys/module/virtio_blk/version 2>/dev/null || echo none").strip() == "none"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others on a live bench: SCSI conformance, a stand-in that hangs, one that restarts the bench under it.
+"""Third-party programs on a live bench: SCSI conformance, one that hangs, one that restarts the bench under it.
 
 The same kernel twice: what is known in the baseline is known in the candidate, and a hang does not end the campaign.
 """

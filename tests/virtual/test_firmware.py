@@ -91,7 +91,7 @@ def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("versions", "more", "consent", "code", "words"),
     [
-        (("0191", "0190"), "activation: none", False, 4, "nobody consented to it"),
+        (("0191", "0190"), "activation: none", False, 4, "there is no consent to it"),
         (("0191", "0180"), "activation: none", True, 2, "there is no image of 0190 to go back to"),
         (("0189", "0190"), "activation: none", True, 2, "which is newer than 0189"),
         (("0191", "0190"), "from: ['0188']", True, 2, "0191 may replace only 0188"),

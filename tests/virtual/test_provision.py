@@ -149,7 +149,7 @@ def test_a_kernel_is_tried_falls_back_from_a_panic_runs_and_is_left_again(bench:
 
     panic = bench.provision(drop + "virtual: {panic_at_boot: true}\n")
     assert panic.code == 2, panic.output
-    assert "did not come up in its trial boot: the bench is back by itself on " + old in panic.output
+    assert "did not start in its trial boot: the bench is back by itself on " + old in panic.output
     assert bench.ask("uname -r").strip() == old
     assert "Kernel panic" in (bench.state / "console.log").read_text(encoding="utf-8", errors="replace")
 

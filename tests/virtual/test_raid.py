@@ -151,7 +151,7 @@ def test_a_volume_of_somebody_else_is_never_taken_without_consent(bench: Bench) 
     before = bench.ask(LOOK)
     refused = bench.provision(drop)
     assert refused.code == 4, refused.output
-    assert "nobody consented to it; add -e consent=15ea0000" in refused.output
+    assert "there is no consent to it; add -e consent=15ea0000" in refused.output
     assert bench.ask(LOOK) == before
     consent = ",".join(drive[-8:] for drive in THEIRS)
     made = bench.provision(drop, "-e", f"consent={consent}")

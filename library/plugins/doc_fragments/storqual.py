@@ -10,11 +10,11 @@ class ModuleDocFragment:
     STEP = r"""
 options:
   state_dir:
-    description: Where the bench keeps its lock and what it was like before.
+    description: Folder on the bench for its lock and its saved state.
     type: path
     default: /var/lib/storqual
   run:
-    description: The run this belongs to; what is kept of another run must be restored first.
+    description: The run this belongs to; the saved state of another run must be restored first.
     type: str
     default: provision
 attributes:
@@ -34,7 +34,7 @@ options:
     FIRMWARE = r"""
 options:
   tool:
-    description: The tool that flashes, by the name of a drop.
+    description: The tool that writes the image, by its name in a drop.
     type: str
     required: true
   path:
@@ -46,11 +46,11 @@ options:
     type: str
     required: true
   version:
-    description: The version it makes the device tell.
+    description: The version that the device reports when it runs the image.
     type: str
     required: true
   component:
-    description: The part it is for, where the tool has several (V(firmware), V(bios)); drives have one.
+    description: The part that the image is for, if the tool has several (V(firmware), V(bios)); drives have one.
     type: str
     default: firmware
   signature:
@@ -58,11 +58,11 @@ options:
     type: path
     default: ""
   key:
-    description: Whose signature it must be - a PEM public key (openssl) or an OpenPGP keyring (gpgv), on the bench.
+    description: The signer's key on the bench - a PEM public key (openssl) or an OpenPGP keyring (gpgv).
     type: path
     default: ""
   from:
-    description: Versions that it may replace; anything older when empty.
+    description: Versions that it may replace (default - any older version).
     type: list
     elements: str
     default: []
@@ -74,7 +74,7 @@ options:
     elements: dict
     default: []
   activation:
-    description: What starts the image. A tool that asks for more is believed.
+    description: What activates the image. If the tool asks for more, the tool is followed.
     type: str
     choices: [none, reset, reboot, power cycle]
     default: reset
@@ -93,8 +93,8 @@ options:
     default: present
   soak_s:
     description:
-      - Seconds for which everything behind what was flashed is read, before it counts as proven. A read that fails,
-        an error counter that grows and trouble in the kernel's log are failures. None when 0.
+      - Seconds for which everything behind the flashed device is read before it counts as proven. A failed read, an
+        error counter that grows and errors in the kernel's log are failures. 0 skips this.
     type: float
     default: 30
 """

@@ -75,7 +75,7 @@ def _answers(
 def _compare(judged: _Judged, every: Sequence[Comparison]) -> Answer:
     comparison = judged.comparison
     if not comparison.computable():
-        reason = "A figure that it is divided by may be zero."
+        reason = "A figure in its denominator may be zero."
         return Answer(Status.NOT_CHECKABLE, as_number(comparison.stated.value), None, reason)
     if comparison.agrees_exactly():
         return explain(comparison, judged.sense, Status.CONSISTENT)
@@ -131,7 +131,7 @@ def _known_text(path: Path) -> Published:
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as problem:
-        raise BadInputError([f"{path}: found no readable file ({problem.strerror}), expected a report"]) from None
+        raise BadInputError([f"{path}: cannot be read ({problem.strerror})"]) from None
     for known in sorted((suites_folder() / "published").glob("*.yml")):
         if digest in known.read_text(encoding="utf-8"):
             return load_published(known)

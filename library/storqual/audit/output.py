@@ -77,7 +77,7 @@ def _number(value: float | str | None) -> str:
 def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
     table = Table(show_lines=True, expand=True)
     table.add_column("claim", ratio=2, overflow="fold")
-    table.add_column("what it says, and why", ratio=5, overflow="fold")
+    table.add_column("what it states, and why", ratio=5, overflow="fold")
     for claim in claims:
         status, name, page, text, stated, computed, unit, why = (terminal_text(cell) for cell in _cells(claim))
         measure = "" if unit == "-" else f" {unit}"

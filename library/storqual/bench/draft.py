@@ -98,12 +98,12 @@ def _unnamed(drive: Mapping[str, Any], named: set[tuple[str, ...]]) -> str:
     """Why an inventory cannot name this drive; `` when it can, and then its names are taken."""
     what = _plain(drive["name"])
     if not drive["wwn"] and not drive["serial"]:
-        return f"{what} says neither WWN nor serial number, so it cannot be claimed:"
+        return f"{what} reports neither WWN nor serial number, so it cannot be claimed:"
     names: set[tuple[str, ...]] = {("wwn", drive["wwn"])} if drive["wwn"] else set()
     if drive["serial"]:
         names.add(("serial", drive["vendor"].lower(), drive["serial"]))
     if not all(_one_line(name[-1]) for name in names):
-        return f"{what} names itself with control characters, so it cannot be claimed:"
+        return f"{what} has control characters in its name, so it cannot be claimed:"
     if names & named:
         return f"{what} has a name of a drive above (another path, another namespace), so it cannot be claimed:"
     named |= names
@@ -128,7 +128,7 @@ def _drive(drive: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Iterat
         yield f"# {_plain(drive['name'])} {_plain(drive['system'])}: never claim it"
     health = drive.get("health") or {}
     if health.get("passed") is False:
-        yield f"# {_plain(drive['name'])} says of itself that it is failing"
+        yield f"# {_plain(drive['name'])} reports that it is failing"
     yield f"- {pairs[0]}"
     yield from (f"  {pair}" for pair in pairs[1:])
 

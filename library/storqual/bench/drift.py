@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drift report: which benches are as declared, which are not and in what, which could not be looked at."""
+"""The drift report: which benches are as declared, which are not and in what, which could not be read."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def drift_table(found: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -
     """Lines of a table with a row per bench, in the order of names.
 
     `found` has the differences of each bench that was looked at, none for one that is as declared; `unseen` says why
-    a bench was not looked at: it is a row of its own, because a bench nobody saw is not a bench without drift.
+    a bench was not read: it is a row of its own, because a bench nobody saw is not a bench without drift.
     """
     drifted = sum(bool(lines) for lines in found.values())
     total = len(found.keys() | unseen.keys())
     head = f"drift: {drifted} of {total} benches differ from what is declared"
     if unseen:
-        head += f", {len(unseen)} could not be looked at"
+        head += f", {len(unseen)} could not be read"
     width = max((len(terminal_text(name)) for name in (*found, *unseen, "bench")), default=0)
     rows = [head, f"{'bench':{width}}  state"]
     for name in sorted(found.keys() | unseen.keys()):
         label = f"{terminal_text(name):{width}}"
         if name in unseen:
-            rows.append(f"{label}  not looked at: {terminal_text(unseen[name].strip().partition(chr(10))[0])}")
+            rows.append(f"{label}  not read: {terminal_text(unseen[name].strip().partition(chr(10))[0])}")
             continue
         lines = found[name]
         rows.append(f"{label}  {_differences(len(lines))}")

@@ -36,7 +36,7 @@ def next_step(run: Run, bench: str) -> Step:
         step = _step_of(run, progress, session, number, len(sessions))
         if step is not None:
             return step
-    return Stop("everything that was planned is measured", complete=True)
+    return Stop("everything that was planned has been measured", complete=True)
 
 
 def session_boot(run: Run, bench: str, session: str) -> str:
@@ -130,7 +130,7 @@ that the state of a campaign stays in its files alone.
 
 def nothing_more(_run: Run, _bench: str) -> Stop:
     """The planned sessions, then stop."""
-    return Stop("everything that was planned is measured", complete=True)
+    return Stop("everything that was planned has been measured", complete=True)
 
 
 def as_planned(run: Run, bench: str) -> Further | Stop:

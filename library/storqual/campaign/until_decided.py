@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure until every required criterion is decided, or until no more may be measured.
 
-Points that are decided cost nothing more. Fails are measured afresh in sessions of their own: last, so that one such
+Points that are decided cost nothing more. Fails are measured again in sessions of their own: last, so that one such
 session serves all of them, or first when the time left is not enough for everything. What is then left of a budget
 goes to points that pass with a loss between the two limits.
 """
@@ -203,7 +203,7 @@ class _Campaign:
             parts = [list(part) for _, part in groupby(turns, key=lambda turn: turn[1])]
         reason = f"{plural(sum(given.values()), 'pair')} for {plural(len(given), 'undecided point')}"
         if lane.purpose:
-            reason = f"{plural(len(given), 'failed point')} measured afresh"
+            reason = f"{plural(len(given), 'failed point')} measured again"
         if live:
             batches = _batches(pattern, live, parts, longer, self._stored(live))
             return Further(reason, batches, ramps=self._told(ramps))
@@ -249,7 +249,7 @@ class _Campaign:
                 (key, session.arm, number): ramps[key].of(first=n == 1) for key, n, number in numbered if key in ramps
             }
             further.append(further_batch(pattern, session.blocks[0], session.id, turns, longer))
-        what = f"{plural(len(points), 'failed point')} measured afresh"
+        what = f"{plural(len(points), 'failed point')} measured again"
         if not lane.purpose:
             what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
         return Further(what, tuple(further), tuple(made), self._told(ramps))

@@ -39,11 +39,11 @@ _WORKING = ("running", "live", "")
 
 
 class BenchKeywords(AboutSubject):
-    """Acceptance of a bench. Each keyword tells every problem at once."""
+    """Acceptance of a bench. Each keyword reports all problems together."""
 
     @keyword
     def look_at_the_bench(self) -> None:
-        """Ask the bench now; keywords speak of the last look. A run directory is as it was written."""
+        """Read the bench now; keywords use the last reading. A run directory is used as it was written."""
         if isinstance(self.subject, LiveBench):
             self.subject.look()
 
@@ -98,7 +98,7 @@ class BenchKeywords(AboutSubject):
     def every_adapter_link_that_is_shown_should_run_at_full_rate(self) -> None:
         """PCI Express links run at the speed and width their adapters can do; a narrow slot or a bad riser fails.
 
-        Adapters without such a link are told. Not judged where no adapter shows one; skipped on a virtual bench,
+        Adapters without such a link are reported. Not judged where no adapter shows one; skipped on a virtual bench,
         whose adapters have no slots.
         """
         seen = self.subject.seen.adapters.values()
@@ -118,7 +118,7 @@ class BenchKeywords(AboutSubject):
 
     @keyword
     def every_expected_drive_should_be_in_place(self) -> None:
-        """Every drive of the inventory answers, on its adapter, and on its port where the transport tells ports."""
+        """Every drive of the inventory answers, on its adapter, and on its port if the transport reports ports."""
         seen = self.subject.seen.adapters
         problems: list[str] = []
         for alias, expected in self.subject.expected.items():
@@ -132,7 +132,7 @@ class BenchKeywords(AboutSubject):
         not_judged_without(len(wanted), f"the inventory names no drive of {self.subject.bench}")
         found = [(drive, seen[alias].drives[drive.id]) for alias, drive in wanted]
         unread = [drive.id for drive, shown in found if not shown.adapter_pci]
-        not_judged_with([f"nothing tells behind which adapter they are: {some(unread)}"] if unread else [])
+        not_judged_with([f"it is not known behind which adapter they are: {some(unread)}"] if unread else [])
         ports = sum(drive.port is not None and shown.port is not None for drive, shown in found)
         looked_at(f"{len(found)} drives, the port of {ports} of them")
 
@@ -150,11 +150,11 @@ class BenchKeywords(AboutSubject):
 
     @keyword
     def no_unknown_drive_should_be_attached(self) -> None:
-        """Every drive of the bench is in its inventory, or one that the machine itself lives on. Asks the bench."""
+        """Every drive of the bench is in its inventory, or is a system disk. Reads the bench."""
         strangers = self.subject.seen.strangers
         if strangers is None:
             raise NotJudgedError("a run directory keeps what its inventory names; ask the bench itself")
-        fail_with(f"drive {stranger} is in no inventory entry" for stranger in strangers)
+        fail_with(f"drive {stranger} is not in the inventory" for stranger in strangers)
         looked_at(f"{len(self._drives())} drives of the inventory and no other")
 
     @keyword
@@ -207,7 +207,7 @@ class BenchKeywords(AboutSubject):
         """Not judged, unless the plan says that it cannot be: the inventory calls the bench virtual."""
         if self.subject.kind == "virtual":
             raise SkipExecution(f"{why}; it was planned as a virtual bench, which {because}")
-        raise NotJudgedError(f"there was nothing to look at: {why}")
+        raise NotJudgedError(f"there was nothing to check: {why}")
 
     @keyword
     def every_drive_should_be_running(self) -> None:
@@ -230,7 +230,7 @@ class BenchKeywords(AboutSubject):
         """The drive's write cache is ``on`` or ``off``, as the drive told the kernel."""
         found = self._drive(drive)
         if not found.write_cache:
-            raise NotJudgedError(f"drive {drive} says nothing of its write cache")
+            raise NotJudgedError(f"drive {drive} does not report its write cache")
         has = "on" if found.write_cache.startswith("write back") else "off"
         if has != state:
             raise AssertionError(f"drive {drive}: its write cache is {has} ({found.write_cache}), not {state}")

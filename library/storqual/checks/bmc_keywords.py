@@ -37,7 +37,7 @@ class BmcKeywords:
 
     @keyword
     def connect_to_bmc(self, address: str, user: str, password: Secret, authority: str | None = None) -> None:
-        """Ask this BMC from now on: ``https://...``, a user, and the password as a Secret.
+        """Use this BMC from now on: ``https://...``, a user, and the password as a Secret.
 
         ``authority`` is a file with the certificate that signed the BMC's; without it the system's are trusted.
 

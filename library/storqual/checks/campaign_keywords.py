@@ -65,7 +65,7 @@ class CampaignKeywords(AboutSubject):
     def no_session_should_have_failed_to_be_provisioned(self) -> None:
         """Sessions started; none failed to be provisioned, none was lost, and no kernel panicked.
 
-        What a resumed campaign recovered from is no trouble: a session that started later, or was lost and all
+        What a resumed campaign recovered from is not a problem: a session that started later, or was lost and all
         of it measured in another.
         """
         told = {"provision_failed": "reason", "session_lost": "reason", "kernel_panic": "text"}
@@ -91,9 +91,9 @@ class CampaignKeywords(AboutSubject):
                 for event in self._events("session_started")
                 if arm in (event.text("arm"), *arms.get(event.text("session"), ()))
             ]
-            kernels = sorted({event.text("kernel") or "no kernel on record" for event in started})
-            if not started or "no kernel on record" in kernels:
-                problems.append(f"{arm}: there was nothing to look at: no session of it says what it ran")
+            kernels = sorted({event.text("kernel") or "no kernel recorded" for event in started})
+            if not started or "no kernel recorded" in kernels:
+                problems.append(f"{arm}: there was nothing to check: no session of it says what it ran")
             elif len(kernels) > 1:
                 problems.append(f"{arm}: its sessions ran several kernels: {', '.join(kernels)}")
             problems += _several_builds(arm, started)
@@ -106,7 +106,7 @@ class CampaignKeywords(AboutSubject):
     def every_setting_should_be_read_back_and_none_shown_without_effect(
         self, arm: Literal["both", "baseline", "candidate"] = "both"
     ) -> None:
-        """Every declared setting was read back as declared in every session, and no proof says otherwise.
+        """Every declared setting was read back as declared in every session, and no proof contradicts it.
 
         How many were shown in effect, and which were read back only, is told. Skipped where the drops declare none.
         """
@@ -117,7 +117,7 @@ class CampaignKeywords(AboutSubject):
             started = self._events("session_started")
             if started and not _declares(self._recorded.run.document, self.subject.bench):
                 raise SkipExecution("the drops of the plan declare no setting of this bench")
-            raise NotJudgedError("there was nothing to look at: no session tells a declared setting")
+            raise NotJudgedError("there was nothing to check: no session tells a declared setting")
         shown = sum(setting.get("proven") is True for setting in declared)
         rest = sorted({str(setting.get("name")) for setting in declared if setting.get("proven") is not True})
         told = f"{shown} of {len(declared)} settings shown in effect"
@@ -139,7 +139,7 @@ class CampaignKeywords(AboutSubject):
         """At every point of the workload a loss of ``margin`` is excluded, by the judge's own interval.
 
         ``workload`` and ``adapter`` are names or patterns, ``margin`` is written with its sign and is the plan's
-        without it. A shown loss fails; data that decides nothing is INCONCLUSIVE.
+        without it. A loss that is shown fails; data that does not decide it is INCONCLUSIVE.
 
         | `Workload Should Be No Worse Than Baseline` | rand_* | iops | margin=3% |
         | `Workload Should Be No Worse Than Baseline` | * | cpu_us_per_io | margin=20% | adapter=fusion |
@@ -200,9 +200,9 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def nothing_should_be_written_outside_claims(self) -> None:
-        """The guard counted no sector written to a disk that is neither claimed nor the bench's own.
+        """The guard counted no sector written to a disk that is neither claimed nor a system disk.
 
-        Skipped for files as targets: nobody counts the disks of the machine that they are on.
+        Skipped for files as targets, because the disks of their machine are not counted.
         """
         run, bench = self._recorded.run, self._recorded.bench
         events = [event for event in run.events if event.bench in (None, bench)]
@@ -225,13 +225,15 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def what_was_provisioned_should_be_put_back(self) -> None:
-        """Every value that was remembered before the first write was put back and read back; nothing else is told."""
+        """Every value that was saved before the first write was restored and read back."""
         last = next((event for event in reversed(self._events("restored", "restore_failed"))), None)
         if last is None:
-            raise NotJudgedError(f"nothing says that {self.subject.bench} was restored")
+            raise NotJudgedError(f"no record says that {self.subject.bench} was restored")
         if last.kind == "restore_failed":
-            raise NotJudgedError(f"{self.subject.bench} was not left as it was found: {last.text('reason')}")
-        looked_at(f"the last restore ended well ({last.time})")
+            raise NotJudgedError(
+                f"{self.subject.bench} was not restored to its state before the run: {last.text('reason')}"
+            )
+        looked_at(f"the last restore succeeded ({last.time})")
 
     @keyword
     def inputs_should_be_as_planned(self) -> None:
@@ -257,7 +259,7 @@ class CampaignKeywords(AboutSubject):
 
     @keyword
     def verdict_should_permit_signing(self) -> None:
-        """The run was judged, it passed, and its coverage has no hole that nobody explains."""
+        """The run was judged, it passed, and every hole in its coverage has a reason."""
         path = self._recorded.run.path / "verdict.json"
         if not path.is_file():
             raise NotJudgedError("this run was not judged yet")
@@ -268,7 +270,9 @@ class CampaignKeywords(AboutSubject):
                 f"the outcome is {verdict.get('outcome')}: {verdict.get('reason') or 'no reason is given'}"
             )
         holes = [one for one in (verdict.get("coverage") or {}).get("skipped") or () if not one.get("reason")]
-        problems += [f"{one.get('adapter')} {one.get('point')} was not measured, nobody says why" for one in holes]
+        problems += [
+            f"{one.get('adapter')} {one.get('point')} was not measured, and no reason was recorded" for one in holes
+        ]
         fail_with(_first(problems))
         looked_at(f"the verdict is {verdict.get('outcome')}")
 

@@ -31,7 +31,7 @@ def find_checks(named: Sequence[Path] = (), folder: Path = Path()) -> tuple[Path
     for path in named:
         inside = [path] if path.is_file() else [*_below(path), *sorted(path.glob("*.robot"))]
         if not inside:
-            problems.append(f"--checks {path}: no such file, or no test_*.py and no *.robot in this folder")
+            problems.append(f"--checks {path}: no such file, or a folder without test_*.py and *.robot")
         candidates += inside
     for path in dict.fromkeys(one.resolve() for one in candidates):
         if path in theirs:

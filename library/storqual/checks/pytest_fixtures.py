@@ -59,9 +59,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _MARKERS = (
-    "points(workload='*', adapter='*', **levels): run a test that asks for `point` at these planned points only",
-    "suites(*patterns): this check is one of runs of these suites only, such as suites('adapter', 'drive-*')",
-    "informative: this check is shown and decides nothing",
+    "points(workload='*', adapter='*', **levels): run a test that uses `point` at these planned points only",
+    "suites(*patterns): this check runs for these suites only, such as suites('adapter', 'drive-*')",
+    "informative: this check is shown and does not affect the outcome",
     "check_id(name): the check's name in the verdict, instead of file::function",
 )
 

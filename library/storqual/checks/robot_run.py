@@ -139,7 +139,7 @@ def suite_files(names: Sequence[str]) -> list[Path]:
     own = {path.stem: path for path in sorted((suites_folder() / FOLDER).glob("*.robot"))}
     found = {name: own.get(name, Path(name)) for name in names} if names else own
     problems = [
-        f"suite {name}: found no such file, expected a .robot file or one of {', '.join(own)}"
+        f"suite {name}: no such file; expected a .robot file or one of {', '.join(own)}"
         for name, path in found.items()
         if not path.is_file()
     ]

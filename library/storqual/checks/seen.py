@@ -172,7 +172,7 @@ def looked_at(what: str) -> None:
 def not_judged_without(number: int, what: str) -> None:
     """Raise NotJudgedError when a check would have looked at nothing."""
     if number == 0:
-        raise NotJudgedError(f"there was nothing to look at: {what}")
+        raise NotJudgedError(f"there was nothing to check: {what}")
 
 
 def some(names: Iterable[str], most: int = 6) -> str:
@@ -260,7 +260,7 @@ class RecordedBench:
         for when in ("before", "after"):
             if when in looks:
                 return BenchSeen.of(looks[when]).only(self.expected)
-        raise NotJudgedError(f"nobody looked at {self.bench} in this run: its adapters are not on record")
+        raise NotJudgedError(f"{self.bench} was not read in this run, so its adapters are not known")
 
     def findings(self) -> list[str]:
         """The findings of all batches. Raises NotJudgedError when no batch was finished."""

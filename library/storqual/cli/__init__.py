@@ -92,7 +92,9 @@ class _Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as problem:
-            raise StorqualError("a program that storqual was talking to went away; nothing was judged") from problem
+            raise StorqualError(
+                "a program that storqual was communicating with exited; nothing was judged"
+            ) from problem
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

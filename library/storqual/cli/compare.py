@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     type=click.Choice(["candidate", "baseline", "both"]),
     default="candidate",
     show_default=True,
-    help="Which arm of each run; `both` compares the arms too.",
+    help="Which arm of each run to use; `both` compares the arms with each other too.",
 )
 @as_json
 def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
-    """Compare adapters of one run or of several: which adapter leads at which points, and by how much.
+    """Compare the adapters of one or several runs: which adapter leads at which points, and by how much.
 
-    Each pair at each level they share, with intervals that hold for all of them together; CPU at equal IOPS and IOPS
-    at equal CPU where the load was raised by queue depth, jobs, drives or ports.
+    Every pair of adapters is compared at each level that both have, with simultaneous confidence intervals. Where
+    the load was raised by queue depth, jobs, drives or ports, CPU at equal IOPS and IOPS at equal CPU are shown too.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def _show_levels(contest: Contest, title: str) -> None:
             (
                 level_text(contest.along, int(level) if level.is_integer() else level),
                 *(plain(fmean(launches[level])) if level in launches else "" for launches in values.values()),
-                leader or "nobody is shown to",
+                leader or "no clear leader",
             )
             for level, leader in contest.leaders.items()
         ],

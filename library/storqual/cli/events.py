@@ -15,11 +15,11 @@ from storqual.run import iter_events, read_run_json
 
 @click.command("events")
 @run_argument
-@click.option("--bench", help="Only events of this bench.")
-@click.option("--kind", help="Only events of this kind.")
+@click.option("--bench", help="Show only events of this bench.")
+@click.option("--kind", help="Show only events of this kind.")
 @as_json
 def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool) -> None:
-    """Show what happened in a run, oldest first; a broken chain is an error.
+    """Show what happened in a run, oldest first. A broken digest chain is an error.
 
     \b
     Example:

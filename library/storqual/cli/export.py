@@ -22,15 +22,16 @@ _TEXTS = ("ocp", "openmetrics", "criteria-csv", "samples-csv", "github", "gitlab
 
 @click.command("export")
 @run_argument
+@click.option("--format", "form", type=click.Choice([*_TEXTS, _PARQUET]), required=True, help="Format of the export.")
 @click.option(
-    "--format", "form", type=click.Choice([*_TEXTS, _PARQUET]), required=True, help="What the reader understands."
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; standard output without it."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write (default: standard output).",
 )
 @as_json
 def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> None:
-    """Export a judged run: OCP lines, OpenMetrics, tables, or annotations of a merge request.
+    """Export a judged run as OCP lines, OpenMetrics, tables, or annotations of a merge request.
 
     openmetrics is for dashboards; criteria-csv and samples-csv for spreadsheets; parquet (extra `parquet`) for DuckDB
     and pandas; github prints workflow commands; gitlab is a code quality report.
@@ -46,7 +47,8 @@ def export_command(run: Path, form: str, output: Path | None, as_json: bool) -> 
     from storqual.run import write_bytes
 
     if output is None and (form == _PARQUET or as_json):
-        raise BadInputError([f"--output: found none, expected a file for {'--json' if as_json else form}"])
+        with_what = "--json" if as_json else f"--format {form}"
+        raise BadInputError([f"--output is needed with {with_what}: name the file to write"])
     material = read_material(run)
     if output is None:
         click.echo(_text(form, material), nl=False)

@@ -23,11 +23,15 @@ EXIT_SILENT = 2
 
 
 @click.command("facts")
-@click.option("-i", "--inventory", "inventories", multiple=True, help="Where the benches are named.")
-@click.option("--host", "hosts", multiple=True, help="A machine that no inventory has yet, as SSH reaches it.")
+@click.option(
+    "-i", "--inventory", "inventories", multiple=True, help="Inventory that names the benches (a folder or a file)."
+)
+@click.option("--host", "hosts", multiple=True, help="A machine that is in no inventory yet, by its SSH host name.")
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option("--deep", is_flag=True, help="Ask vendor tools, smartctl, sdparm, lspci and dmidecode as well.")
-@click.option("--write-inventory", is_flag=True, help="Draft an inventory of what was found; it claims nothing.")
+@click.option("--deep", is_flag=True, help="Run vendor tools, smartctl, sdparm, lspci and dmidecode as well.")
+@click.option(
+    "--write-inventory", is_flag=True, help="Draft an inventory of what was found; no drive is claimed in it."
+)
 @as_json
 def facts_command(
     inventories: tuple[str, ...],
@@ -37,9 +41,9 @@ def facts_command(
     write_inventory: bool,
     as_json: bool,
 ) -> int:
-    """Read adapters, drives, volumes and tools of benches; nothing on them is changed.
+    """Read adapters, drives, volumes and tools of benches. Nothing on them is changed.
 
-    Exit code 2 when a bench does not answer; the others are still reported.
+    The exit code is 2 if a bench does not answer; the others are still reported.
 
     \b
     Examples:
@@ -48,7 +52,7 @@ def facts_command(
       storqual facts --host bench7.lab.example --write-inventory > inventories/lab/hosts.yml
     """
     if not inventories and not hosts:
-        raise click.UsageError("give -i INVENTORY, or --host NAME for a machine that no inventory has yet")
+        raise click.UsageError("-i INVENTORY is needed, or --host NAME for a machine that is in no inventory yet")
     answers = _read(inventories, hosts, limit, deep=deep or write_inventory)
     found = dict(answers.found)
     if write_inventory:

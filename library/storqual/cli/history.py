@@ -16,16 +16,18 @@ from storqual.cli.tables import print_pairs, print_rows
 
 @click.command("history")
 @click.argument("runs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
-@click.option("--bench", help="Only this bench.")
+@click.option("--bench", help="Show only this bench.")
 @click.option(
-    "--extract", type=click.Path(path_type=Path), help="Write the noise of all points here, for `plan --history`."
+    "--extract",
+    type=click.Path(path_type=Path),
+    help="Write the noise of all points to this file, for `plan --history`.",
 )
 @as_json
 def history_command(runs: Path, bench: str | None, extract: Path | None, as_json: bool) -> None:
-    """Index the runs of a folder; show their outcomes, the control chart of each bench, the noise of each point.
+    """Index the runs of a folder; show their outcomes, the control chart of each bench and the noise of each point.
 
-    The index is a file in the folder. It is made from the run directories and brought up to date each time; deleting
-    it loses nothing.
+    The index is a file in that folder. It is built from the run directories and updated each time, so it can be
+    deleted without loss.
 
     \b
     Examples:

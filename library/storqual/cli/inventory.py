@@ -12,11 +12,13 @@ from storqual.cli.tables import print_rows
 
 
 @click.command("inventory")
-@click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
+@click.option(
+    "-i", "--inventory", "sources", multiple=True, required=True, help="Inventory to check (a folder or a file)."
+)
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @as_json
 def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool) -> None:
-    """Check an inventory and show its benches; device strings stay as they are written, never templated.
+    """Check an inventory and show its benches. Strings of devices are shown as written, never as templates.
 
     \b
     Examples:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 )
 @click.option("--suite", type=click.Path(path_type=Path, exists=True), help="Judge by this suite's criteria instead.")
 @click.option("--gate", type=click.Path(path_type=Path, exists=True), help="Judge by this gate policy instead.")
-@click.option("--waivers", type=click.Path(path_type=Path, exists=True), help="Accepted failures.")
+@click.option(
+    "--waivers", type=click.Path(path_type=Path, exists=True), help="Waiver file: failures that are accepted."
+)
 @click.option("--as-of", type=click.DateTime(), help="Judge as if it were this time (UTC): waivers expire.")
 @as_json
 def judge_command(
@@ -35,10 +37,11 @@ def judge_command(
     as_of: datetime | None,
     as_json: bool,
 ) -> int:
-    """Judge a run; the exit code is the gate's. Other limits never overwrite a finished verdict.
+    """Judge a run and exit with the gate's exit code. A finished verdict is never overwritten.
 
-    Of several runs, or a folder of them, it reports what newly fails or passes against their earlier verdicts, and
-    the exit code is about that: 1 something newly fails, 2 a run can no longer be judged, 0 neither.
+    With another suite or gate the result is written to judgements/ in the run. Given several runs, or a folder of
+    runs, the command reports what newly fails or newly passes compared with their earlier verdicts, and the exit code
+    is 1 if something newly fails, 2 if a run can no longer be judged, 0 otherwise.
 
     \b
     Examples:
@@ -94,13 +97,13 @@ def _print_many(done: Sequence[Rejudged]) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("waivers.yml"),
     show_default=True,
-    help="The file to write; one that exists is not overwritten.",
+    help="The file to write; an existing file is not overwritten.",
 )
 @as_json
 def waive_command(run: Path, output: Path, as_json: bool) -> None:
-    """Write a waiver file for the required failures of a judged run, to edit.
+    """Draft a waiver file for the required failures of a judged run.
 
-    Owner, reason, reference and expiry are left empty: a waiver counts only when they are filled in.
+    Owner, reason, reference and expiry are left empty; a waiver counts only when all four are filled in.
 
     \b
     Examples:

@@ -51,13 +51,14 @@ class Example:
 @click.command("new")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
-@click.option("-i", "--inventory", "lab", type=click.Path(path_type=Path), help="The lab that a drop is for.")
+@click.option("-i", "--inventory", "lab", type=click.Path(path_type=Path), help="The lab that the drop is for.")
 @as_json
 def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
-    """Write a small working example to edit: NAME.suite.yml, a drop of a lab, a lab, a check, a vendor tool.
+    """Write a small working example to edit: a suite, a drop, a lab, a check or a vendor tool.
 
-    Files go where the project looks for them: to suites/, suites/robot/ and inventories/ where the current folder has
-    these, else to the current folder. A tool is written in a checkout of the project only. Nothing is overwritten.
+    Files go where the project looks for them: to suites/, suites/robot/ and inventories/ if the current folder has
+    these, otherwise to the current folder. A tool can only be written in a checkout of the project. No existing file
+    is overwritten.
 
     \b
     Examples:
@@ -90,9 +91,9 @@ def _check_name(kind: str, name: str) -> None:
     """Raise BadInputError for a name that is not of the alphabet."""
     pattern, alphabet = _NAMES.get(kind, _ANY_NAME)
     if not pattern.fullmatch(name):
-        raise BadInputError([f"{kind} {name!r}: found no name that can be used, expected {alphabet}"])
+        raise BadInputError([f"{kind} {name!r}: this name cannot be used; a name has {alphabet}"])
     if kind == "tool" and keyword.iskeyword(name):
-        raise BadInputError([f"tool {name!r}: found a word of Python's own, expected a name for a module"])
+        raise BadInputError([f"tool {name!r}: this is a reserved word of Python; choose another name"])
 
 
 def _suite(name: str) -> Example:
@@ -147,11 +148,11 @@ def _tool(name: str) -> Example:
     found = _SHIPPED.search(registry.read_text(encoding="utf-8")) if registry.is_file() else None
     if found is None:
         raise BadInputError(
-            [f"{registry}: found no list of tools, expected a checkout of storqual as the current folder"]
+            [f"{registry}: not found; a tool is written in a checkout of storqual: make that the current folder"]
         )
     names = found.group(1).split()
     if f"{name}," in names:
-        raise BadInputError([f"{registry}: found {name} in its list already, expected the name of a new tool"])
+        raise BadInputError([f"{registry}: {name} is listed there already; choose another name"])
     bisect.insort(names, f"{name},")
     listed = "".join(f"        {one}\n" for one in names)
     places = {
@@ -196,7 +197,7 @@ def _write(example: Example) -> None:
     """Write all of it or nothing. Raises BadInputError for what is there already and what cannot be written."""
     there = [path for path in example.texts if path not in example.changed and (path.exists() or path.is_symlink())]
     if there:
-        raise BadInputError([f"{path}: found it there already, expected a new name" for path in there])
+        raise BadInputError([f"{path}: this file exists already; choose another name" for path in there])
     done: list[Path] = []
     try:
         for path, text in example.texts.items():

@@ -97,7 +97,7 @@ def _items(begun: str, words: Iterable[str], *, paths: str) -> list[CompletionIt
 run_argument = click.argument(
     "run", type=click.Path(path_type=Path, exists=True, file_okay=False), shell_complete=complete_run
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 _CAMPAIGN = (
@@ -112,7 +112,7 @@ _CAMPAIGN = (
     click.option(
         "--baseline",
         shell_complete=complete_drop,
-        help="The drop to compare with; none to characterise one drop.",
+        help="The drop to compare with; leave it out to characterise one drop.",
     ),
     click.option(
         "--suite", shell_complete=complete_suite, help="Workloads and criteria: a name in suites/, or a path."
@@ -120,46 +120,64 @@ _CAMPAIGN = (
     click.option(
         "--profile",
         shell_complete=complete_profile,
-        help="A profile of the suite, such as quick or full; the suite's default without it.",
+        help="A profile of the suite, such as quick or full (default: the suite's own).",
     ),
     click.option(
         "--gate",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Gate policy; without it `gate.yml` beside the inventory, else the suite's own `required`.",
+        help=(
+            "Gate policy (default: gate.yml beside the inventory, else the criteria that the suite marks "
+            "as required)."
+        ),
     ),
     click.option(
         "--runs",
         type=click.Path(path_type=Path),
         default=Path("runs"),
         show_default=True,
-        help="Where runs are kept.",
+        help="Folder of the run directories.",
     ),
-    click.option("--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas."),
+    click.option(
+        "--adapters",
+        shell_complete=complete_adapters,
+        help="Only these adapters, separated by commas (default: all).",
+    ),
     click.option(
         "--point",
         "points",
         multiple=True,
-        help="Only this point, as the report names it; again for each further one.",
+        help="Only this point, as the report names it; can be repeated.",
     ),
-    click.option("--seed", type=int, help="Seed of the plan's order; recorded in the run."),
+    click.option("--seed", type=int, help="Seed of the order in which points are measured; recorded in the run."),
     click.option("--limit", help="Only these benches (an Ansible pattern)."),
     click.option(
         "--history",
         type=click.Path(path_type=Path, exists=True),
-        help="Noise of earlier runs: their folder, or an extract.",
+        help="Noise of earlier runs: their folder, or an extract (`storqual history --extract`).",
     ),
     click.option(
         "--facts",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="What `storqual facts --deep --json` said: only settings that drives let be changed are varied.",
+        help="Output of `storqual facts --deep --json`; only settings that the drives allow to change are varied.",
     ),
-    click.option("--budget", help="Bench time, such as 2h: measure until decided or until it ends."),
-    click.option("--consent", help="What a claim does not cover: WWN tails, separated by commas."),
+    click.option(
+        "--budget", help="Bench time, such as 2h: measure until every criterion is decided or the time is used up."
+    ),
+    click.option(
+        "--consent",
+        help=(
+            "Last characters of the WWNs of drives for which you allow what a claim does not cover "
+            "(firmware, format, deleting a volume), separated by commas."
+        ),
+    ),
     click.option(
         "--checks",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Further checks of yours: test_*.py, *.robot, or a folder of them; suites/ is looked at anyway.",
+        help=(
+            "Your own checks: a test_*.py, a *.robot, or a folder of them; those in suites/ run anyway. "
+            "Can be repeated."
+        ),
     ),
 )
 

@@ -10,10 +10,12 @@ from storqual.cli.options import as_json, print_json
 
 @click.command("packages")
 @click.argument("package")
-@click.option("--version", default="", help="Exactly this version; the archive's newest without it.")
+@click.option("--version", default="", help="Exactly this version (default: the newest of the archive).")
 @as_json
 def packages_command(package: str, version: str, as_json: bool) -> None:
-    """Fetch PACKAGE and what it needs beyond the virtual bench's image, with signatures checked; print the files.
+    """Download PACKAGE and its dependencies that the virtual bench's image lacks; print the files.
+
+    The signatures of the archive are checked.
 
     \b
     Example:

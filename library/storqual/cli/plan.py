@@ -22,9 +22,11 @@ from storqual_core.kit.quantities import format_duration, parse_duration
 
 @click.command("plan")
 @campaign_options
-@click.option("--dry-run", is_flag=True, help="Check and plan, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the inputs and plan, but write no run directory.")
 @click.option(
-    "--resume", type=click.Path(path_type=Path), help="Check an interrupted run instead, and go on with it."
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Check whether this interrupted run can be resumed, instead of planning a new one.",
 )
 @as_json
 def plan_command(
@@ -48,7 +50,7 @@ def plan_command(
     resume: Path | None,
     as_json: bool,
 ) -> None:
-    """Plan a campaign: points, sessions, batches, bench time, the smallest effect it can see. No bench is touched.
+    """Plan a campaign: points, sessions, bench time, and the smallest change it can detect. No bench is touched.
 
     \b
     Examples:
@@ -71,7 +73,9 @@ def plan_command(
         # of measured points, which trials do not have
         others = {"--point": points, "--history": history, "--facts": facts, "--budget": budget, "--checks": checks}
         raise_all(
-            f"{name} is for suites of workloads, {suite} is one of trials" for name, given in others.items() if given
+            f"{name} cannot be used with suite {suite}, which is a suite of trials; leave it out"
+            for name, given in others.items()
+            if given
         )
         trials = TrialRequest(
             inventories=inventories,
@@ -141,7 +145,7 @@ def _until(answer: dict[str, Any]) -> str:
     if answer["until"] == "planned":
         return f" in {answer['sessions']} session{'s' * (answer['sessions'] != 1)}"
     most = (
-        f"a point is expected to take {answer['expected_units']} of at most {answer['most_units']} {answer['unit']}"
+        f"about {answer['expected_units']} of at most {answer['most_units']} {answer['unit']} expected at each point"
     )
     return f" until decided; {most}"
 
@@ -165,7 +169,10 @@ def _print(answer: dict[str, Any]) -> None:
             ("bench time", f"{answer['expected_seconds'] / 60:.0f} min{_until(answer)}"),
             *_time_lines(answer),
             ("margin", f"{answer['margin_percent']:g} %"),
-            ("detectable", "unknown until the noise is known" if seen is None else f"{seen:g} %"),
+            (
+                "detectable",
+                "not known: this needs the noise of earlier runs (--history)" if seen is None else f"{seen:g} %",
+            ),
         ]
     pairs += [("warning", warning) for warning in answer.get("warnings", [])]
     pairs += [("advice", sentence) for sentence in answer.get("advice", [])]

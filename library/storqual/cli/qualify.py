@@ -26,15 +26,21 @@ _LAST_RUN = "STORQUAL_LAST_RUN"
 
 @click.command("qualify")
 @campaign_options
-@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted.")
+@click.option("--resume", metavar="RUN", help="Resume this run, which was interrupted.")
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Accepted failures; without it `waivers.yml` beside the inventory.",
+    help="Waiver file: failures that are accepted (default: waivers.yml beside the inventory).",
 )
-@click.option("--trial", help="Of a suite of trials: only the trial of this id, again until it fails.")
-@click.option("--repeat", type=click.IntRange(min=1), default=20, show_default=True, help="How often at most.")
-@click.option("-v", "--verbose", count=True, help="More of Ansible's own output.")
+@click.option("--trial", help="With a suite of trials: repeat only the trial with this id until it fails.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="With --trial: how often to repeat it at most.",
+)
+@click.option("-v", "--verbose", count=True, help="Show more of Ansible's own output; can be repeated.")
 @as_json
 def qualify_command(
     inventories: tuple[str, ...],
@@ -60,9 +66,9 @@ def qualify_command(
     verbose: int,
     as_json: bool,
 ) -> int:
-    """Qualify a candidate drop against a baseline, end to end, and exit with the gate's exit code.
+    """Qualify a candidate drop against a baseline and exit with the gate's exit code.
 
-    Without --baseline one drop is characterised by a suite that has no criterion against the baseline: adapters,
+    Without --baseline one drop is characterised, by a suite that has no criterion against the baseline: adapters,
     drives, ports and settings are compared with each other, with limits and with published figures.
 
     \b
@@ -144,7 +150,7 @@ def qualify_command(
         }
     for inventory in inventories:
         if "," not in inventory and not Path(inventory).exists():
-            raise BadInputError([f"{inventory}: found no such inventory, expected a file or a folder"])
+            raise BadInputError([f"{inventory}: no such inventory; expected a folder or a file"])
     variables["runs"] = str(runs)
     if waivers is not None:
         variables["waivers"] = str(waivers.resolve())
@@ -208,9 +214,9 @@ def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
         # judged, and then refused: a verdict that is not published is nobody's to read
         verdict, report = {}, None
     if run is None:
-        click.echo(f"storqual: no run was made; exit code {code}", err=True)
+        click.echo(f"storqual: no run directory was written; exit code {code}", err=True)
     elif not verdict:
-        sentence = f"exit code {code}, no verdict is published; go on with: storqual qualify --resume {run.name}"
+        sentence = f"exit code {code}, no verdict was published; to resume: storqual qualify --resume {run.name}"
         click.echo(f"storqual: {sentence}", err=True)
     elif not as_json:
         print_summary(verdict, _json(run / "run.json"), run / "report.html")
@@ -229,7 +235,7 @@ def _find_run(name: str, runs: Path) -> Path:
     for path in (runs / name, Path(name)):
         if (path / "run.json").is_file():
             return path.resolve()
-    raise BadInputError([f"{runs / name}: found no run.json, expected the directory of a planned run"])
+    raise BadInputError([f"{runs / name}: no run directory (it has no run.json)"])
 
 
 def _inventories_of(run: Path) -> tuple[str, ...]:

@@ -16,15 +16,27 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--pdf", type=_FILE, help="Write the report to this file as PDF too.")
-@click.option("--trend", type=_FILE, help="Write the trend of many runs to this page instead.")
-@click.option("--compatibility", type=_FILE, help="Write what ran with what over many runs to this page instead.")
-@click.option("--requirements", type=_FILE, help="Write the requirements with their results to this page too.")
+@click.option("--pdf", type=_FILE, help="Also write the report to this file as PDF.")
+@click.option("--trend", type=_FILE, help="Instead of the report, write a page with the trend of many runs.")
 @click.option(
-    "--summary", type=_FILE, help="Write a summary for a customer to this page too: no serial, host or path."
+    "--compatibility",
+    type=_FILE,
+    help="Instead of the report, write a page that shows which combinations ran in many runs.",
 )
-@click.option("--test-plan", type=_FILE, help="Write the plan of a run, measured or not, to this page instead.")
-@click.option("--as-of", type=click.DateTime(), help="Trend, compatibility: the day to count from (today).")
+@click.option("--requirements", type=_FILE, help="Also write a page with the requirements and their results.")
+@click.option(
+    "--summary",
+    type=_FILE,
+    help="Also write a page with a summary for a customer: no serial number, host name or path.",
+)
+@click.option(
+    "--test-plan", type=_FILE, help="Instead of the report, write a page with the plan of a run, measured or not."
+)
+@click.option(
+    "--as-of",
+    type=click.DateTime(),
+    help="With --trend or --compatibility: the day from which ages are counted (default: today).",
+)
 @as_json
 def report_command(
     runs: tuple[Path, ...],
@@ -37,11 +49,11 @@ def report_command(
     as_of: datetime | None,
     as_json: bool,
 ) -> None:
-    """Write the report of a judged run and print its path; a document of it; or one page of many runs.
+    """Write the report of a judged run, a document made from it, or one page about many runs.
 
-    The report of a signed run stays as it was signed. A PDF carries on each sheet the digest of the evidence (of the
-    run's manifest, which signatures name). What is written beside the report lies outside the run directory, which it
-    would change.
+    The path of each written file is printed. The report of a signed run is not changed. Every page of a PDF carries
+    the digest of the evidence (the run's manifest, which signatures refer to). Documents must be written outside the
+    run directory, because every file in it is evidence.
 
     \b
     Examples:
@@ -56,7 +68,7 @@ def report_command(
     of_one = {"pdf": pdf, "requirements": requirements, "summary": summary, "test-plan": test_plan}
     asked = [f"--{name}" for name, target in {**of_many, **of_one}.items() if target is not None]
     if (any(target is not None for target in of_many.values()) or test_plan is not None) and len(asked) > 1:
-        raise BadInputError([f"storqual report: found {' and '.join(asked)}, expected one of them"])
+        raise BadInputError([f"storqual report: {' and '.join(asked)} cannot be combined; give one of them"])
     if trend is not None:
         from storqual.report.trend import build_trend
 
@@ -67,8 +79,8 @@ def report_command(
         page = documents.compatibility(runs, as_of=as_of)
         written = {"compatibility": documents.write_document(page, compatibility)}
     elif len(runs) != 1:
-        expected = "expected one, or --trend or --compatibility for all of them"
-        raise BadInputError([f"storqual report: found {len(runs)} runs, {expected}"])
+        expected = "give one, or --trend or --compatibility for all of them together"
+        raise BadInputError([f"storqual report: {len(runs)} runs were given; {expected}"])
     else:
         targets = {name: target.resolve() for name, target in of_one.items() if target is not None}
         written = _of_one(runs[0].resolve(), targets)
@@ -84,7 +96,12 @@ def _of_one(run: Path, targets: dict[str, Path]) -> dict[str, Path]:
     for target in targets.values():
         if target.is_relative_to(run):
             raise BadInputError(
-                [f"{target}: found a place inside the run, expected one outside: its files are evidence"]
+                [
+                    (
+                        f"{target}: this file would be inside the run directory, whose files are evidence; choose a "
+                        "path outside"
+                    )
+                ]
             )
     from storqual.report import documents
     from storqual.report.material import read_material

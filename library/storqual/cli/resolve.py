@@ -14,18 +14,22 @@ from storqual.cli.tables import print_pairs
 
 
 @click.command("resolve")
-@click.option("-i", "--inventory", "sources", multiple=True, required=True, help="A folder or a file.")
+@click.option(
+    "-i", "--inventory", "sources", multiple=True, required=True, help="Inventory of the lab (a folder or a file)."
+)
 @click.option("--bench", required=True, help="The bench the drop is for.")
-@click.option("--drop", required=True, shell_complete=complete_drop, help="A name in <inventory>/drops, or a path.")
+@click.option(
+    "--drop", required=True, shell_complete=complete_drop, help="The drop: a name in <inventory>/drops, or a path."
+)
 @click.option(
     "--adapters",
     shell_complete=complete_adapters,
     default="",
-    help="Only these adapters, separated by commas; all without it.",
+    help="Only these adapters, separated by commas (default: all).",
 )
 @as_json
 def resolve_command(sources: tuple[str, ...], bench: str, drop: str, adapters: str, as_json: bool) -> None:
-    """Show what a drop means for one bench.
+    """Show which settings, files and versions a drop gives one bench.
 
     \b
     Example:

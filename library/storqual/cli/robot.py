@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 @click.command("robot")
 @click.argument("suites", nargs=-1)
-@click.option("-i", "--inventory", "inventories", multiple=True, help="Ask the benches of this inventory.")
+@click.option(
+    "-i", "--inventory", "inventories", multiple=True, help="Run the suites against the benches of this inventory."
+)
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
 @click.option(
-    "--run", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look at this run instead."
+    "--run",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Run the suites on this run instead of on benches.",
 )
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for Robot's own logs.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the logs of Robot Framework."
+)
 @click.option("--variable", "variables", multiple=True, help="A variable of the suites, such as THROTTLE:4.")
 @as_json
 def robot_command(
@@ -37,10 +43,11 @@ def robot_command(
     variables: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Run Robot Framework suites (files, or names of the project's own) against benches or a run.
+    """Run Robot Framework suites against benches or on a run.
 
-    Outcomes of a run that was not judged yet become checks of its verdict, and the logs stay in it; a judged run is
-    closed and is only looked at. Exit code 0: all tests pass, 1: one fails, 2: one could not judge.
+    SUITES are files, or names of suites that come with storqual. In a run that is not judged yet, outcomes become
+    checks of its verdict and the logs are kept in the run; a judged run is not changed. Exit codes: 0 all tests pass,
+    1 one fails, 2 one could not judge.
 
     \b
     Examples:
@@ -52,11 +59,13 @@ def robot_command(
     from storqual.run import append_check
 
     if (run is None) == (not inventories):
-        raise BadInputError(["found neither or both of --run and -i, expected one of them"])
+        raise BadInputError(["give either --run or -i"])
     files = suite_files(suites)
     judged = run is not None and (run / "verdict.json").is_file()
     if judged and output is None:
-        raise BadInputError([f"{run}: found a judged run, which is closed; name a folder for the logs (--output)"])
+        raise BadInputError(
+            [f"{run}: this run is judged and can no longer be changed; name a folder for the logs (--output)"]
+        )
     folder = output or (run / "robot" if run is not None else _folder())
     answer = {}
     for target in _targets(run, inventories, limit):
@@ -112,7 +121,7 @@ def keywords_command(page: Path, as_json: bool) -> None:
     from robot.libdoc import libdoc
 
     if page.suffix not in (".html", ".json", ".xml"):
-        raise BadInputError([f"{page}: found suffix {page.suffix!r}, expected .html, .json or .xml"])
+        raise BadInputError([f"{page}: unknown suffix {page.suffix!r}, expected .html, .json or .xml"])
     libdoc("storqual.robot_library.StorqualLibrary", str(page), quiet=True)
     if as_json:
         print_json({"page": str(page)})

@@ -20,12 +20,26 @@ if TYPE_CHECKING:
 
 
 @click.command("sheet")
-@click.option("-i", "--inventory", "inventories", multiple=True, required=True, help="A folder or a file.")
+@click.option(
+    "-i",
+    "--inventory",
+    "inventories",
+    multiple=True,
+    required=True,
+    help="Inventory of the lab (a folder or a file).",
+)
 @click.option("--limit", help="Only these benches (an Ansible pattern).")
-@click.option("--drop", help="Compare with this drop, and tell the drift.")
-@click.option("--facts", "facts_file", type=click.Path(path_type=Path), help="Use this output of `facts --json`.")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Where run directories are.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("sheets"), help="Where sheets go.")
+@click.option("--drop", help="Compare each bench with this drop and show what differs.")
+@click.option(
+    "--facts",
+    "facts_file",
+    type=click.Path(path_type=Path),
+    help="Use this output of `storqual facts --json` instead of asking the benches.",
+)
+@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the run directories.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("sheets"), help="Folder for the sheets."
+)
 @as_json
 def sheet_command(
     inventories: tuple[str, ...],
@@ -36,9 +50,9 @@ def sheet_command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Write a page per bench: identity, slots, drives, settings, drift, last result, what may be destroyed.
+    """Write a page for each bench: identity, slots, drives, settings, drift, last result, claimed drives.
 
-    Benches are looked at and not changed. One that does not answer gets a sheet from its inventory, which says so.
+    Benches are read, not changed. The sheet of a bench that does not answer is made from its inventory, and says so.
 
     \b
     Examples:
@@ -82,14 +96,16 @@ def _saved(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise BadInputError(
-            [f"{path}: found no JSON ({problem}), expected the output of `storqual facts --json`"]
+            [f"{path}: not JSON ({problem}); --facts takes the output of `storqual facts --json`"]
         ) from None
     from storqual_core.facts.bench_facts import SCHEMA
 
     if not isinstance(found, dict) or not all(
         isinstance(v, dict) and v.get("schema") == SCHEMA for v in found.values()
     ):
-        raise BadInputError([f"{path}: found no fact sets by bench, expected the output of `storqual facts --json`"])
+        raise BadInputError(
+            [f"{path}: holds no facts of benches; --facts takes the output of `storqual facts --json`"]
+        )
     return found
 
 

@@ -29,7 +29,7 @@ trusted_keys = click.option(
     envvar="STORQUAL_KEYS",
     show_envvar=True,
     required=True,
-    help="Trusted keys: whose signature counts, as what, until when.",
+    help="Trusted keys: whose signature counts, in which role, until when.",
 )
 
 
@@ -39,24 +39,29 @@ trusted_keys = click.option(
     "--key",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     required=True,
-    help="Your Ed25519 private key; with --ssh also a public key whose private half an agent or a token holds.",
+    help="Your Ed25519 private key; with --ssh also a public key whose private key is in an agent or on a token.",
 )
 @trusted_keys
-@click.option("--role", help="Sign as this: for a key with several roles, and for a co-signer beyond the gate.")
+@click.option(
+    "--role",
+    help="Role to sign in: for a key with several roles, and for a co-signer whom the gate does not require.",
+)
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Accepted failures; they must cover every failure of the run, and nothing that passed.",
+    help="Waiver file; it must cover every failure of the run, and nothing that passed.",
 )
-@click.option("--ssh", is_flag=True, help="Sign with `ssh-keygen -Y` (agent, security token) instead of an envelope.")
+@click.option(
+    "--ssh", is_flag=True, help="Sign with `ssh-keygen -Y sign`, for keys in an agent or on a security token."
+)
 @as_json
 def signoff_command(
     run: Path, key: Path, trusted: Path, role: str | None, waivers: Path | None, ssh: bool, as_json: bool
 ) -> None:
-    """Sign a judged run off; what is signed is every file of it and what the candidate is made of.
+    """Sign off a judged run: every file of it, and what the candidate consists of.
 
-    The verdict is recomputed from the files first. A run that failed is signed only with waivers for every failure,
-    one that could not be judged never. The gate policy says which roles must sign.
+    The verdict is first recomputed from the files. A run that failed can only be signed with waivers for every
+    failure; a run that could not be judged cannot be signed. The gate policy says which roles must sign.
 
     \b
     Examples:
@@ -84,7 +89,7 @@ def signoff_command(
         ("outcome", signed.told),
         ("signed by", f"{signed.name} as {signed.role} ({signed.key})"),
         ("files", " ".join(signed.files)),
-        ("still needed", " and ".join(signed.missing) or "nobody: the sign-off is complete"),
+        ("still needed", " and ".join(signed.missing) or "none: the sign-off is complete"),
         ("who must sign", signed.policy),
     ]
     print_pairs(pairs)
@@ -94,7 +99,7 @@ def _passphrase(key: Path) -> str:
     """Ask for it. Raises BadInputError where there is nobody to ask."""
     if not sys.stdin.isatty():
         remedy = "add the key to an agent and sign with --ssh"
-        raise BadInputError([f"{key}: found a key with a passphrase and no terminal to ask for it at; {remedy}"])
+        raise BadInputError([f"{key}: this key has a passphrase, and there is no terminal to ask for it; {remedy}"])
     return str(click.prompt(f"Passphrase of {key}", hide_input=True, err=True))
 
 
@@ -103,13 +108,19 @@ def _passphrase(key: Path) -> str:
 @trusted_keys
 @click.option("--as-of", type=click.DateTime(), help="Verify as if it were this time (UTC): keys and waivers expire.")
 @click.option(
-    "--require-role", "roles", multiple=True, help="Somebody must have signed as this, whatever the run says; repeat."
+    "--require-role",
+    "roles",
+    multiple=True,
+    help="Require a signature in this role, whatever the run says; can be repeated.",
 )
 @click.option(
     "--witness",
-    help="What the witness kept: a file of log lines, ssh://HOST/PATH, or certificates of a time authority.",
+    help=(
+        "What the witness recorded: a file of log lines, ssh://HOST/PATH, or the certificates of a "
+        "time-stamping authority."
+    ),
 )
-@click.option("--allow-virtual", is_flag=True, help="Take a run on emulated hardware or on files for a release too.")
+@click.option("--allow-virtual", is_flag=True, help="Accept a run on emulated hardware or on files as a release too.")
 @as_json
 def verify_command(
     run: Path,
@@ -120,11 +131,11 @@ def verify_command(
     allow_virtual: bool,
     as_json: bool,
 ) -> int:
-    """Verify a sign-off, offline: every file as signed, every signature that the verifier asks for.
+    """Verify a sign-off, offline: every file as signed, and every signature that is required.
 
-    Who must sign is said by `require` in the trusted keys or by --require-role; what the run's own gate asks for
-    counts besides. Exit codes: 0 a release, 1 not valid, 2 the signatures are valid but it does not count
-    as a release (measured on emulated hardware or on files, or only the run itself says who must sign).
+    `require` in the trusted keys, or --require-role, says who must have signed; signatures that the run's own gate
+    requires are needed too. Exit codes: 0 valid as a release, 1 not valid, 2 the signatures are valid but do not make
+    it a release (measured on emulated hardware or on files, or only the run itself says who must sign).
 
     \b
     Examples:
@@ -158,7 +169,7 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         ("checked by", found.rules),
         *(("signed by", told) for told in found.statements),
         ("evidence", found.evidence),
-        ("witness", found.witness or "none was asked: the run vouches for itself"),
+        ("witness", found.witness or "not checked (--witness): only the run itself vouches for when it was measured"),
         *(("waived", told) for told in found.waivers),
         *(("co-signed", told) for told in found.co_signers),
         *(
@@ -173,7 +184,10 @@ def _findings(found: Verification) -> list[tuple[str, object]]:
         pairs += [("withheld", why) for why in found.withheld]
     pairs = [pair for pair in pairs if pair[1]]
     if found.problems:
-        return [*pairs, ("NOT VALID", f"{found.run}: {len(found.problems)} problems")]
+        return [
+            *pairs,
+            ("NOT VALID", f"{found.run}: {len(found.problems)} problem{'s' * (len(found.problems) != 1)}"),
+        ]
     told = f"{found.told}; outcome {found.outcome}" if found.accepted else found.outcome
     head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
     return [*pairs, (head, f"{found.run}: {told}, {found.files} files as signed")]
@@ -188,17 +202,25 @@ def _beside(one: AnnexNote) -> str:
 @click.command("note")
 @run_argument
 @click.argument("text")
-@click.option("--link", "links", multiple=True, help="A web address, such as one of a tracker; repeat.")
-@click.option("--attach", "attached", multiple=True, type=_FILE, help="A file that is kept with the note; repeat.")
-@click.option("--by", help="Whose note it is, before signing (your login); after it the key says so.")
-@click.option("--key", type=_FILE, help="Your Ed25519 private key: needed once somebody has signed.")
+@click.option("--link", "links", multiple=True, help="A web address, such as that of a ticket; can be repeated.")
+@click.option(
+    "--attach", "attached", multiple=True, type=_FILE, help="A file to keep with the note; can be repeated."
+)
+@click.option(
+    "--by",
+    help=(
+        "Author of the note, before the run is signed (default: your login name); afterwards the key "
+        "names the author."
+    ),
+)
+@click.option("--key", type=_FILE, help="Your Ed25519 private key: needed once the run is signed.")
 @click.option(
     "--keys",
     "trusted",
     type=_FILE,
     envvar="STORQUAL_KEYS",
     show_envvar=True,
-    help="Trusted keys: needed once somebody has signed.",
+    help="Trusted keys: needed once the run is signed.",
 )
 @as_json
 def note_command(
@@ -213,8 +235,9 @@ def note_command(
 ) -> None:
     """Add a note to a run.
 
-    Before anybody has signed it becomes part of the run: it stands in the report and is signed with it. Afterwards it
-    goes to the annex, signed by itself; what was signed is not touched, and annex/index.html shows all notes.
+    Before the run is signed, the note becomes part of the run: the report shows it, and it is signed with the run.
+    Afterwards it goes to the annex with a signature of its own; signed files are not changed, and annex/index.html
+    shows all notes.
 
     \b
     Examples:
@@ -233,7 +256,9 @@ def note_command(
     run = run.resolve()
     if is_signed(run):
         if key is None or trusted is None:
-            raise BadInputError([f"{run}: found a signed run, expected --key and --keys: its notes are signed too"])
+            raise BadInputError(
+                [f"{run}: this run is signed, so its notes must be signed too; give --key and --keys"]
+            )
         request = NoteRequest(
             run=run, text=text, links=links, attached=attached, key=key, trusted=trusted,
             passphrase=lambda: _passphrase(key),

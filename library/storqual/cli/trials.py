@@ -36,7 +36,7 @@ def of_trials(suite: str | None, resume: Path | None, trial: str | None) -> bool
         # the plan tells it, together with whatever else is wrong
         found = False
     if trial is not None and not found:
-        raise BadInputError(["--trial: found no suite of trials, expected one of kind robustness"])
+        raise BadInputError(["--trial needs a suite of trials (kind: robustness)"])
     return found
 
 
@@ -105,7 +105,7 @@ def qualify_trials(
         try:
             run_campaign(run, say=lambda text: click.echo(text, err=True))
         except StorqualError:
-            click.echo(f"storqual: go on with: storqual qualify --resume {run.name} --runs {run.parent}", err=True)
+            click.echo(f"storqual: to resume: storqual qualify --resume {run.name} --runs {run.parent}", err=True)
             raise
     published = publish(run, waivers=waivers)
     if as_json:

@@ -45,7 +45,7 @@ def tell_unexpected(problem: BaseException, arguments: Sequence[str]) -> str:
                 file.write(report)
         except OSError:
             continue
-        return f"nothing was judged: {what}; what a maintainer needs to know is in {name}"
+        return f"nothing was judged: {what}; details for a maintainer are in {name}"
     return f"nothing was judged: {what}; a report could not be written"
 
 

@@ -15,4 +15,4 @@ class BootFeatures(Shape):
     bios: Text | None = Field(default=None, description="version of the boot code")
     cdrom: bool | None = Field(default=None, description="whether it boots from a CD-ROM")
     drives: Text | None = Field(default=None, description="the drives that it boots from, in words")
-    options: tuple[Text, ...] = Field(default=(), strict=False, description="what its menu lets one choose")
+    options: tuple[Text, ...] = Field(default=(), strict=False, description="what can be set in its menu")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from storqual.inputs.fields import ManyOf, Name, Text
-from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped
+from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, as_written, read_yaml
 from storqual_core.kit.names import ALPHABET, is_name
 from storqual_core.kit.setting_values import check_value
@@ -71,8 +71,12 @@ class Firmware(Shape):
     file: Text
     sha256: Sha256
     tool: Name
-    version: Text | None = Field(default=None, description="what the adapter or drive tells when it runs the image")
-    component: Name | None = Field(default=None, description="the part it is for, where there are several: bios")
+    version: Text | None = Field(
+        default=None, description="the version that the adapter or drive reports when it runs the image"
+    )
+    component: Name | None = Field(
+        default=None, description="the part that it is for, if there are several, such as bios"
+    )
     boards: ManyOf[Text] | None = Field(default=None, description="PCI subsystem ids it is for, 1000:3010")
     signature: Signature | None = None
     rollback: ManyOf[Rollback] | None = Field(default=None, description="images to go back to")
@@ -158,7 +162,9 @@ def read_drop(path: Path) -> tuple[Drop | None, list[str]]:
         sections[name] = tuple(entries)
     problems += _tool_problems(document)
     if manifest is not None and manifest.name is None and not is_name(path.stem):
-        problems.append(document.problem((), f"a file named {path.name!r}", f"a name of {ALPHABET}"))
+        problems.append(
+            document.about((), f"the drop has no `name`, and its file name cannot be one: use {ALPHABET}")
+        )
     if manifest is None or problems:
         return None, problems
     drop = Drop(
@@ -178,8 +184,9 @@ def _tool_problems(document: Document) -> Iterator[str]:
         for name, known in (("tool", (*FIRMWARE_TOOLS, REDFISH)), ("component", tuple(parts))):
             value = image.get(name)
             if isinstance(value, str) and value not in known:
-                expected = one_of(sorted(known), most=len(known)) + did_you_mean(value, known)
-                yield document.problem((*keys, name), f"{value!r} in firmware.{name}", expected)
+                yield document.about(
+                    (*keys, name), unknown(f"firmware.{name}", value, sorted(known), most=len(known))
+                )
 
 
 def _entries(document: Document, section: str) -> Iterator[tuple[Keys, Mapping[str, Any]]]:
@@ -205,9 +212,9 @@ def _checked(
             continue
         at = (*keys, name)
         if name not in known:
-            hint = did_you_mean(name, known)
-            expected = f"one of {', '.join(sorted(known))}" if len(known) <= 24 else f"a setting of `{section}`"
-            problems.append(document.problem(at, f"unknown setting {section}.{name}", expected + hint))
+            listed = sorted(known) if len(known) <= 24 else ()
+            hint = f"; expected one of {', '.join(listed)}" if listed else ""
+            problems.append(document.about(at, f"unknown setting {section}.{name}{did_you_mean(name, known)}{hint}"))
             continue
         setting = known[name]
         try:
@@ -217,7 +224,7 @@ def _checked(
             span = f" from {setting.minimum} to {setting.maximum}" if setting.minimum is not None else ""
             choices = f" ({', '.join(setting.choices)})" if setting.choices else ""
             problems.append(
-                document.problem(at, str(problem), f"{setting.kind}{unit}{span}{choices}: {setting.summary}")
+                document.about(at, f"{problem}; expected {setting.kind}{unit}{span}{choices}: {setting.summary}")
             )
     return settings, problems
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from storqual.base.formulas import Interval
 from storqual.inputs.expression import Reference
 from storqual.inputs.published import Assertion, Figure, Page, Printed, Published, Rounding
-from storqual.inputs.shape import did_you_mean, raise_all, shaped
+from storqual.inputs.shape import raise_all, shaped, unknown
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
 
@@ -101,7 +101,7 @@ def load_published(path: Path) -> Published:
         problems += list(_problems(published, document))
     raise_all(problems)
     if published is None:
-        raise BadInputError([f"{document.name}: found nothing, expected the figures of a report"])
+        raise BadInputError([f"{document.name}: this file holds no figures of a report"])
     return published
 
 
@@ -119,8 +119,8 @@ def _problems(published: Published, document: Document) -> Iterator[str]:
         keys: Keys = ("assertions", number)
         ways = [way for way in _WAYS if getattr(assertion, way) is not None]
         if len(ways) != 1:
-            found = " and ".join(ways) or "no way to check it"
-            yield document.problem(keys, found, f"one of {', '.join(_WAYS)}")
+            found = f"has {' and '.join(ways)}" if ways else "says no way to check it"
+            yield document.about(keys, f"this assertion {found}; it needs exactly one of {', '.join(_WAYS)}")
             continue
         yield from _assertion_problems(assertion, figures, keys, document)
 
@@ -129,28 +129,28 @@ def _doubled(part: str, names: Iterable[str], document: Document) -> Iterator[st
     counts = Counter(names)
     for number, name in enumerate(names):
         if counts[name] > 1:
-            yield document.problem((part, number, "id"), f"the id {name!r} {counts[name]} times", "each id once")
+            yield document.about(
+                (part, number, "id"), f"the id {name!r} is used {counts[name]} times; it must be unique"
+            )
 
 
 def _figure_problems(figure: Figure, published: Published, keys: Keys, document: Document) -> Iterator[str]:
     if (figure.value is None) == (figure.values is None):
-        yield document.problem(keys, f"figure {figure.id!r} without one of value and values", "one of them")
+        yield document.about(keys, f"figure {figure.id!r} needs exactly one of `value` and `values`")
     if (figure.values is None) != (figure.at is None):
-        yield document.problem(keys, f"figure {figure.id!r} with half of values and at", "both, or neither")
+        yield document.about(keys, f"figure {figure.id!r} needs both `values` and `at`, or neither")
     elif figure.values is not None and figure.at is not None and len(figure.values) != len(figure.at):
-        found = f"{len(figure.values)} values at {len(figure.at)} labels"
-        yield document.problem((*keys, "values"), found, "one value per label")
+        found = f"figure {figure.id!r} has {len(figure.values)} values and {len(figure.at)} labels"
+        yield document.about((*keys, "values"), f"{found}; it needs one value for each label")
     if figure.configuration is not None and figure.configuration not in published.configurations:
-        known = list(published.configurations)
-        found = f"the configuration {figure.configuration!r}"
-        near = did_you_mean(figure.configuration, known)
-        yield document.problem((*keys, "configuration"), found, f"one of {', '.join(known)}{near}")
+        sentence = unknown("configuration", figure.configuration, published.configurations)
+        yield document.about((*keys, "configuration"), sentence)
 
 
 def _assertion_problems(assertion: Assertion, figures: Figures, keys: Keys, document: Document) -> Iterator[str]:
     states = assertion.computed is not None or assertion.same is not None
     if states and assertion.stated is None:
-        yield document.problem(keys, "nothing stated", "`stated`, a number or a figure")
+        yield document.about(keys, "this assertion needs `stated`: a number or a figure")
     labels: tuple[str, ...] = ()
     if isinstance(assertion.stated, Reference):
         try:
@@ -158,17 +158,17 @@ def _assertion_problems(assertion: Assertion, figures: Figures, keys: Keys, docu
             if not labels:
                 figures.entry(assertion.stated)
         except KeyError as problem:
-            yield document.problem((*keys, "stated"), str(problem.args[0]), "a figure of this file")
+            yield document.about((*keys, "stated"), f"{problem.args[0]} in this file")
             return
     for reference in _references(assertion):
         for label in labels or (None,):
             try:
                 if reference.cell is None and label is None and figures.labels(reference):
-                    yield document.problem(keys, f"the whole series {reference}", "one of its cells")
+                    yield document.about(keys, f"{reference} is a whole series; name one of its cells")
                 else:
                     figures.entry(reference, label)
             except KeyError as problem:
-                yield document.problem(keys, str(problem.args[0]), "a figure of this file")
+                yield document.about(keys, f"{problem.args[0]} in this file")
     yield from _linear_problems(assertion, figures, keys, document)
 
 
@@ -188,21 +188,21 @@ def _references(assertion: Assertion) -> Iterator[Reference]:
 
 def _linear_problems(assertion: Assertion, figures: Figures, keys: Keys, document: Document) -> Iterator[str]:
     if assertion.ranking is not None and len(assertion.ranking.there) != len(assertion.ranking.here):
-        yield document.problem((*keys, "ranking"), "two lists of different length", "the same things in both")
+        yield document.about((*keys, "ranking"), "the two lists differ in length; they rank the same things")
     linear = assertion.linear
     if linear is None:
         return
     whole = (linear.total, linear.single, linear.units)
     if (linear.series is None) == any(part is None for part in whole):
-        yield document.problem((*keys, "linear"), "half of a scaling", "series, or total, single and units")
+        yield document.about((*keys, "linear"), "`linear` needs either series, or total, single and units")
     elif linear.series is not None:
         try:
             labels = figures.labels(linear.series)
         except KeyError as problem:
-            yield document.problem((*keys, "linear"), str(problem.args[0]), "a figure of this file")
+            yield document.about((*keys, "linear"), f"{problem.args[0]} in this file")
             return
         if len(labels) < 2 or not all(label.isdigit() and int(label) for label in labels):
-            yield document.problem((*keys, "linear"), f"{linear.series}", "a series at whole numbers of units")
+            yield document.about((*keys, "linear"), f"the labels of {linear.series} are not whole numbers of units")
 
 
 def on_page(page: Page) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from storqual.base.resources import suites_folder
-from storqual.inputs.shape import did_you_mean
+from storqual.inputs.shape import unknown
 from storqual_core.kit.errors import BadInputError
 
 GATE = "gate.yml"
@@ -32,7 +32,7 @@ def find_drop(name: str, inventories: Sequence[Path]) -> Path:
         for source in inventories
         for other in source.parent.glob(f"*/drops/{glob.escape(name)}.yml")
     }
-    elsewhere = f"; {min(labs)} has one of that name" if labs else ""
+    elsewhere = f"; {min(labs)} has a drop of that name" if labs else ""
     return _named(name, folders, ".yml", "drop", elsewhere)
 
 
@@ -48,9 +48,9 @@ def find_suite(name: str) -> Path:
 
 def _existing(path: Path, what: str, file: str) -> Path:
     if path.is_dir():
-        raise BadInputError([f"{path}: found a folder, expected {what}, which is a file {file}"])
+        raise BadInputError([f"{path}: this is a folder; {what} is a file {file}"])
     if not path.is_file():
-        raise BadInputError([f"{path}: found no such file, expected {what}"])
+        raise BadInputError([f"{path}: no such file; expected {what}"])
     return path
 
 
@@ -60,7 +60,6 @@ def _named(name: str, folders: Sequence[Path], suffix: str, what: str, elsewhere
         if path.is_file():
             return path
     known = sorted({file.name.removesuffix(suffix) for folder in folders for file in folder.glob(f"*{suffix}")})
-    listed = f"one of {', '.join(known)}" if known else f"a file {folders[0] / ('<name>' + suffix)}"
-    raise BadInputError(
-        [f"{what} {name!r}: found no such {what}, expected {listed}{did_you_mean(name, known)}{elsewhere}"]
-    )
+    if known:
+        raise BadInputError([f"{unknown(what, name, known, most=len(known))}{elsewhere}"])
+    raise BadInputError([f"unknown {what} {name!r}; it would be the file {folders[0] / (name + suffix)}{elsewhere}"])

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
 from storqual.inputs.places import TEMPLATES, bench_path, witness_problem
-from storqual.inputs.shape import Shape, did_you_mean, shaped, shown, sound
+from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.host.identity import declared_address
 from storqual_core.host.log_rule import read_rules
@@ -83,7 +83,7 @@ class Ceiling(Shape):
 class Adapter(Shape):
     """One HBA or RAID controller; drives in the order in which workloads take them."""
 
-    model: Text = Field(description="what people call it")
+    model: Text = Field(description="its name for people")
     driver: Name | None = Field(default=None, description="the kernel module expected")
     pci: Pci | None = None
     pseudo: Pseudo | None = Field(default=None, description="in place of `pci`: a host of scsi_debug")
@@ -171,7 +171,7 @@ class Bench(Shape):
     reference: Text | None = Field(default=None, description="the golden reference drive")
     kernel_rules: tuple[KernelRule, ...] = Field(default=(), strict=False)
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
-        default=None, description="a second place that is told the digest of each batch"
+        default=None, description="a second place that records the digest of each batch"
     )
 
     def drive(self, drive_id: str) -> Drive | None:
@@ -212,8 +212,8 @@ def read_benches(
             if name in HOST_VARIABLES:
                 data[name] = value
             elif name.startswith("storqual_"):
-                known = ", ".join(sorted(HOST_VARIABLES)) + did_you_mean(name, HOST_VARIABLES)
-                problems.append(document.problem((name,), f"unknown variable {name!r}", f"one of {known}"))
+                sentence = unknown("variable", name, sorted(HOST_VARIABLES), most=len(HOST_VARIABLES))
+                problems.append(document.about((name,), sentence))
         adapters = data.get(_ADAPTERS)
         if isinstance(adapters, dict):
             # ansible-inventory sorts keys; what comes first in the file comes first here
@@ -271,78 +271,73 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
     problems = []
     if bench.kind in ("hardware", "local") and bench.virtual is not None:
         problems.append(
-            document.problem(
-                ("storqual_virtual",), f"storqual_virtual on a {bench.kind} bench", "it on virtual benches only"
+            document.about(
+                ("storqual_virtual",), f"storqual_virtual is for virtual benches only, and this bench is {bench.kind}"
             )
         )
     named: list[tuple[Keys, str]] = [(("storqual_under_test",), alias) for alias in bench.under_test or ()]
     if bench.virtual is not None:
         named += [(("storqual_virtual", "adapters", alias), alias) for alias in bench.virtual.adapters]
     for owner, adapter in bench.adapters.items():
-        problems += [
-            document.problem((_ADAPTERS, owner, "pseudo"), *wrong) for wrong in _pseudo_problems(bench, owner)
-        ]
+        problems += [document.about((_ADAPTERS, owner, "pseudo"), wrong) for wrong in _pseudo_problems(bench, owner)]
         for number, drive in enumerate(adapter.drives):
             keys: Keys = (_ADAPTERS, owner, "drives", number)
-            problems += [document.problem(keys, *wrong) for wrong in _drive_problems(bench, owner, drive)]
+            problems += [document.about(keys, wrong) for wrong in _drive_problems(bench, owner, drive)]
             named += [((*keys, "paths"), alias) for alias in drive.paths or ()]
     for where, alias in named:
         if alias not in bench.adapters:
-            known = f"one of {', '.join(bench.adapters)}{did_you_mean(alias, bench.adapters)}"
-            problems.append(document.problem(where, f"no adapter {alias!r} on {bench.name}", known))
+            known = f"{did_you_mean(alias, bench.adapters)}; expected {one_of(bench.adapters)}"
+            problems.append(document.about(where, f"{bench.name} has no adapter {alias!r}{known}"))
     if bench.kind == "local" and "{{" in bench.state_dir:
-        problems.append(document.problem(("storqual_state_dir",), f"{bench.state_dir!r}", TEMPLATES))
+        problems.append(document.about(("storqual_state_dir",), f"{bench.state_dir!r} {TEMPLATES}"))
     if not bench.adapters and bench.kind in _KINDS:
-        problems.append(document.problem((_ADAPTERS,), "no adapter", "at least one"))
+        problems.append(document.about((_ADAPTERS,), "this bench has no adapter; name at least one"))
     return problems
 
 
-def _pseudo_problems(bench: Bench, alias: str) -> Iterable[tuple[str, str]]:
-    """What is wrong with an adapter that rests on no hardware, as (found, expected)."""
+def _pseudo_problems(bench: Bench, alias: str) -> Iterable[str]:
+    """What is wrong with an adapter that rests on no hardware."""
     adapter = bench.adapters[alias]
     if adapter.pseudo is None:
         return
     if bench.kind in ("hardware", "local"):
-        yield (
-            f"`pseudo` of {alias} on a {bench.kind} bench",
-            "it on virtual benches only: no hardware is tested by it",
-        )
+        yield f"{alias} has `pseudo` on a {bench.kind} bench: it tests no hardware and is for virtual benches only"
     if adapter.pci is not None:
-        yield f"`pseudo` and `pci` of {alias}", "one of them"
+        yield f"{alias} has both `pseudo` and `pci`; give one of them"
     if adapter.driver != PSEUDO_DRIVER:
-        yield f"`pseudo` of {alias} with driver {shown(adapter.driver or '')}", f"driver {PSEUDO_DRIVER}"
+        yield f"{alias} has `pseudo` with driver {shown(adapter.driver or '')}; its driver must be {PSEUDO_DRIVER}"
 
 
-def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[tuple[str, str]]:
-    """What is wrong with one drive, as (found, expected)."""
+def _drive_problems(bench: Bench, alias: str, drive: Drive) -> Iterable[str]:
+    """What is wrong with one drive."""
     if bench.kind not in _KINDS or drive == Drive():
         # what the drive should be is not known, or it was told already what is wrong with it
         return
     what = f"a drive of {alias} ({shown(drive.id)})" if drive.id else f"a drive of {alias}"
     if bench.kind == "local":
         if drive.file is None or "{{" in drive.file:
-            wanted = "`file` (drives of a local bench are files)"
-            yield (what, wanted) if drive.file is None else (f"{drive.file!r} for {alias}", TEMPLATES)
+            lacking = f"{what} has no `file`; the drives of a local bench are files"
+            yield lacking if drive.file is None else f"{drive.file!r} {TEMPLATES}"
         if drive.size is None:
-            yield f"{what} without size", "`size`"
+            yield f"{what} has no `size`"
         if drive.paths is not None:
-            yield f"`paths` of {what}", "it for drives, which files are not"
+            yield f"{what} is a file, which has no `paths`"
         return
     if drive.file is not None:
-        yield f"{what} that is a file", "`wwn` and `serial` (files are drives on local benches only)"
+        yield f"{what} is a file, which only a local bench can have; name the drive by `wwn` and `serial`"
     elif drive.wwn is None and drive.serial is None:
-        yield f"{what} without a name", "`wwn`, or `serial` where the drive has no WWN"
+        yield f"{what} has no name; give its `wwn`, or its `serial` if it has no WWN"
     elif drive.claim:
         missing = [name for name in ("serial", "model", "size") if getattr(drive, name) is None]
         if missing:
             # the guard compares them with the disk before anything is written
-            yield f"{what} claimed without {', '.join(missing)}", "them: a claim names WWN, serial, model and size"
+            yield f"{what} is claimed without {', '.join(missing)}; a claim needs WWN, serial, model and size"
     if drive.paced is not None:
-        yield f"`paced` on {what} of a {bench.kind} bench", "it on files of local benches only"
+        yield f"{what} has `paced`, which is for files of local benches only"
     if drive.paths is not None and len({alias, *drive.paths}) <= len(drive.paths):
-        yield f"`paths` of {what} that name an adapter twice, or its own", "each other adapter that reaches it once"
+        yield f"`paths` of {what} must name each other adapter that reaches it once, and not {alias}"
     if drive.virtual is not None and bench.kind != "virtual":
-        yield f"`virtual` on {what} of a {bench.kind} bench", "it on virtual benches only"
+        yield f"{what} has `virtual`, which is for virtual benches only"
 
 
 def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document]) -> list[str]:
@@ -368,12 +363,8 @@ def _lab_problems(benches: Mapping[str, Bench], documents: Mapping[str, Document
         first_bench, first = uses[0]
         for bench_name, at in uses[1:]:
             before = f"{documents[first_bench].name}:{documents[first_bench].line(first)}"
-            sentence = f"{what} {shown(rest[-1])} a second time"
-            problems.append(
-                documents[bench_name].problem(
-                    at, sentence, f"it once (it stands at {before}, {_words(first)} of {first_bench})"
-                )
-            )
+            sentence = f"{what} {shown(rest[-1])} is already used at {before} ({_words(first)} of {first_bench})"
+            problems.append(documents[bench_name].about(at, f"{sentence}; it must be unique"))
     return problems
 
 

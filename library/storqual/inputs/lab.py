@@ -64,7 +64,7 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
     """What `ansible-inventory --list` says. Raises BadInputError with Ansible's own words when it cannot."""
     missing = missing_inventories(sources)
     if not sources:
-        missing.append("inventory: found none, expected at least one (-i)")
+        missing.append("an inventory is needed (-i)")
     raise_all(missing)
     if len(sources) == 1 and sources[0].suffix == ".json":
         text = sources[0].read_text(encoding="utf-8", errors="replace")
@@ -74,20 +74,16 @@ def list_inventory(sources: Sequence[Path], *, limit: str | None = None) -> dict
         listed = json.loads(text, object_hook=_unmarked)
     except (ValueError, RecursionError) as problem:
         raise BadInputError(
-            [f"{sources[0]}: found no JSON ({problem}), expected the list of ansible-inventory"]
+            [f"{sources[0]}: not JSON ({problem}); a .json inventory is the output of ansible-inventory --list"]
         ) from None
     if not isinstance(listed, dict):
-        raise BadInputError(
-            [f"{sources[0]}: found a {type(listed).__name__}, expected the list of ansible-inventory"]
-        )
+        raise BadInputError([f"{sources[0]}: not the output of ansible-inventory --list"])
     return listed
 
 
 def missing_inventories(sources: Sequence[Path]) -> list[str]:
     """Inventories that are not there."""
-    return [
-        f"{source}: found no such inventory, expected a folder or a file" for source in sources if not source.exists()
-    ]
+    return [f"{source}: no such inventory; expected a folder or a file" for source in sources if not source.exists()]
 
 
 def _matches(host: str, limit: str) -> bool:
@@ -133,13 +129,13 @@ def _ask_ansible(sources: Sequence[Path], limit: str | None) -> str:
         for file in _files(sources):
             try:
                 if read_yaml(file, foreign_tags=True).data is None:
-                    located.append(f"{file}:1: found an empty file, expected hosts in the group `{GROUP}`")
+                    located.append(f"{file}:1: this file is empty; it needs hosts in the group `{GROUP}`")
             except BadInputError as problem:
                 located += problem.problems
         if located:
             raise BadInputError(located)
         text = " ".join(complaints[:3]) or done.stderr.strip()[-300:] or f"status {done.returncode}"
-        raise BadInputError([f"{sources[0]}: found an inventory that Ansible cannot read, expected YAML ({text})"])
+        raise BadInputError([f"{sources[0]}: Ansible cannot read this inventory ({text})"])
     return done.stdout
 
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-TEMPLATES = "no template but `{{ inventory_dir }}` in front and `{{ inventory_hostname }}`"
+TEMPLATES = "may hold no template but `{{ inventory_dir }}` at its start and `{{ inventory_hostname }}`"
 """What a path may hold, as a message tells it."""
 _INVENTORY_DIR = re.compile(r"\{\{\s*inventory_dir((?:\s*\|\s*dirname)*)\s*\}\}/")
 _INVENTORY_HOSTNAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
@@ -28,7 +28,7 @@ def witness_problem(place: str) -> str:
     if not known or not host or host.startswith("-") or (parts.username or "").startswith("-"):
         return f"expected {WITNESS_FORMS}"
     if parts.scheme == "ssh" and len(parts.path) < 2:
-        return "expected the path of a file behind the host"
+        return "expected the path of a file after the host"
     return ""
 
 

@@ -50,11 +50,11 @@ Days = Annotated[int, BeforeValidator(_days)]
 class WaiverRules(Shape):
     """What waivers a gate takes; one that breaks a rule is refused before anything is judged by it."""
 
-    max_days: Days | None = Field(default=None, description="an expiry at most so many days ahead")
-    max_loss: Percent | None = Field(default=None, description="each waiver states a loss, and at most this")
-    owners: ManyOf[Text] = Field(default=(), description="patterns of who may answer for one")
+    max_days: Days | None = Field(default=None, description="a waiver may expire at most this many days ahead")
+    max_loss: Percent | None = Field(default=None, description="each waiver states `max_loss`, and at most this")
+    owners: ManyOf[Text] = Field(default=(), description="patterns of the owners that a waiver may have")
     reference: Annotated[Text, AfterValidator(_expression)] | None = Field(
-        default=None, description="a regular expression that the whole reference matches"
+        default=None, description="a regular expression that the whole reference must match"
     )
 
 
@@ -68,7 +68,9 @@ class Gate(Shape):
     marginal_passes: bool = True
     baseline_max_age_days: Days | None = Field(default=None, alias="baseline_max_age")
     signatures: Annotated[ManyOf[Role], AfterValidator(_each_once)] = ()
-    hardware: Literal["required"] | None = Field(default=None, description="no release of what software measured")
+    hardware: Literal["required"] | None = Field(
+        default=None, description="a run on emulated hardware or on files is no release"
+    )
     suites: ManyOf[Name] = ()
     waivers: WaiverRules = WaiverRules()
 
@@ -82,10 +84,10 @@ class Waiver(Shape):
     suite: Text = "*"
     point: Text = "*"
     criterion: Text = Field(description="the criterion's id")
-    owner: Text = Field(description="who answers for it")
+    owner: Text = Field(description="who is responsible for it")
     reason: Text = Field(description="why it is accepted")
     reference: Text = Field(description="ticket or document")
-    expiry: Day = Field(description="the last day on which it counts")
+    expiry: Day = Field(description="the last day on which it is valid")
     max_loss: Percent | None = Field(default=None, description="the largest loss that is accepted")
 
 
@@ -140,19 +142,18 @@ def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: d
 
         def wrong(key: str, found: object, expected: str, number: int = number) -> str:
             keys = ("waivers", number, key)
-            where = f" in waivers[{number}].{key}"
-            return document.problem(keys, f"{found}{where}", f"{expected} (gate {gate.name})")
+            return document.about(keys, f"waivers[{number}].{key} is {found}; gate {gate.name} allows {expected}")
 
         ahead = (waiver.expiry - today).days
         if rules.max_days is not None and ahead > rules.max_days:
             yield wrong("expiry", f"{waiver.expiry}, {ahead} days ahead", f"at most {rules.max_days} days")
         if rules.max_loss is not None and (waiver.max_loss is None or waiver.max_loss > rules.max_loss):
-            found = "no max_loss" if waiver.max_loss is None else format_percent(waiver.max_loss)
+            found = "missing" if waiver.max_loss is None else format_percent(waiver.max_loss)
             yield wrong("max_loss", found, f"at most {format_percent(rules.max_loss)}")
         if rules.owners and not any(fnmatchcase(waiver.owner, pattern) for pattern in rules.owners):
-            yield wrong("owner", shown(waiver.owner), f"one of {', '.join(rules.owners)}")
+            yield wrong("owner", shown(waiver.owner), f"owners that match {' or '.join(rules.owners)}")
         if rules.reference is not None and not re.fullmatch(rules.reference, waiver.reference):
-            yield wrong("reference", shown(waiver.reference), f"a reference that matches {rules.reference}")
+            yield wrong("reference", shown(waiver.reference), f"references that match {rules.reference}")
 
 
 def _below(document: Document) -> dict[tuple[str | int, ...], int]:
@@ -210,11 +211,11 @@ def _public(value: object) -> object:
 class TrustedKey(Shape):
     """One person's key. It counts from the day `from` (always, without it) through the day `expires`."""
 
-    name: Text = Field(description="whose key it is")
-    role: ManyOf[Role] = Field(description="technician, release-manager, or what the gate's policy names")
+    name: Text = Field(description="the person whose key it is")
+    role: ManyOf[Role] = Field(description="technician, release-manager, or another role of the gate policy")
     public: Annotated[str, BeforeValidator(_public)]
     valid_from: Day | None = Field(default=None, alias="from")
-    expires: Day = Field(description="the last day on which it counts")
+    expires: Day = Field(description="the last day on which it is valid")
 
     @property
     def id(self) -> str:
@@ -227,9 +228,11 @@ class Requirement(Shape):
 
     drop: Text = Field(default="*", description="the candidate's drop")
     suite: Text = "*"
-    bench: Text = Field(default="*", description="a bench that the run was measured on: a lab's benches share a name")
+    bench: Text = Field(default="*", description="a bench that the run was measured on")
     roles: Annotated[ManyOf[Role], AfterValidator(_each_once)] = Field(min_length=1)
-    hardware: Literal["required"] | None = Field(default=None, description="no release of what software measured")
+    hardware: Literal["required"] | None = Field(
+        default=None, description="a run on emulated hardware or on files is no release"
+    )
 
 
 class Trust(Shape):
@@ -250,9 +253,11 @@ def load_trust(path: Path) -> Trust:
     for number, key in enumerate(file.keys if file is not None else ()):
         if key.id in seen:
             keys = ("keys", number, "public")
-            problems.append(document.problem(keys, f"the key of {seen[key.id]} a second time", "each key once"))
+            problems.append(
+                document.about(keys, f"this is also the key of {seen[key.id]}; each key may be listed once")
+            )
         seen.setdefault(key.id, key.name)
     raise_all(problems)
     if file is None:
-        raise BadInputError([f"{path}: found no trusted keys, expected a list under `keys`"])
+        raise BadInputError([f"{path}: this file has no list of trusted keys under `keys`"])
     return file

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from storqual.inputs.effective import EffectiveCriterion, effective
 from storqual.inputs.fields import ManyOf, Text, fitting_units, limit_value, metric_facts, metric_names
-from storqual.inputs.shape import Shape, did_you_mean, one_of, raise_all, shaped, shown
+from storqual.inputs.shape import Shape, raise_all, shaped, shown, unknown
 from storqual.inputs.suite import Levels, Limit, PointLike, Suite, applies
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -26,7 +26,7 @@ class ProductLimit(Shape):
     """One figure of a spec sheet: a metric at workloads and levels, and the least or the most that is stated."""
 
     metric: Text
-    workloads: ManyOf[Text] = Field(default=(), description="patterns of workloads of a suite; all without it")
+    workloads: ManyOf[Text] = Field(default=(), description="patterns of workloads of a suite (default: all)")
     at: Levels = Field(default={}, description="only at these levels of factors")
     min: Limit | None = None
     max: Limit | None = None
@@ -80,7 +80,9 @@ def read_products(suite: Suite, path: Path, document: Document) -> tuple[dict[st
     for name in suite.products:
         file = product_file(path, name)
         if not file.is_file():
-            problems.append(document.problem(("products",), f"no spec sheet {name!r}", f"a file {file}"))
+            problems.append(
+                document.about(("products",), f"spec sheet {name!r} needs the file {file}, which does not exist")
+            )
             continue
         try:
             product, wrong = _read(file)
@@ -93,26 +95,27 @@ def read_products(suite: Suite, path: Path, document: Document) -> tuple[dict[st
     for number, criterion in enumerate(suite.criteria):
         if criterion.against == AGAINST and not problems and criterion.metric not in stated:
             keys = ("criteria", number)
-            sheets = ", ".join(suite.products) or "any: there is no `products`"
-            told = f"no limit of {criterion.metric} in {sheets}"
-            problems.append(document.problem(keys, told, "a spec sheet that states it"))
+            sheets = ", ".join(suite.products)
+            told = (
+                f"no spec sheet of this suite states a limit of {criterion.metric}; it names {sheets}"
+                if sheets
+                else f"{criterion.metric} is judged against spec sheets; name them under `products`"
+            )
+            problems.append(document.about(keys, told))
     return found, problems
 
 
 def _sheet_problems(product: Product, document: Document) -> Iterator[str]:
     if product.adapter is None and product.drive is None:
-        yield document.problem((), "neither adapter nor drive", "the model that the sheet is about")
+        yield document.about((), "a spec sheet needs `adapter` or `drive`: the model that it is about")
     for number, limit in enumerate(product.limits):
         keys: Keys = ("limits", number)
         facts = metric_facts(limit.metric)
         if facts is None:
-            near = did_you_mean(limit.metric, metric_names())
-            yield document.problem(
-                (*keys, "metric"), f"unknown metric {limit.metric!r}", one_of(metric_names()) + near
-            )
+            yield document.about((*keys, "metric"), unknown("metric", limit.metric, metric_names()))
             continue
         if limit.min is None and limit.max is None:
-            yield document.problem(keys, f"no limit of {limit.metric}", "`min` or `max`")
+            yield document.about(keys, f"{limit.metric} has no limit; give `min` or `max`")
         for name, text in (("min", limit.min), ("max", limit.max)):
             try:
                 _ = None if text is None else limit_value(text, limit.metric)
@@ -157,7 +160,7 @@ def _by_product(
     ]
     if not limits:
         model = adapter.get("model") or "this adapter"
-        told = f"the spec sheet {', '.join(of_model)} states no {rule.metric} for this point"
+        told = f"the spec sheet {', '.join(of_model)} states no limit of {rule.metric} for this point"
         yield replace(rule, unstated=told if of_model else f"there is no spec sheet of {model}")
     for name, product, limit in limits:
         low, high = (None if text is None else limit_value(text, rule.metric) for text in (limit.min, limit.max))

@@ -13,7 +13,7 @@ from storqual.base.resources import suites_folder
 from storqual.inputs.expression import Reference, parse_reference
 from storqual.inputs.figures import Figures, load_published, on_page
 from storqual.inputs.published import Figure, Published
-from storqual.inputs.shape import did_you_mean
+from storqual.inputs.shape import did_you_mean, unknown
 from storqual_core.kit.errors import BadInputError
 
 
@@ -43,7 +43,7 @@ def published_value(name: str) -> PublishedValue:
     except (KeyError, ValueError) as problem:
         known = [figure.id for figure in report.figures]
         near = did_you_mean(figure_name.partition("[")[0], known)
-        raise BadInputError([f"{name}: found {problem.args[0]}, expected a number of that report{near}"]) from None
+        raise BadInputError([f"{name}: {problem.args[0]}{near}; name a number of that report"]) from None
 
 
 def overlays(report_name: str, metric: str) -> list[PublishedValue]:
@@ -64,7 +64,7 @@ def _reference(name: str) -> Reference:
     if not bracket:
         return parse_reference(name)
     if not label.endswith("]") or len(label) < 2:
-        raise ValueError("the name of one figure, its label in brackets")
+        raise ValueError("this is not the name of one figure with its label in brackets")
     return Reference(parse_reference(series).figure, label[:-1])
 
 
@@ -78,8 +78,7 @@ def _report(name: str) -> Published:
     path = folder / f"{name.replace('_', '-')}.yml"
     if path.parent != folder or not path.is_file():
         known = published_reports()
-        found = f"found no published report {name!r}"
-        raise BadInputError([f"{found}, expected one of {', '.join(known)}{did_you_mean(name, known)}"])
+        raise BadInputError([unknown("published report", name, known, most=len(known))])
     return load_published(Path(path))
 
 

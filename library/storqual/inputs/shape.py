@@ -18,7 +18,7 @@ from storqual_core.kit.errors import BadInputError
 
 M = TypeVar("M", bound="Shape")
 
-_WHERE = re.compile(r"(.*?):(\d+): found ", re.DOTALL)
+_WHERE = re.compile(r"(.*?):(\d+): ", re.DOTALL)
 
 
 class Shape(BaseModel):
@@ -32,7 +32,7 @@ def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
     problems = list(document.problems)
     needed = [f"`{field.alias or name}`" for name, field in shape.model_fields.items() if field.is_required()]
     if document.data is None and needed:
-        return None, [*problems, document.problem((), "an empty file", ", ".join(needed))]
+        return None, [*problems, document.about((), f"this file is empty; it needs {', '.join(needed)}")]
     data = {} if document.data is None else document.data
     try:
         value = shape.model_validate(data)
@@ -41,7 +41,7 @@ def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
         problems += [_told(shape, document, data, error) for error in errors]
         return None, problems
     except RecursionError:
-        return None, [*problems, document.problem((), "too many levels", "a simple mapping")]
+        return None, [*problems, document.about((), "this file has too many levels")]
     return (value if not problems else None), problems
 
 
@@ -64,7 +64,7 @@ def raise_all(problems: Iterable[str]) -> None:
 def _where(problem: str) -> tuple[str, int]:
     """File and line of a problem; line 0 when it names none."""
     match = _WHERE.match(problem)
-    return (match.group(1), int(match.group(2))) if match is not None else (problem.split(": found", 1)[0], 0)
+    return (match.group(1), int(match.group(2))) if match is not None else (problem.split(": ", 1)[0], 0)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -80,6 +80,19 @@ def one_of(names: Iterable[str], most: int = 12) -> str:
     listed = list(names)
     more = f", … ({len(listed)} in all)" if len(listed) > most else ""
     return f"one of {', '.join(listed[:most])}{more}"
+
+
+def unknown(what: str, word: str, known: Iterable[str], *, most: int = 12) -> str:
+    """A sentence about a name that nothing has: `unknown key 'drvie' (did you mean 'drive'?); expected ...`."""
+    names = list(known)
+    there = (
+        f"expected {one_of(names, most)}"
+        if len(names) > 1
+        else f"the only one is {names[0]}"
+        if names
+        else "there is none"
+    )
+    return f"unknown {what} {word!r}{did_you_mean(word, names)}; {there}"
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -104,22 +117,27 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
     if kind == "extra_forbidden":
         names = sorted(_keys(owner))
         word = str(keys[-1])
-        return document.problem(
-            keys, f"unknown key {word!r}", f"one of {', '.join(names)}{did_you_mean(word, names)}"
-        )
+        return document.about(keys, unknown("key", word, names, most=len(names)))
     if kind == "missing":
         field = owner.model_fields.get(str(keys[-1])) if owner else None
         text = f" ({field.description})" if field is not None and field.description else ""
-        return document.problem(keys[:-1], f"no {str(keys[-1])!r}{_inside(keys[:-1])}", f"that key{text}")
+        return document.about(keys[:-1], f"key {str(keys[-1])!r}{text} is missing{_inside(keys[:-1])}")
     of_key = error["loc"][-1:] == (_OF_KEY,) != tuple(keys[-1:])
     found = shown(keys[-1]) if of_key else shown(_at(data, keys))
+    if kind == "value_error" and found == shown({"": ""}):
+        # the mapping is one; what is wrong is inside it
+        return document.about(keys, f"{_path(keys)}: expected {_expected(error)}")
     return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
 
 
 def _inside(keys: Sequence[str | int]) -> str:
     """` in drive.on`: where, in words, for a value whose line holds more than it."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in keys).lstrip(".")
-    return f" in {path}" if path else ""
+    return f" in {_path(keys)}" if keys else ""
+
+
+def _path(keys: Sequence[str | int]) -> str:
+    """`drive.on`, `criteria[0]`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in keys).lstrip(".")
 
 
 def _entries(number: int) -> str:
@@ -131,7 +149,7 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "int_type": lambda _: "a whole number",
     "int_from_float": lambda _: "a whole number",
     "float_type": lambda _: "a number",
-    "finite_number": lambda _: "a number that is finite",
+    "finite_number": lambda _: "a finite number",
     "bool_type": lambda _: "true or false",
     "string_type": lambda _: "text (in quotes)",
     "dict_type": lambda _: "a mapping",
@@ -140,8 +158,8 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "tuple_type": lambda _: "a list",
     "list_type": lambda _: "a list",
     "literal_error": lambda context: f"one of {str(context['expected']).replace(chr(39), '')}",
-    "too_short": lambda context: f"{_entries(context['min_length'])} at least",
-    "too_long": lambda context: f"{_entries(context['max_length'])} at most",
+    "too_short": lambda context: f"at least {_entries(context['min_length'])}",
+    "too_long": lambda context: f"at most {_entries(context['max_length'])}",
     "greater_than": lambda context: f"more than {context['gt']}",
     "greater_than_equal": lambda context: f"at least {context['ge']}",
     "less_than": lambda context: f"less than {context['lt']}",

@@ -23,7 +23,12 @@ Study = Literal[
 ]
 Engine = Literal["libaio", "io_uring", "sync", "psync", "sg", "posixaio", "dd", "sg_dd"]
 
-_REFUSED = {"sgp_dd": " (sgp_dd tells the end of a launch as an error, as it does a failed read; sg_dd reads alike)"}
+_REFUSED = {
+    "sgp_dd": (
+        " (sgp_dd reports the end of a launch as an error, just like a failed read; use sg_dd, which "
+        "reads in the same way)"
+    )
+}
 """Why a word is none of a factor's, where somebody may look for it."""
 
 
@@ -41,12 +46,12 @@ class Factor:
         """A level in plain form. Raises ValueError that says what was expected."""
         if self.kind == "flag":
             if not isinstance(value, bool):
-                raise ValueError(f"{self.name}: true or false")
+                raise ValueError(f"{self.name} as true or false")
             return value
         if self.kind == "word":
             if value not in self.words:
                 refused = _REFUSED.get(str(value), "")
-                raise ValueError(f"{self.name}: one of {', '.join(self.words)}{refused}")
+                raise ValueError(f"{self.name} as one of {', '.join(self.words)}{refused}")
             return str(value)
         try:
             if isinstance(value, bool | float):
@@ -56,7 +61,8 @@ class Factor:
             number = self.minimum - 1
         if not self.minimum <= number <= self.maximum:
             what = "sizes such as 4k" if self.kind == "size" else "whole numbers"
-            raise ValueError(f"{self.name}: {what} from {self.minimum} to {self.maximum}")
+            most = format_size(self.maximum) if self.kind == "size" else self.maximum
+            raise ValueError(f"{self.name} as {what} from {self.minimum} to {most}")
         return number
 
 
@@ -108,10 +114,10 @@ def _factors(value: object) -> object:
         try:
             levels[name] = tuple(factor.level(item) for item in (listed if isinstance(listed, list) else [listed]))
         except ValueError as problem:
-            problems.append(f"{problem}, which {_plainly(listed)} is not")
+            problems.append(f"{problem}, not {_plainly(listed)}")
             continue
         if not levels[name]:
-            problems.append(f"a level of {name} at least")
+            problems.append(f"at least one level of {name}")
         elif len(set(levels[name])) < len(levels[name]):
             problems.append(f"each level of {name} once")
     if problems:
@@ -183,10 +189,10 @@ class Workload(Parameters):
     rw: Rw | None = Field(default=None, description="how fio accesses: read, write, randread, randwrite, rw, randrw")
     description: Text | None = None
     source: Text | None = None
-    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
-    load: Load | None = Field(default=None, description="raise the load until a response time is passed")
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot replace hardware here")
+    load: Load | None = Field(default=None, description="raise the load until a response time is exceeded")
     arrivals: Literal["closed", "poisson"] = Field(
-        default="closed", description="poisson: I/Os arrive at `rate_iops` whatever is outstanding"
+        default="closed", description="poisson: I/Os arrive at `rate_iops`, however many are outstanding"
     )
     factors: Levels = Field(default={})
 
@@ -212,12 +218,12 @@ class Criterion(Shape):
     min: Limit | None = None
     max: Limit | None = None
     reference: Text | None = Field(default=None, description="a published figure such as a6826a:iops.read[2]")
-    hardware_only: Text | None = Field(default=None, description="why an emulation cannot stand for it")
+    hardware_only: Text | None = Field(default=None, description="why an emulation cannot replace hardware here")
     unit: Text | None = None
     required: Annotated[bool | Literal["hardware"], BeforeValidator(_required)] = True
     source: Text | None = None
-    requirement: ManyOf[Text] = Field(default=(), description="the requirements that it answers, such as REQ-123")
-    profiles: ManyOf[Name] = Field(default=(), description="judged under these profiles only; under all without it")
+    requirement: ManyOf[Text] = Field(default=(), description="the requirements that it covers, such as REQ-123")
+    profiles: ManyOf[Name] = Field(default=(), description="judged under these profiles only (default: all)")
 
     @property
     def name(self) -> str:
@@ -237,7 +243,7 @@ class Requirement(Shape):
     """A requirement that a release is held to; criteria name it themselves, hand-written checks are named here."""
 
     text: Text = ""
-    checks: ManyOf[Text] = Field(default=(), description="patterns of ids of hand-written checks that answer it")
+    checks: ManyOf[Text] = Field(default=(), description="patterns of ids of hand-written checks that cover it")
 
 
 _MOST_REPEATS = 1000
@@ -269,7 +275,9 @@ class Profile(Shape):
     marginal: Percent | None = None
     alpha: Percent = 0.05
     noise: Percent | None = Field(default=None, description="expected spread of one launch, from history or a trial")
-    precondition: Precondition | None = Field(default=None, description="what is done to drives before all else")
+    precondition: Precondition | None = Field(
+        default=None, description="what is done to the drives before the first launch"
+    )
     budget: Duration | None = None
     file: Size = Field(default=1 << 30, description="the file of each drive, where a target is a file system")
     block: Duration = Field(default=600.0, gt=0, description="the longest batch")
@@ -287,12 +295,14 @@ class Suite(Shape):
     profiles: dict[Name, Profile] = Field(min_length=1)
     default_profile: Name | None = None
     vary: dict[Text, ManyOf[Any]] = Field(default={})
-    published: ManyOf[Name] = Field(default=(), description="published reports whose figures stand beside ours")
+    published: ManyOf[Name] = Field(
+        default=(), description="published reports whose figures are shown beside the measured ones"
+    )
     products: ManyOf[Name] = Field(default=(), description="spec sheets beside the suite: <name>.product.yml")
     _sheets: Mapping[str, Any] = PrivateAttr(default_factory=dict)
     _numbers: tuple[int, ...] | None = PrivateAttr(default=None)
     requirements: dict[Name, Requirement] = Field(
-        default={}, description="what the release is held to; one without a result is red in the traceability matrix"
+        default={}, description="requirements of the release; one without a result is red in the traceability matrix"
     )
     studies: ManyOf[Study] = Field(default=(), description="what the report concludes from the curves")
 

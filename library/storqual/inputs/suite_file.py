@@ -10,7 +10,7 @@ from typing import Any
 
 from storqual.inputs.fields import MetricFacts, fitting_units, limit_value, metric_facts, metric_names
 from storqual.inputs.product import AGAINST, Product, read_products
-from storqual.inputs.shape import did_you_mean, one_of, raise_all, shaped, shown, sound
+from storqual.inputs.shape import did_you_mean, raise_all, shaped, shown, sound, unknown
 from storqual.inputs.suite import Criterion, Parameters, Profile, Requirement, Suite, Workload, applies, format_level
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -80,7 +80,9 @@ def read_suite(path: Path, *, profile: str | None = None) -> tuple[Suite | None,
     if suite.name is None:
         name = path.name.split(".")[0]
         if not is_name(name):
-            return None, [document.problem((), f"a file named {path.name!r}", f"a name of {ALPHABET}")]
+            return None, [
+                document.about((), f"the suite has no `name`, and its file name cannot be one: use {ALPHABET}")
+            ]
         suite = suite.model_copy(update={"name": name})
     return suite, problems
 
@@ -115,22 +117,21 @@ def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
     for name, workload in suite.workloads.items():
         keys = ("workloads", name)
         if workload.rw is None and "rw" not in workload.factors:
-            yield document.problem(
-                keys, f"no 'rw' in workload {name}", "read, write, randread, randwrite, rw or randrw"
-            )
+            modes = "read, write, randread, randwrite, rw or randrw"
+            yield document.about(keys, f"workload {name} has no `rw`; set it to {modes}")
         for factor in workload.factors:
             if getattr(workload, factor, None) is not None:
-                yield document.problem(
-                    (*keys, factor), f"{factor} of {name} both fixed and a factor", "it in one of the two places"
-                )
+                sentence = f"workload {name} has {factor} both as a fixed value and as a factor; remove one of them"
+                yield document.about((*keys, factor), sentence)
         if workload.load is not None and workload.load.parameter in workload.factors:
-            found = f"{workload.load.parameter} of {name} a factor, which its load raises"
-            yield document.problem((*keys, "load"), found, "it fixed, as the load to begin with")
+            raised = f"the load of {name} raises {workload.load.parameter}, so it cannot be a factor"
+            yield document.about((*keys, "load"), f"{raised}; give it one value, with which the load begins")
         if workload.arrivals == "poisson" and workload.rate_iops is None and "rate_iops" not in workload.factors:
-            yield document.problem((*keys, "arrivals"), f"no rate_iops in {name}", "how many I/Os arrive per second")
+            sentence = f"workload {name} has Poisson arrivals and no `rate_iops`: how many I/Os arrive per second"
+            yield document.about((*keys, "arrivals"), sentence)
         if workload.arrivals == "poisson" and workload.load is not None:
-            found = f"arrivals and load in {name}"
-            yield document.problem((*keys, "arrivals"), found, "one of them: arrivals wait for no load")
+            sentence = f"workload {name} has both `arrivals` and `load`; remove one of them"
+            yield document.about((*keys, "arrivals"), sentence)
         for told in _option_problems(workload):
             option, _, rest = told.removeprefix("options.").partition(": found ")
             found, _, expected = rest.partition(", expected ")
@@ -152,14 +153,13 @@ def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
             continue
         keys: Keys = ("criteria", number)
         if criterion.id is not None and criterion.id in names:
-            yield document.problem((*keys, "id"), f"id {criterion.id!r} a second time", "an id of its own")
+            sentence = f"another criterion already has the id {criterion.id!r}; give each its own"
+            yield document.about((*keys, "id"), sentence)
         names[criterion.name] = number
         yield from _reach_problems(suite, criterion, document, keys)
         facts = metric_facts(criterion.metric)
         if facts is None:
-            near = did_you_mean(criterion.metric, metric_names())
-            found = f"unknown metric {criterion.metric!r}"
-            yield document.problem((*keys, "metric"), found, one_of(metric_names()) + near)
+            yield document.about((*keys, "metric"), unknown("metric", criterion.metric, metric_names()))
             continue
         yield from _limit_problems(criterion, facts, document, keys)
         yield from _answer_problems(suite, criterion, facts, document, keys)
@@ -169,31 +169,23 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, keys
     """Workloads and levels that a criterion names and the suite does not have."""
     for pattern in criterion.workloads:
         if not fnmatch.filter(suite.workloads, pattern):
-            near = did_you_mean(pattern, suite.workloads)
-            yield document.problem(
-                (*keys, "workloads"), f"no workload {pattern!r}", f"one of {', '.join(suite.workloads)}{near}"
-            )
+            yield document.about((*keys, "workloads"), unknown("workload", pattern, suite.workloads))
     for name in criterion.profiles:
         if name not in suite.profiles:
-            near = did_you_mean(name, suite.profiles)
-            known = f"one of {', '.join(suite.profiles)}{near}"
-            yield document.problem((*keys, "profiles"), f"no profile {name!r}", known)
+            yield document.about((*keys, "profiles"), unknown("profile", name, suite.profiles))
     chosen = _chosen(suite, criterion)
     if any(workload is _UNREAD for workload in chosen):
         return
     for name, levels in criterion.at.items():
         have = {level for workload in chosen for level in workload.factors.get(name, ())}
         if chosen and not have:
-            yield document.problem(
-                (*keys, "at", name), f"factor {name!r}, which none of its workloads has", "one that they have"
-            )
+            yield document.about((*keys, "at", name), f"no workload of this criterion has a factor {name!r}")
             continue
         for level in levels:
             if chosen and level not in have:
                 known = ", ".join(str(item) for item in sorted(have, key=str))
-                yield document.problem(
-                    (*keys, "at", name), f"{name} {level} in none of its workloads", f"one of {known}"
-                )
+                sentence = f"no workload of this criterion has {name} {level}; their levels: {known}"
+                yield document.about((*keys, "at", name), sentence)
 
 
 def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, keys: Keys) -> Iterator[str]:
@@ -203,7 +195,7 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
         return
     if criterion.unit is not None and criterion.unit not in fitting_units(facts.unit):
         fits = " or ".join(fitting_units(facts.unit)) or "no unit"
-        yield document.problem((*keys, "unit"), f"unit {criterion.unit!r} for {facts.name}", fits)
+        yield document.about((*keys, "unit"), f"{criterion.unit!r} is no unit of {facts.name}; it has {fits}")
         return
     values: dict[str, float] = {}
     for name in ("min", "max"):
@@ -218,26 +210,27 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
             )
     for name, value in values.items():
         if value < 0:
-            yield document.problem((*keys, name), f"{name} {shown(getattr(criterion, name))}", "a limit of 0 or more")
+            yield document.about(
+                (*keys, name), f"{name} {shown(getattr(criterion, name))} is negative; use 0 or more"
+            )
     if len(values) == 2 and values["min"] > values["max"]:
-        found = f"min {shown(criterion.min)} above max {shown(criterion.max)}"
-        yield document.problem((*keys, "min"), found, "a min that is at most the max")
+        yield document.about((*keys, "min"), f"min {shown(criterion.min)} is above max {shown(criterion.max)}")
     limits = criterion.min is not None or criterion.max is not None
     if criterion.against in ("absolute", "published") and not limits:
-        yield document.problem(keys, f"no limit for {criterion.name} against {criterion.against}", "`min` or `max`")
+        sentence = f"{criterion.name} against {criterion.against} has no limit; give `min` or `max`"
+        yield document.about(keys, sentence)
     if criterion.against in ("baseline", "peers", AGAINST) and limits:
         word = "min" if criterion.min is not None else "max"
-        yield document.problem(
-            (*keys, word), f"{word} in a criterion against {criterion.against}", "`against: absolute` for a limit"
-        )
+        other = f"`{word}` cannot be used against {criterion.against}; a limit needs `against: absolute`"
+        yield document.about((*keys, word), other)
     if criterion.against == "published" and criterion.source is None:
-        yield document.problem(keys, f"no source for {criterion.name}", "`source`: where the figure was published")
+        sentence = f"{criterion.name} has no `source`; say where the figure was published"
+        yield document.about(keys, sentence)
     yield from _scaling_problems(criterion, document, keys)
     margin = criterion.margin
     if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
-        yield document.problem(
-            (*keys, "indifference"), "an indifference zone as wide as the margin", "less than the margin"
-        )
+        sentence = "the indifference zone is as wide as the margin; it must be smaller"
+        yield document.about((*keys, "indifference"), sentence)
 
 
 def _reference_problems(criterion: Criterion, document: Document, keys: Keys) -> Iterator[str]:
@@ -245,17 +238,16 @@ def _reference_problems(criterion: Criterion, document: Document, keys: Keys) ->
     from storqual.inputs.references import limits_from  # noqa: PLC0415 - most criteria have no reference
 
     if criterion.against != "published":
-        yield document.problem(
-            (*keys, "reference"), f"a reference in a criterion against {criterion.against}", "`against: published`"
-        )
+        other = f"`reference` cannot be used against {criterion.against}; it needs `against: published`"
+        yield document.about((*keys, "reference"), other)
     if criterion.min is None and criterion.max is None:
-        yield document.problem(keys, f"no limit for {criterion.name}", "`min` or `max` in percent of the reference")
+        sentence = f"{criterion.name} has no limit; give `min` or `max` in percent of the reference"
+        yield document.about(keys, sentence)
     try:
         limits_from(criterion.reference or "", criterion.metric, criterion.min, criterion.max)
     except BadInputError as problem:
         for told in problem.problems:
-            found, _, expected = told.partition(", expected ")
-            yield document.problem((*keys, "reference"), found.replace("found ", "", 1), expected)
+            yield document.about((*keys, "reference"), told)
     except ValueError as problem:
         yield document.problem((*keys, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
 
@@ -265,11 +257,11 @@ def _scaling_problems(criterion: Criterion, document: Document, keys: Keys) -> I
     for name in ("over", "linear_to"):
         given = getattr(criterion, name) is not None
         if given and criterion.against != "scaling":
-            found = f"{name} in a criterion against {criterion.against}"
-            yield document.problem((*keys, name), found, "`against: scaling`")
+            other = f"`{name}` cannot be used against {criterion.against}; it needs `against: scaling`"
+            yield document.about((*keys, name), other)
         elif not given and criterion.against == "scaling":
-            expected = "the factor" if name == "over" else "the level up to which it is to be linear"
-            yield document.problem(keys, f"no {name} for {criterion.name} against scaling", expected)
+            needed = "the factor" if name == "over" else "the level up to which it has to be linear"
+            yield document.about(keys, f"{criterion.name} against scaling has no `{name}`; give {needed}")
 
 
 def _answer_problems(
@@ -281,11 +273,11 @@ def _answer_problems(
         levels = {level for workload in chosen for level in workload.factors.get(criterion.over, ())}
         if criterion.linear_to not in levels or min(levels) >= criterion.linear_to:
             known = ", ".join(str(level) for level in sorted(levels)) or "none"
-            told = f"{criterion.over} {criterion.linear_to} with levels {known}"
-            yield document.problem((*keys, "linear_to"), told, "one of the levels, and a smaller one to begin with")
+            told = f"`linear_to` is {criterion.linear_to}, and the levels of {criterion.over} are {known}"
+            yield document.about((*keys, "linear_to"), f"{told}; it must be one of them, and not the smallest")
     if "load_steps" in facts.needs and not all(workload is _UNREAD or workload.load for workload in chosen):
-        told = f"{facts.name}, which needs a load, for workloads without"
-        yield document.problem((*keys, "metric"), told, "`workloads` whose `load` goes to a cap")
+        told = f"{facts.name} needs a load that is raised up to a cap; name `workloads` that have such a `load`"
+        yield document.about((*keys, "metric"), told)
         return
     sides = {side for workload in chosen for side in _sides(workload)}
     for need in facts.needs:
@@ -293,8 +285,8 @@ def _answer_problems(
         wanted = {name.split("_")[0] for name in need.split("|") if name.startswith(("read_", "write_"))}
         if wanted and sides and len(wanted) == len(need.split("|")) and not wanted & sides:
             lack, have = " or ".join(sorted(wanted)), " and ".join(sorted(sides))
-            told = f"{facts.name}, which needs {lack}s, for workloads that only {have}"
-            yield document.problem((*keys, "metric"), told, "a metric that a planned sample can answer")
+            told = f"{facts.name} needs {lack}s, and the workloads of this criterion only {have}"
+            yield document.about((*keys, "metric"), told)
             return
 
 
@@ -320,26 +312,21 @@ def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
 
 
 def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
-    known = f"one of {', '.join(suite.profiles)}"
     for name, keys in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
         if name is not None and name not in suite.profiles:
-            yield document.problem(keys, f"no profile {name!r}", known + did_you_mean(name, suite.profiles))
+            yield document.about(keys, unknown("profile", name, suite.profiles))
     for name, profile in suite.profiles.items():
         if profile.runtime <= 0:
-            yield document.problem(("profiles", name, "runtime"), f"no runtime in {name}", "a time above zero")
+            sentence = f"profile {name} has no `runtime` above zero"
+            yield document.about(("profiles", name, "runtime"), sentence)
         if profile.indifference >= profile.margin:
-            yield document.problem(
-                ("profiles", name, "indifference"),
-                f"an indifference zone of {format_percent(profile.indifference)}",
-                f"less than the margin ({format_percent(profile.margin)})",
-            )
+            zone, margin = format_percent(profile.indifference), format_percent(profile.margin)
+            sentence = f"`indifference` is {zone}; it must be less than the margin, {margin}"
+            yield document.about(("profiles", name, "indifference"), sentence)
         yield from _level_problems(suite, document, name, profile)
         if profile.cells is not None and profile.cells < len(suite.workloads):
-            yield document.problem(
-                ("profiles", name, "cells"),
-                f"{profile.cells} cells for {len(suite.workloads)} workloads",
-                "at least one each",
-            )
+            few = f"{profile.cells} cells for {len(suite.workloads)} workloads; each needs at least one"
+            yield document.about(("profiles", name, "cells"), few)
 
 
 def _level_problems(suite: Suite, document: Document, name: str, profile: Profile) -> Iterator[str]:
@@ -352,14 +339,13 @@ def _level_problems(suite: Suite, document: Document, name: str, profile: Profil
         known = {level for listed in having.values() for level in listed}
         for level in levels:
             if level not in known:
-                listed = (
-                    ", ".join(format_level(factor, one) for one in sorted(known, key=str)) or "a factor that it has"
-                )
-                found = f"{factor} {format_level(factor, level)} in {name}, which no workload has"
-                yield document.problem(keys, found, f"one of {listed}" if known else listed)
+                listed = ", ".join(format_level(factor, one) for one in sorted(known, key=str))
+                sentence = f"no workload has {factor} {format_level(factor, level)}, as profile {name} asks"
+                yield document.about(keys, f"{sentence}; their levels: {listed}" if known else sentence)
         for key, own in having.items():
             if not set(own) & set(levels):
-                yield document.problem(keys, f"no {factor} of workload {key} in {name}", "one of its levels at least")
+                few = f"profile {name} has no level of {factor} that workload {key} has; it needs at least one"
+                yield document.about(keys, few)
 
 
 def _published_problems(suite: Suite, document: Document) -> Iterator[str]:
@@ -371,8 +357,7 @@ def _published_problems(suite: Suite, document: Document) -> Iterator[str]:
     known = published_reports()
     for name in suite.published:
         if name not in known:
-            listed = f"one of {', '.join(known)}{did_you_mean(name, known)}"
-            yield document.problem(("published",), f"no published report {name!r}", listed)
+            yield document.about(("published",), unknown("published report", name, known))
 
 
 def _vary_problems(suite: Suite, document: Document) -> Iterator[str]:
@@ -385,12 +370,12 @@ def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, insi
     for name, levels in vary.items():
         setting = SETTINGS.get(name)
         if setting is None:
-            near = did_you_mean(name, SETTINGS)
-            told = f"unknown setting {name!r}"
-            yield document.problem((*inside, "vary", name), told, f"section.name as in a drop{near}")
+            form = "it is written section.name, as in a drop"
+            told = f"unknown setting {name!r}{did_you_mean(name, SETTINGS)}; {form}"
+            yield document.about((*inside, "vary", name), told)
             continue
         for number, level in enumerate(levels):
             try:
                 check_level(setting, level)
             except (ValueError, TypeError, OverflowError) as problem:
-                yield document.problem((*inside, "vary", name, number), str(problem), setting.summary)
+                yield document.about((*inside, "vary", name, number), f"{problem} ({setting.summary})")

@@ -72,7 +72,7 @@ class Precondition(Shape):
     purge: Literal["none", "discard", "format"] = "none"
     fill: int | None = Field(default=2, gt=0, le=100, description="capacities of sequential writes; null: none")
     steady: Steady | None = Steady()
-    media: Literal["all", "flash"] = Field(default="all", description="flash: only drives whose medium does not turn")
+    media: Literal["all", "flash"] = Field(default="all", description="flash: only solid state drives")
 
     def to_batch(self, consent: tuple[str, ...], fallback: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The `precondition` of a batch file; `fallback` is what may be used instead of libaio and O_DIRECT."""

@@ -22,25 +22,18 @@ Keys = tuple[str | int, ...]
 _TAG = "tag:yaml.org,2002:"
 _SYNTAX = {
     "mapping values are not allowed here": (
-        "a key where none can stand",
-        "the indentation of the keys beside it (and quotes around a text that holds `: `)",
+        "a key is not allowed here; indent it like the keys beside it, and put quotes around text that contains `: `"
     ),
-    "found character '\\t' that cannot start any token": ("a tab", "spaces: YAML indents with spaces only"),
+    "found character '\\t' that cannot start any token": "a tab is not allowed here; YAML is indented with spaces",
 }
 """What the reader of YAML says of the usual slips, and how that is said here."""
 _UNCLOSED = {
-    "found unexpected end of stream": ("a quote that is never closed", "the closing quote"),
-    "expected ',' or '}', but got": (
-        "a `{` that is not closed in time",
-        "`,` between entries, `}` at the end",
-    ),
-    "expected ',' or ']', but got": (
-        "a `[` that is not closed in time",
-        "`,` between entries, `]` at the end",
-    ),
+    "found unexpected end of stream": "a quote is opened here and never closed",
+    "expected ',' or '}', but got": "a `{` is opened here and not closed; put `,` between entries and `}` at the end",
+    "expected ',' or ']', but got": "a `[` is opened here and not closed; put `,` between entries and `]` at the end",
 }
 """The same of what was begun and not ended: the line where it begins is told, because the end may be anywhere."""
-_NO_ALIASES = "anchors (`&`), aliases (`*`) and merge keys (`<<`) are not read"
+_NO_ALIASES = "write each value out where it is used, without anchors (`&`), aliases (`*`) and merge keys (`<<`)"
 _LARGEST_FILE = 4 << 20
 _MOST_VALUES = 200_000
 _DEEPEST = 60
@@ -92,9 +85,13 @@ class Document:
                 return found
         return 1
 
-    def problem(self, keys: Sequence[str | int], found: str, expected: str) -> str:
+    def about(self, keys: Sequence[str | int], sentence: str) -> str:
         """One complete line about `keys`."""
-        return f"{self.name}:{self.line(keys)}: found {found}, expected {expected}"
+        return f"{self.name}:{self.line(keys)}: {sentence}"
+
+    def problem(self, keys: Sequence[str | int], found: str, expected: str) -> str:
+        """The same about a value that is not what it should be."""
+        return self.about(keys, f"found {found}, expected {expected}")
 
 
 class _Builder:
@@ -111,11 +108,11 @@ class _Builder:
         """The value of `node`. Raises BadInputError when there is no end to it."""
         self.values += 1
         if self.values > _MOST_VALUES or len(keys) > _DEEPEST:
-            most = f"{_MOST_VALUES} values in {_DEEPEST} levels at most"
-            raise BadInputError([f"{self.name}:{_line(node)}: found too much, expected {most}"])
+            most = f"at most {_MOST_VALUES} values in at most {_DEEPEST} levels are read"
+            raise BadInputError([f"{self.name}:{_line(node)}: this file is too large or too deep; {most}"])
         self.lines.setdefault(keys, _line(node))
         if node.anchor and not self.foreign_tags:
-            self._say(node, f"the anchor `&{node.anchor}`", f"each value written out where it is used: {_NO_ALIASES}")
+            self._say(node, f"the anchor `&{node.anchor}` is not allowed; {_NO_ALIASES}")
         if isinstance(node, MappingNode):
             return self._mapping(node, keys)
         if isinstance(node, SequenceNode):
@@ -128,15 +125,15 @@ class _Builder:
         values: dict[str, object] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, ScalarNode):
-                self._say(key_node, "a key that is a list or a mapping", "text")
+                self._say(key_node, "a list or a mapping cannot be a key; a key is text")
                 continue
             key = str(key_node.value)
             if key == "<<" and not self.foreign_tags:
-                self._say(key_node, "the merge key `<<`", f"the keys themselves: {_NO_ALIASES}")
+                self._say(key_node, f"the merge key `<<` is not allowed; {_NO_ALIASES}")
                 continue
             if key in values:
                 first = self.lines[(*keys, key)]
-                self._say(key_node, f"key {key!r} a second time", f"it once (it stands in line {first} already)")
+                self._say(key_node, f"key {key!r} is already set in line {first}; remove one of the two")
                 continue
             self.lines[(*keys, key)] = _line(key_node)
             values[key] = self.build(value_node, (*keys, key))
@@ -161,10 +158,10 @@ class _Builder:
 
     def _check_tag(self, node: Node, *known: str) -> None:
         if not self.foreign_tags and str(node.tag).removeprefix(_TAG) not in known:
-            self._say(node, f"the tag {str(node.tag)!r}", "plain YAML without tags")
+            self._say(node, f"the tag {str(node.tag)!r} is not allowed; write plain YAML without tags")
 
-    def _say(self, node: Node, found: str, expected: str) -> None:
-        self.problems.append(f"{self.name}:{_line(node)}: found {found}, expected {expected}")
+    def _say(self, node: Node, sentence: str) -> None:
+        self.problems.append(f"{self.name}:{_line(node)}: {sentence}")
 
 
 def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
@@ -177,14 +174,14 @@ def read_yaml(path: Path, *, foreign_tags: bool = False) -> Document:
     try:
         data = path.read_bytes()
     except OSError as problem:
-        raise BadInputError([f"{shown}: found no readable file ({problem.strerror}), expected a YAML file"]) from None
+        raise BadInputError([f"{shown}: cannot be read ({problem.strerror})"]) from None
     if len(data) > _LARGEST_FILE:
-        raise BadInputError([f"{shown}: found {len(data)} bytes, expected at most {_LARGEST_FILE}"])
+        raise BadInputError([f"{shown}: this file has {len(data)} bytes; at most {_LARGEST_FILE} are read"])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = data[: problem.start].count(b"\n") + 1
-        raise BadInputError([f"{shown}:{line}: found a byte that is no UTF-8, expected UTF-8 text"]) from None
+        raise BadInputError([f"{shown}:{line}: this is not UTF-8 text; save the file as UTF-8"]) from None
     return parse_yaml(text, name=shown, foreign_tags=foreign_tags)
 
 
@@ -198,13 +195,12 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
         marks = (problem.problem_mark, problem.context_mark)
         mark = next((mark for mark in (reversed(marks) if unclosed else marks) if mark is not None), None)
         where = f"{name}:{mark.line + 1}" if mark is not None else name
-        found, expected = unclosed or _SYNTAX.get(reason) or _in_order(reason)
-        raise BadInputError([f"{where}: found {found}, expected {expected}"]) from None
+        raise BadInputError([f"{where}: {unclosed or _SYNTAX.get(reason) or _in_order(reason)}"]) from None
     except (YAMLError, ValueError, RecursionError) as problem:
         reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-        raise BadInputError([f"{name}: found {reason}, expected YAML 1.2"]) from None
+        raise BadInputError([f"{name}: not valid YAML 1.2: {reason}"]) from None
     if len(nodes) > 1:
-        raise BadInputError([f"{name}:{_line(nodes[1])}: found a second document, expected one"])
+        raise BadInputError([f"{name}:{_line(nodes[1])}: a second document (`---`) begins here; a file has one"])
     if not nodes or nodes[0] is None:
         return Document(name, None, {})
     builder = _Builder(name, foreign_tags)
@@ -212,17 +208,16 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
     return Document(name, data, builder.lines, tuple(builder.problems))
 
 
-def _in_order(reason: str) -> tuple[str, str]:
-    """What was found and what was expected, from words of the reader such as `expected X, but found Y`."""
+def _in_order(reason: str) -> str:
+    """A sentence from words of the reader such as `expected X, but found Y`."""
     alias = re.fullmatch(r"found undefined alias '(.+)'", reason)
     if alias:
-        return f"`*{alias[1]}`, which YAML takes for an alias", "quotes around a text with `*` first"
+        return f"YAML reads `*{alias[1]}` as an alias; put quotes around text that begins with `*`"
     match = re.fullmatch(r"expected (.+), but found (.+)", reason)
-    return (
-        (match[2].replace("'<stream end>'", "the end of the file"), match[1])
-        if match
-        else (reason.removeprefix("found "), "YAML 1.2")
-    )
+    if match:
+        end = match[2].replace("'<stream end>'", "the end of the file")
+        return f"found {end}, expected {match[1]}"
+    return f"not valid YAML 1.2: {reason}"
 
 
 @lru_cache(maxsize=16)

@@ -81,10 +81,15 @@ def _arms(question: Question) -> Arms | Judged:
         both.append(found)
     sources = sorted({unit.source for arm in both for unit in arm})
     if len(sources) > 1:
-        return missing(question, f"{metric.label} comes from different sources: {', '.join(sources)}")
+        return missing(
+            question,
+            f"{metric.label} was read from different sources, which cannot be compared: {', '.join(sources)}",
+        )
     smallest = min(unit.value for arm in both for unit in arm)
     if smallest <= 0:
-        return missing(question, f"{metric.label} is {smallest:g} in some launch: a ratio to it means nothing")
+        return missing(
+            question, f"{metric.label} is {smallest:g} in at least one launch, so no ratio to it can be computed"
+        )
     return both[0], both[1]
 
 
@@ -208,13 +213,17 @@ def _in_words(question: Question, values: Arms, comparison: Comparison) -> Judge
     if comparison.outcome == "fail":
         outcome, reason = (
             "FAIL",
-            f"{_measured(metric, comparison)}: more than the acceptable loss ({percent(rule.indifference)}) is shown",
+            (
+                f"{_measured(metric, comparison)}: more than the acceptable {percent(rule.indifference)} is "
+                "shown to be lost"
+            ),
         )
     elif comparison.outcome == "pass" and _marginal(question, comparison):
         outcome = "MARGINAL"
         reason = (
-            f"{_measured(metric, comparison)}: probably more than the acceptable loss "
-            f"({percent(rule.indifference)}), while the unacceptable loss ({percent(rule.margin)}) is excluded"
+            f"{_measured(metric, comparison)}: probably more than the acceptable "
+            f"{percent(rule.indifference)} is lost, "
+            f"but the unacceptable loss ({percent(rule.margin)}) is excluded"
         )
     elif comparison.outcome == "pass":
         outcome = "PASS"
@@ -223,7 +232,7 @@ def _in_words(question: Question, values: Arms, comparison: Comparison) -> Judge
         reason = _undecided(comparison)
     odd = _odd_launch(values, comparison)
     if odd is not None:
-        reason = f"{reason}; left out with its partner: {odd.sentence()}"
+        reason = f"{reason}; one pair left out: {odd.sentence()}"
     low, high = comparison.ci95
     known = comparison.df > 0
     return Judged(
@@ -282,7 +291,7 @@ def _measured(metric: Metric, comparison: Comparison) -> str:
 def _at_most(bound: float, alpha: float) -> str:
     """What a pass excludes, on the side and at the level that it was decided on."""
     if bound >= 0:
-        return f": no loss at all ({percent(1 - alpha)} one-sided)"
+        return f": no loss ({percent(1 - alpha)} one-sided)"
     return f": at most {percent(-bound)} is lost ({percent(1 - alpha)} one-sided)"
 
 
@@ -309,6 +318,6 @@ def _undecided(comparison: Comparison) -> str:
     if comparison.missing:
         return f"{comparison.missing}; {more} needed"
     return (
-        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}, no "
-        f"loss below {percent(comparison.detectable)} would have been found; about {more} would decide it"
+        f"undecided after {plural(comparison.units, unit)}{each}: shift {percent(comparison.shift, signed=True)}; a "
+        f"loss below {percent(comparison.detectable)} would not have been detected; about {more} needed"
     )

@@ -39,7 +39,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     if not others:
         return missing(question, "no other adapter was measured at this point")
     if min(unit.value for unit in mine) <= 0:
-        return missing(question, f"{metric.label} is not above zero in some launch: a ratio means nothing")
+        return missing(question, f"{metric.label} is not above zero in every launch, so no ratio can be computed")
     rule = question.criterion
     sign = 1.0 if metric.better == "higher" else -1.0
     ratios, unit = _ratios(mine, others)
@@ -60,7 +60,7 @@ def judge_against_peers(question: Question, metric: Metric) -> Judged:
     elif shift + one_sided < limits.indifference:
         outcome = "FAIL"
     if reach > TELLS_NOTHING and outcome == "INCONCLUSIVE":
-        why = f"{plural(len(ratios), unit)} of {metric.label} differ by too much to tell an interval"
+        why = f"{plural(len(ratios), unit)} of {metric.label} vary too much for an interval"
         return Judged(outcome, why, candidate=mean, reference=level, unit=unit, source=mine[0].source)
     ends = [as_fraction(end, metric.better) for end in (shift, shift - reach, shift + reach)]
     return Judged(
@@ -150,17 +150,17 @@ def judge_against_limits(question: Question, metric: Metric) -> Judged:
     if metric.kind == "count":
         worst = [unit.value for unit in found if not low <= unit.value <= high]
         if worst:
-            return judged("FAIL", f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is asked")
-        return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {asked} is asked")
+            return judged("FAIL", f"{metric.label}: {amount(worst[0], metric)} in a launch, {asked} is required")
+        return judged("PASS", f"{metric.label}: {amount(mean, metric)}, {asked} is required")
     if len(values) < 2:
         unit = "session" if question.by_session else "launch"
         return judged(
-            "INCONCLUSIVE", f"{amount(mean, metric)} from one {unit}, which has no interval; {asked} is asked"
+            "INCONCLUSIVE", f"{amount(mean, metric)} from one {unit}, which has no interval; {asked} is required"
         )
     reach = float(special.stdtrit(len(values) - 1, 1 - rule.alpha) * np.std(values, ddof=1) / math.sqrt(len(values)))
     sentence = (
         f"{metric.label} is {amount(mean, metric)} "
-        f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {asked} is asked"
+        f"({amount(mean - reach, metric)} to {amount(mean + reach, metric)}), {asked} is required"
     )
     if mean - reach >= low and mean + reach <= high:
         room = min(_room(mean - reach, low), _room(mean + reach, high))
@@ -216,11 +216,11 @@ def judge_counts(question: Question, metric: Metric, looks: Looks) -> Judged:
     )
     none = f"{metric.label}: none was seen in {plural(launches[1], 'launch')} of the candidate ({unseen})"
     reasons = {
-        "fail": f"{sentence}, more than chance explains (p = {test.p:.2g})",
-        "pass": f"{sentence}: at most {percent(test.most)} of launches more"
+        "fail": f"{sentence}, which chance does not explain (p = {test.p:.2g})",
+        "pass": f"{sentence}: an increase of at most {percent(test.most)} of launches"
         if after
         else f"{none}, in {before} of {launches[0]} of the baseline",
-        "inconclusive": f"{sentence}: that {percent(rule.margin)} of launches more show it is not excluded",
+        "inconclusive": f"{sentence}: an increase of {percent(rule.margin)} of launches is not excluded",
     }
     sessions = min(len({unit.session for unit in arm}) for arm in arms) if question.by_session else 0
     return Judged(
@@ -245,7 +245,7 @@ def judge_against_scaling(question: Question, metric: Metric) -> Judged:
     values = values_at(curve, question.launches_at, metric, "candidate")
     limit = float(rule.linear_to)
     if limit not in values or min(values) >= limit:
-        return missing(question, f"{metric.label} was not measured at {rule.over} {limit:g} and at fewer")
+        return missing(question, f"{metric.label} was not measured at {rule.over} {limit:g} and at a lower level")
     found = scaling({level: values[level] for level in values if level <= limit}, tolerance=rule.margin)
     last = found.levels[-1]
     outcome = "INCONCLUSIVE"

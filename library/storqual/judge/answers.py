@@ -41,7 +41,7 @@ def answer(questions: Sequence[Question], looks: Looks, histories: Histories) ->
         for index in doubtful:
             if with_all[index].outcome == "FAIL":
                 passed, failed = found[index].reason, with_all[index].reason
-                reason = f"{passed}; with the suspect launches it fails ({failed}): not decided"
+                reason = f"{passed}; with the suspect launches included it fails ({failed}), so it is undecided"
                 found[index] = replace(found[index], outcome="INCONCLUSIVE", reason=reason)
     for index, question in enumerate(questions):
         told = suspects_told(question)
@@ -61,7 +61,9 @@ def suspects_told(question: Question) -> str:
     suspect = [launch for launch in every if is_suspect(launch)]
     if not suspect:
         return ""
-    return f"{len(suspect)} of {len(every)} launches are suspect and no evidence ({suspect[0].suspect[0]})"
+    return (
+        f"{len(suspect)} of {len(every)} launches are suspect and do not count as evidence ({suspect[0].suspect[0]})"
+    )
 
 
 def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) -> list[Judged]:
@@ -78,7 +80,7 @@ def _answers(questions: Sequence[Question], looks: Looks, histories: Histories) 
         elif unusable:
             answers[index] = Judged("ERROR", unusable)
         elif unclean:
-            answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left that is evidence")
+            answers[index] = Judged("INCONCLUSIVE", f"no launch of the {unclean} is left as evidence")
         elif question.criterion.against in ("absolute", "published", "product"):
             answers[index] = judge_against_limits(question, metric)
         elif question.criterion.against == "peers":
@@ -167,13 +169,15 @@ def _both(first: Judged, second: Judged) -> Judged:
         # two independent fails: no correction for many criteria is needed any more
         return replace(first, reason=f"{first.reason}; confirmed on fresh launches ({shift})", loss_p=0.0)
     if second.outcome == "ERROR":
-        return replace(first, outcome="ERROR", reason=f"{first.reason}; measured afresh: {second.reason}")
+        return replace(first, outcome="ERROR", reason=f"{first.reason}; measured again: {second.reason}")
     if second.outcome == "INCONCLUSIVE":
         return replace(
             first,
             outcome="INCONCLUSIVE",
-            reason=f"{first.reason}; measured afresh it is not decided: {second.reason}",
+            reason=f"{first.reason}; measured again it is undecided: {second.reason}",
         )
     return replace(
-        first, outcome="INCONCLUSIVE", reason=f"{first.reason}; measured afresh it passes ({shift}): not decided"
+        first,
+        outcome="INCONCLUSIVE",
+        reason=f"{first.reason}; measured again it passes ({shift}), so it is undecided",
     )

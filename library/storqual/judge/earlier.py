@@ -77,7 +77,9 @@ def out_of_control(run: Run, reference: Iterable[Launch], history: Path | None) 
         mean = math.fsum(found) / len(found)
         if not low <= mean <= high:
             text = f"its golden reference {key[1]} gave {mean:.0f} IOPS, outside of {low:.0f} to {high:.0f}"
-            sentences.append(f"{key[0]}: {text}: the bench was out of control, this campaign is suspect")
+            sentences.append(
+                f"{key[0]}: {text}: the bench was out of its control limits, so this campaign is suspect"
+            )
     return sentences
 
 

@@ -153,7 +153,10 @@ def stale_baseline(launches: Sequence[Launch], moment: datetime, days: int | Non
     oldest = datetime.fromisoformat(min(launch.start for launch in launches))
     if moment - oldest <= timedelta(days=days):
         return ""
-    return f"the baseline was measured on {oldest.date().isoformat()}, the gate takes one of at most {days} days"
+    return (
+        f"the baseline was measured on {oldest.date().isoformat()}; the gate accepts a baseline of at "
+        f"most {days} days"
+    )
 
 
 def log_findings_about(question: Question, findings: Mapping[str, Sequence[str]]) -> list[str]:

@@ -209,7 +209,7 @@ def _sentence_against_the_rig(event: Event) -> str:
     if event.kind == "unplugged":
         return f"drive {event.text('drive')} was unplugged while it was measured"
     if event.kind == "restore_failed":
-        return f"the bench was not left as it was found: {_first_line(event.text('reason'))}"
+        return f"the bench was not restored to its state before the run: {_first_line(event.text('reason'))}"
     if event.kind == "failed":
         return f"{_first_line(event.text('message'))} (task {event.fields.get('task') or 'unknown'})"
     return ""
@@ -223,7 +223,7 @@ def _shared_boots(run: Run) -> list[str]:
         if event.kind == "session_started" and event.bench and (event.bench, event.text("session")) in costly:
             boots[(event.bench, event.text("boot_id"))].append(event.text("session"))
     return [
-        f"{bench}: sessions {', '.join(sessions)} ran on one boot, so they are one session"
+        f"{bench}: sessions {', '.join(sessions)} ran in one boot, so they are one session"
         for (bench, _), sessions in boots.items()
         if len(set(sessions)) > 1
     ]

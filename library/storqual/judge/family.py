@@ -43,7 +43,10 @@ def corrected(questions: Sequence[Question], answers: Sequence[Judged]) -> list[
         for index, kept in zip(members, stands, strict=True):
             if answers[index].outcome == "FAIL" and not kept:
                 count = plural(len(members), "criterion").replace("criterions", "criteria")
-                reason = f"{answers[index].reason}; among {count} chance alone may show one such: measure it afresh"
+                reason = (
+                    f"{answers[index].reason}; among {count} one such result may be chance, so it has to be "
+                    "measured again"
+                )
                 found[index] = replace(answers[index], outcome="INCONCLUSIVE", reason=reason)
     return found
 

@@ -47,7 +47,7 @@ def plural(number: int, word: str) -> str:
 
 
 def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:
-    """`; it rests on 6,012 I/Os of 5 launches`, the arms after the first in brackets; empty for no percentile."""
+    """`; based on 6,012 I/Os of 5 launches`, the arms after the first in brackets; empty for no percentile."""
     told = []
     for units in arms.values():
         if not units or any(unit.ios is None for unit in units):
@@ -57,7 +57,7 @@ def rests_on(arms: Mapping[str, Sequence[Unit]]) -> str:
         ios = sum(unit.ios or 0 for unit in units)
         told.append(f"{ios:,} I/Os of {plural(launches, 'launch')}{merged}")
     others = "".join(f" ({arm}: {text})" for arm, text in zip(list(arms)[1:], told[1:], strict=True))
-    return f"; it rests on {told[0]}{others}"
+    return f"; based on {told[0]}{others}"
 
 
 def with_time_needed(run: Run, question: Question, judged: Judged) -> Judged:

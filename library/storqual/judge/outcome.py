@@ -41,11 +41,11 @@ def run_outcome(
     if counts["INCONCLUSIVE"]:
         return "INCONCLUSIVE", f"{counts['INCONCLUSIVE']} of {total} are undecided"
     if holes:
-        return "INCONCLUSIVE", f"{holes} planned points were not measured, and nobody said why"
+        return "INCONCLUSIVE", f"{holes} planned points were not measured, and no reason was recorded"
     if counts["MARGINAL"] and not marginal_passes:
-        return "FAIL", f"{counts['MARGINAL']} of {total} pass only marginally, which the gate does not take"
+        return "FAIL", f"{counts['MARGINAL']} of {total} pass only marginally, which the gate does not accept"
     waived = sum(entry.waiver is not None for entry in required)
-    held = f"{len(required) - waived} of {total} hold" if waived else f"all {total} hold"
+    held = f"{len(required) - waived} of {total} pass" if waived else f"all {total} pass"
     used = with_waivers(used_waivers(entry.to_json() for entry in required))
     accepted = f"; {waived} failed and {'is' if waived == 1 else 'are'} accepted {used}" if waived else ""
     if counts["MARGINAL"]:

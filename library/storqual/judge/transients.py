@@ -62,8 +62,11 @@ def short_ramps(questions: Iterable[Question]) -> list[str]:
         found = transient(seconds)
         if found is not None:
             cut, off = found
-            text = f"launches settle for {cut} s more than their ramp, {100 * off:+.1f} % off in that time"
-            sentences.append(f"{bench}: {text}: a longer ramp would cut it")
+            text = (
+                f"launches take {cut} s longer than their ramp to settle, and deviate by {100 * off:+.1f} % "
+                "until then"
+            )
+            sentences.append(f"{bench}: {text}; a longer ramp would remove it")
     return sentences
 
 
@@ -76,7 +79,7 @@ def lengthened_ramps(run: Run) -> list[str]:
     for bench, each in found.items():
         longest = max(max(one.every_s, one.first_s) for one in each)
         text = f"launches at {plural(len(each), 'point')} settled for up to {longest:g} s after their ramp"
-        sentences.append(f"{bench}: {text}: their further launches had a ramp that was longer by that")
+        sentences.append(f"{bench}: {text}; further launches there had a longer ramp")
     return sentences
 
 

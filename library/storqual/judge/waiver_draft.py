@@ -16,7 +16,7 @@ from storqual.run import Run, read_run
 from storqual_core.kit.errors import BadInputError
 
 _OPEN = {
-    "owner": "who answers for it",
+    "owner": "who is responsible for it",
     "reason": "why it is accepted",
     "reference": "ticket or document",
     "expiry": "the last day on which it counts, such as 2035-03-31",
@@ -45,7 +45,10 @@ def draft_waivers(path: Path) -> Draft:
         raise BadInputError([f"{path}: {_nothing(verdict, waived=len(open_failures))}"])
     head = [
         f"# What failed in {run.name}. Fill in owner, reason, reference and expiry; delete what is not accepted.",
-        "# A key that is left out means any: narrower is better. Until all are filled in, the file is refused.",
+        (
+            "# A key that is left out matches everything; keep the scope as narrow as possible. Until "
+            "all are filled in, the file is refused."
+        ),
         "waivers:",
     ]
     lines = [line for one in failures for line in _waiver(run, one)]
@@ -81,8 +84,8 @@ def _nothing(verdict: Mapping[str, Any], *, waived: int) -> str:
         return f"every required failure ({waived}) is waived already"
     outcome = str(verdict.get("outcome"))
     if outcome in ("ERROR", "INCONCLUSIVE"):
-        return f"nothing to accept: it is {outcome}, and only what was judged and failed can be waived"
-    return f"nothing to accept: it is {outcome}, and no required criterion failed"
+        return f"nothing to waive: the outcome is {outcome}, and only a failure that was judged can be waived"
+    return f"nothing to waive: the outcome is {outcome}, and no required criterion failed"
 
 
 def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
@@ -101,7 +104,7 @@ def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
     written = [f"{key}: {json.dumps(value)}" for key, value in scope if value]
     loss = _largest_loss(entry.get("shift_percent"))
     if loss is not None:
-        written.append(f"max_loss: {loss}  # what was measured, rounded up; a larger loss stays a failure")
+        written.append(f"max_loss: {loss}  # what was measured, rounded up; a larger loss still fails")
     written += [f"{key}:  # {meaning}" for key, meaning in _OPEN.items()]
     for number, line in enumerate(written):
         yield f"{'    ' if number else '  - '}{line}"

@@ -36,10 +36,12 @@ def _at(measured: Measured, response: float) -> tuple[float, float]:
     wanted = f"{response / _MS:g} ms"
     if first.response_ns > response:
         raise UnavailableError(
-            f"the response time is {first.response_ns / _MS:.3g} ms at load {first.load}: {wanted} is less"
+            f"the response time is {first.response_ns / _MS:.3g} ms at load {first.load}, which is "
+            f"already above {wanted}"
         )
     raise UnavailableError(
-        f"{wanted} is not reached: {last.response_ns / _MS:.3g} ms at load {last.load}, the most that was asked for"
+        f"{wanted} is not reached: {last.response_ns / _MS:.3g} ms at load {last.load}, the highest "
+        "load that was planned"
     )
 
 

@@ -88,7 +88,7 @@ def busy_share(measured: Measured) -> Busy:
 
 
 def _stolen(share: float) -> str:
-    return f"the hypervisor took {100 * share:.1f} % of the processors' time; above 1 % CPU figures are void"
+    return f"the hypervisor took {100 * share:.1f} % of the processors' time; above 1 % CPU figures are not valid"
 
 
 def _per_io(measured: Measured) -> Value:

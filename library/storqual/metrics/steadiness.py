@@ -54,7 +54,7 @@ def _dips(measured: Measured) -> Value:
 def _stall(measured: Measured) -> Value:
     seconds = _seconds(measured)
     if statistics.median(seconds) <= 0:
-        raise UnavailableError("the launch stood still for most of its time")
+        raise UnavailableError("no I/O completed during most of the launch")
     return Value(float(longest_stall(seconds)))
 
 

@@ -38,8 +38,8 @@ def reference_problems(bench: Bench) -> list[str]:
     drive = find_drive(bench, bench.reference)
     if drive is not None and drive.claim:
         return []
-    what = f"drive {bench.reference!r}, which is not claimed" if drive else f"no drive {bench.reference!r}"
-    return [f"{bench.name}: found {what}, expected a claimed drive as golden reference"]
+    what = "is not claimed" if drive else "is no drive of this bench"
+    return [f"{bench.name}: storqual_reference: {bench.reference!r} {what}; name a claimed drive"]
 
 
 def with_reference(bench: Bench, batches: Sequence[dict[str, Any]], session: int) -> list[dict[str, Any]]:

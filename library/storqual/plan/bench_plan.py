@@ -236,8 +236,8 @@ def plan_bench(
                 took.add(line.what, line.seconds, line.source)
         patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
         made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
-        took.add("file systems made", made_systems, "their sizes and what a drive takes in writes")
-        took.add_change("instant", len(parts) if design.by_batch else 0, "arms switched between batches")
+        took.add("creating file systems", made_systems, "their sizes and the write rate of a drive")
+        took.add_change("instant", len(parts) if design.by_batch else 0, "switching arms between batches")
         measuring += sum(launch.seconds(profile) for launched_here in parts for launch in launched_here)
     # what is planned here is the first part of what it will take
     planned_units = part.pairs if interleaved else part.sessions // 2
@@ -247,7 +247,7 @@ def plan_bench(
         expected = expected_units(bench.kind, profile, interleaved=interleaved, noise=noise)
     factor = max(expected / planned_units, 1.0)
     conditioned = precondition_seconds(bench, under_test, profile.precondition)
-    preconditioning = TimeLine("preconditioning", conditioned, "writes to the largest drive")
+    preconditioning = TimeLine("preconditioning", conditioned, "write rate and the largest drive")
     around = once(bench, arms, costs)
     again = (
         seconds_per_session(bench, arms, design.change, costs, kept=one_layout) if design.kind == "sessions" else 0.0

@@ -187,9 +187,9 @@ def known_noise(extract: bytes) -> dict[str, KnownNoise]:
 
 _CHANGES = {
     "reboot": "boots",
-    "reload": "reloads of drivers",
-    "rebuild": "volumes made again",
-    "instant": "settings written",
+    "reload": "reloading drivers",
+    "rebuild": "recreating volumes",
+    "instant": "writing settings",
 }
 _PACKAGE_S: Mapping[str, float] = {"virtual": 40.0, "hardware": 60.0, "local": 0.0}
 _BUILD_S: Mapping[str, float] = {"virtual": 120.0, "hardware": 90.0, "local": 0.0}
@@ -216,7 +216,7 @@ class BenchTime:
         self._bench = bench
         self._profile = profile
         self._costs = costs
-        self._usual = f"usual for {bench.kind} benches"
+        self._usual = f"typical of {bench.kind} benches"
         self._seconds: dict[tuple[str, str], float] = {}
 
     def add(self, what: str, seconds: float, source: str) -> None:
@@ -233,8 +233,8 @@ class BenchTime:
     def add_session(self, change: str, batches: Sequence[float]) -> None:
         """A session: getting there, being provisioned and collected, and its launches, in seconds of each batch."""
         self.add_change(change)
-        self.add("sessions provisioned and collected", self._costs.session, self._usual)
-        self.add("launches", sum(batches), "the launches planned, with what starting one takes")
+        self.add("provisioning and collecting sessions", self._costs.session, self._usual)
+        self.add("launches", sum(batches), "the planned launches, including their start")
 
     def lines(self, factor: float, more: Collection[TimeLine]) -> tuple[TimeLine, ...]:
         """All lines; what was added is the first part of a campaign that is expected to take `factor` of it."""
@@ -247,16 +247,16 @@ def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine
 
     Each arm's packages are installed once; the bench is put back as it was found at the end.
     """
-    usual = f"usual for {bench.kind} benches"
+    usual = f"typical of {bench.kind} benches"
     first = change_cost(differences(Resolved(), arms[0]))
     back = max(
         (change_cost(differences(Resolved(), arm)) for arm in arms), key=lambda name: costs.change.get(name, 0)
     )
     packages = {str(arm.driver.get(name)) for arm in arms for name in ("kernel", "dkms") if arm.driver.get(name)}
     return (
-        TimeLine("packages installed", len(packages) * _PACKAGE_S[bench.kind], f"{len(packages)} of them, {usual}"),
+        TimeLine("installing packages", len(packages) * _PACKAGE_S[bench.kind], f"{len(packages)} of them, {usual}"),
         TimeLine("the first configuration", costs.change.get(first, 0.0), f"a {first}, {usual}"),
-        TimeLine("restore", costs.change.get(back, 0.0) + costs.session, f"the way back, {usual}"),
+        TimeLine("restore", costs.change.get(back, 0.0) + costs.session, f"a {back}, {usual}"),
     )
 
 
@@ -269,12 +269,12 @@ def provisioning(
     a change of them is the reason for the session, and a full initialisation writes all members at once. `kept`: the
     volumes are those of the session before.
     """
-    usual = f"usual for {bench.kind} benches"
+    usual = f"typical of {bench.kind} benches"
     made = [TimeLine("DKMS builds", _BUILD_S[bench.kind] if resolved.driver.get("dkms") else 0.0, usual)]
     if resolved.raid and not kept:
         # a `rebuild` is what making volumes takes; where a boot is the costlier change, they are made beside it
         making = 0.0 if change == "rebuild" else costs.change["rebuild"]
-        made.append(TimeLine("volumes made (RAID)", making, usual))
+        made.append(TimeLine("creating RAID volumes", making, usual))
         sizes = [
             drive.size or 0
             for volume in resolved.raid

@@ -32,8 +32,8 @@ def image_problems(drop: Drop, path: Path) -> Iterator[str]:
     for number, image in enumerate(drop.firmware):
         keys: Keys = ("firmware", number) if listed else ("firmware",)
         if image.version is None:
-            sentence = "firmware without `version`"
-            yield document.problem(keys, sentence, "what the adapter or drive tells when it runs the image")
+            sentence = "firmware needs `version`: what the adapter or drive reports when it runs the image"
+            yield document.about(keys, sentence)
         yield from _file_problems(document, keys, image, drop.folder)
         entry = document.data["firmware"][number] if listed else document.data["firmware"]
         several = isinstance(entry.get("rollback"), list)
@@ -45,13 +45,14 @@ def image_problems(drop: Drop, path: Path) -> Iterator[str]:
 def _file_problems(document: Document, keys: Keys, image: Firmware | Rollback, folder: str) -> Iterator[str]:
     file = Path(folder, image.file)
     if not file.is_file():
-        yield document.problem((*keys, "file"), f"no file {str(file)!r}", "the image")
+        yield document.about((*keys, "file"), f"firmware image {str(file)!r} does not exist")
     else:
         yield from _digest_problems(document, (*keys, "sha256"), file, image.sha256)
     if image.signature is not None:
         for name, text in (("file", image.signature.file), ("key", image.signature.key)):
             if not Path(folder, text).is_file():
-                yield document.problem((*keys, "signature", name), f"no file {text!r}", "one beside the image")
+                sentence = f"{name} {text!r} of the signature does not exist beside the image"
+                yield document.about((*keys, "signature", name), sentence)
 
 
 def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
@@ -60,8 +61,10 @@ def arm_problems(drops: Sequence[tuple[Drop, Path]]) -> Iterator[str]:
     for drop, path in with_images if len(with_images) < len(drops) else ():
         document = read_yaml(path)
         others = ", ".join(other.name for other, _ in drops if other is not drop)
-        sentence = f"firmware, which drop {others} does not declare"
-        yield document.problem(("firmware",), sentence, "both arms with theirs, so that a bench can switch back")
+        sentence = (
+            f"drop {others} declares no firmware; both drops must declare theirs, so that a bench can switch back"
+        )
+        yield document.about(("firmware",), sentence)
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ def drop_problems(file: DropFile, benches: Sequence[Bench]) -> Iterator[str]:
             if section == "virtual":
                 for bench in benches:
                     if bench.kind != "virtual":
-                        sentence = f"section virtual, for bench {bench.name}, which is {bench.kind}"
-                        yield document.problem(keys, sentence, "it on virtual benches only")
+                        sentence = f"`virtual` is for virtual benches only, and bench {bench.name} is {bench.kind}"
+                        yield document.about(keys, sentence)
             if section == "driver":
                 yield from _module_problems(document, (*keys, "dkms"), entry.settings.get("dkms", {}), benches)
                 yield from _build_problems(document, keys, entry.settings, file.drop.folder)
@@ -135,8 +138,9 @@ def level_problems(
             seen.add(key)
             factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
             keys = ("workloads", point.workload, "factors", factor)
-            found = f"{factor}={point.pattern.values[factor]} in workload {point.workload}"
-            yield document.problem(keys, found, f"what an adapter under test has ({'; '.join(reasons[:3])})")
+            found = f"workload {point.workload} asks for {factor}={point.pattern.values[factor]}"
+            few = f"{found}, which no adapter under test has: {'; '.join(reasons[:3])}"
+            yield document.about(keys, few)
     if raw:
         # one cause, one message: the suite is right, it only measures something else than the drop makes
         yield (
@@ -156,9 +160,9 @@ def criterion_problems(
     for number, criterion in suite.numbered:
         if not any(applies(criterion, point.workload, dict(point.factors), alias) for point, alias in planned):
             near = sorted({p.adapter for p in placed}) if criterion.adapters else []
-            expected = "a criterion that a planned point answers"
             hint = did_you_mean(criterion.adapters[0], near) if near else ""
-            yield document.problem(("criteria", number), f"no planned point for {criterion.name}", expected + hint)
+            sentence = f"{criterion.name} applies to no planned point; check its workloads, levels and adapters"
+            yield document.about(("criteria", number), sentence + hint)
 
 
 def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
@@ -166,8 +170,8 @@ def baseline_problems(suite: Suite, path: Path) -> Iterator[str]:
     document = read_yaml(path)
     for number, criterion in suite.numbered:
         if criterion.against == "baseline":
-            found = f"{criterion.name} against the baseline, and no --baseline"
-            yield document.problem(("criteria", number), found, "a baseline drop, or a suite without such criteria")
+            needed = f"{criterion.name} is judged against the baseline; name a baseline drop (--baseline)"
+            yield document.about(("criteria", number), f"{needed}, or choose a suite without such criteria")
 
 
 def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Sequence[str]]]) -> Iterator[str]:
@@ -177,23 +181,26 @@ def peer_problems(suite: Suite, path: Path, benches: Sequence[tuple[Bench, Seque
     document = read_yaml(path)
     for number, criterion in suite.numbered:
         if criterion.against == "peers":
-            found = f"{criterion.name} against peers with one adapter under test"
-            yield document.problem(("criteria", number), found, "two adapters at least")
+            needed = (
+                f"{criterion.name} is judged against peers; this needs at least two adapters under test on a bench"
+            )
+            yield document.about(("criteria", number), needed)
 
 
 def _on_problems(document: Document, keys: tuple[str | int, ...], on: On, benches: Sequence[Bench]) -> Iterator[str]:
     for name, text, known in unmatched(on, benches):
-        listed = ", ".join(known[:12]) or "a claimed drive"
         what = "claimed drive" if name == "drives" else name
-        yield document.problem(
-            (*keys, "on", name), f"no {what} {text!r} on any bench", f"one of {listed}{did_you_mean(text, known)}"
-        )
+        yield document.about((*keys, "on", name), _nowhere(what, text, known))
     if on.drives is None and (on.adapter or on.model) and not any(unmatched(on, benches)):
         under = [alias for bench in benches for alias in bench.adapters]
         if on.model and on.adapter and not any(drives_of(on, bench, under) for bench in benches):
-            yield document.problem(
-                (*keys, "on"), "an `on` whose parts never meet", "an adapter with drives of that model"
-            )
+            yield document.about((*keys, "on"), f"adapter {on.adapter} has no drive of model {on.model}")
+
+
+def _nowhere(what: str, text: str, known: Sequence[str]) -> str:
+    """A sentence about something that no bench has."""
+    there = f"; expected {one_of(known)}" if known else ""
+    return f"no bench has {what} {text!r}{did_you_mean(text, known)}{there}"
 
 
 def _module_problems(
@@ -204,20 +211,21 @@ def _module_problems(
     module = package.get("module")
     if module is not None and None not in drivers and module not in drivers:
         known = sorted({driver for driver in drivers if driver is not None})
-        found = f"module {module!r}, which drives no adapter of {', '.join(bench.name for bench in benches)}"
-        yield document.problem(keys, found, one_of(known) + did_you_mean(str(module), known))
+        where = ", ".join(bench.name for bench in benches)
+        sentence = f"module {module!r} drives no adapter of {where}{did_you_mean(str(module), known)}"
+        yield document.about(keys, f"{sentence}; expected {one_of(known)}")
 
 
 def _build_problems(
     document: Document, keys: tuple[str | int, ...], settings: Mapping[str, Any], folder: str
 ) -> Iterator[str]:
     """Files of a driver that are not there, and a module file that is not what its SHA-256 says."""
-    for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "module")):
+    for name, key, what in (("dkms", "package", "DKMS package"), ("module", "file", "kernel module")):
         if name not in settings:
             continue
         file = Path(folder, settings[name][key])
         if not file.is_file():
-            yield document.problem((*keys, name, key), f"no file {str(file)!r}", f"the {what}")
+            yield document.about((*keys, name, key), f"{what} {str(file)!r} does not exist")
         elif "sha256" in settings[name]:
             yield from _digest_problems(document, (*keys, name, "sha256"), file, settings[name]["sha256"])
 
@@ -228,8 +236,10 @@ def _digest_problems(document: Document, keys: Keys, file: Path, declared: str) 
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != declared.lower():
         # the digest of the file is left out on purpose: who pastes it into the drop trusts a damaged file
-        sentence = f"{str(file)!r} with another SHA-256 than declared, so it is damaged or another file"
-        yield document.problem(keys, sentence, "the vendor's file and the SHA-256 that the vendor published")
+        sentence = f"{str(file)!r} does not have the declared SHA-256, so it is damaged or another file"
+        yield document.about(
+            keys, f"{sentence}; get the file again, and compare with the SHA-256 that the vendor published"
+        )
 
 
 def _member_problems(
@@ -240,16 +250,16 @@ def _member_problems(
     level = str(settings.get("level"))
     least = LEAST_MEMBERS.get(level, 1)
     if "members" in settings and len(members) < least:
-        found = f"{len(members)} member{'s' * (len(members) != 1)} for RAID {level}"
-        yield document.problem((*keys, "members"), found, f"{least} at least")
+        few = f"RAID {level} needs at least {least} members; {len(members)} given"
+        yield document.about((*keys, "members"), few)
     for twice in sorted({text for text in members if members.count(text) > 1}):
-        yield document.problem((*keys, "members"), f"member {twice} twice", "each drive once")
+        yield document.about((*keys, "members"), f"member {twice} is named twice")
     homes = {
         bench.name: text for text in reversed(members) for bench in benches if find_drive(bench, text) is not None
     }
     if len(homes) > 1:
         where = ", ".join(f"{text!r} on {bench}" for bench, text in sorted(homes.items()))
-        yield document.problem((*keys, "members"), f"members on several benches ({where})", "drives of one bench")
+        yield document.about((*keys, "members"), f"the members are on several benches ({where}); they must be on one")
 
 
 def _drive_problems(
@@ -262,8 +272,13 @@ def _drive_problems(
     drives = [drive for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
     claimed = [drive.id for drive in drives]
     known = claimed + [drive.serial for drive in drives if drive.serial and drive.serial not in claimed]
-    what = f"drive {text!r}, which is not claimed" if found else f"no drive {text!r} on any bench"
-    yield document.problem(keys, what, f"one of {', '.join(claimed[:12])}{did_you_mean(text, known)}")
+    if found:
+        yield document.about(
+            keys, f"drive {text!r} is not claimed; set `claim: true` in the inventory, or name another"
+        )
+    else:
+        near = did_you_mean(text, known)
+        yield document.about(keys, f"no bench has drive {text!r}{near}; expected {one_of(claimed)}")
 
 
 def _section_keys(document: Document, section: str, number: int) -> tuple[str | int, ...]:

@@ -34,18 +34,15 @@ def copy_problems(suite: Suite, path: Path, placed: Sequence[Placed], benches: S
         for sentence in _objections(one.point.pattern)
     ):
         keys = ("workloads", workload)
-        yield document.problem(keys, f"workload {workload} with engine {engine}, and {sentence}", _expected(engine))
+        only = f"engine {engine} only does plain sequential reads of a drive"
+        yield document.about(keys, f"workload {workload} cannot be measured: {only}, and {sentence}")
     for bench in (bench for bench in benches if bench.kind == "local"):
         engine = copied[0].point.pattern.values["engine"]
-        yield f"{path}: found engine {engine} on {bench.name}, expected drives: {_FILES}"
+        yield f"{path}: engine {engine} needs drives, and {bench.name} has files: {_FILES}"
     yield from _criteria(suite, document, copied)
 
 
-_FILES = "the files of a local bench are slowed down by fio, and these programs cannot be"
-
-
-def _expected(engine: str) -> str:
-    return f"plain sequential reads of a drive: {engine} has nothing else"
+_FILES = "on a local bench fio sets the pace, which this program cannot do"
 
 
 def _objections(pattern: Pattern) -> Iterator[str]:
@@ -61,11 +58,11 @@ def _objections(pattern: Pattern) -> Iterator[str]:
     if values["target"] not in ("raw", "volume"):
         yield f"target is {values['target']}"
     if values["bs"] % 512:
-        yield f"bs is {values['bs']}, no multiple of 512"
+        yield f"bs is {values['bs']}, which is not a multiple of 512"
     if values["rate_iops"] is not None or pattern.load is not None:
         yield "its load is regulated"
     if pattern.options:
-        yield f"it has options of fio ({', '.join(sorted(pattern.options))})"
+        yield f"it has fio options ({', '.join(sorted(pattern.options))})"
 
 
 def _criteria(suite: Suite, document: Document, copied: Sequence[Placed]) -> Iterator[str]:
@@ -78,9 +75,9 @@ def _criteria(suite: Suite, document: Document, copied: Sequence[Placed]) -> Ite
             point = one.point
             if applies(criterion, point.workload, dict(point.factors), one.adapter):
                 engine = point.pattern.values["engine"]
-                yield document.problem(
-                    ("criteria", number),
-                    f"{criterion.name} at {point.name}, and {engine} does not tell it",
-                    "IOPS, throughput or CPU time per I/O, or `at` with the engines of fio",
+                untold = f"engine {engine} does not report {criterion.name}, which is judged at {point.name}"
+                remedy = (
+                    "use IOPS, throughput or CPU time per I/O, or limit the criterion to engines of fio with `at`"
                 )
+                yield document.about(("criteria", number), f"{untold}; {remedy}")
                 break

@@ -21,7 +21,7 @@ from storqual.inputs import (
     read_waivers,
 )
 from storqual.inputs.inventory import Bench, Inventory
-from storqual.inputs.shape import did_you_mean
+from storqual.inputs.shape import unknown
 from storqual.inputs.suite import Suite
 from storqual.plan.around_launches import reference_problems
 from storqual.plan.checks import (
@@ -123,10 +123,10 @@ def read_all(request: PlanRequest) -> PlanInputs:
             read.facts = read_facts(request.facts)
     if read.inventory is not None:
         read.problems += _consent_problems(request.consent, list(read.inventory.benches.values()))
-        unknown = [bench for bench in read.inventory.benches if request.facts is not None and read.facts[0]]
+        asked = [bench for bench in read.inventory.benches if request.facts is not None and read.facts[0]]
         read.problems += [
-            f"{request.facts}: found no facts of bench {bench}, expected those of each bench of the campaign"
-            for bench in unknown
+            f"{request.facts}: this file has no facts of bench {bench}; it must have those of every bench"
+            for bench in asked
             if bench not in read.facts[0]
         ]
     for aliases in [request.adapters] if request.adapters is not None and read.inventory is not None else []:
@@ -137,10 +137,7 @@ def read_all(request: PlanRequest) -> PlanInputs:
         )
         for alias in aliases:
             if alias not in known:
-                hint = did_you_mean(alias, known)
-                read.problems.append(
-                    f"--adapters: found no adapter {alias!r}, expected one of {', '.join(known)}{hint}"
-                )
+                read.problems.append(f"--adapters: {unknown('adapter', alias, known, most=len(known))}")
     return read
 
 
@@ -166,8 +163,8 @@ def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[
     names = [name for one in adapters for name in (one.serial, one.pci) if name]
     names += [name for one in adapters for drive in one.drives for name in (drive.id, drive.serial) if name]
     return [
-        f"--consent: found {word!r}, with which no WWN and no serial number of the inventory ends, expected the last "
-        "characters of a drive's WWN"
+        f"--consent: no WWN and no serial number in the inventory ends with {word!r}; "
+        "give the last characters of a drive's WWN"
         for word in consent
         if not any(name.lower().endswith(word.strip().lower()) for name in names)
     ]
@@ -185,12 +182,12 @@ def cross_problems(read: PlanInputs, chosen: Sequence[tuple[Bench, Sequence[str]
     for bench, aliases in chosen:
         unclaimed = [alias for alias in aliases if not bench.adapters[alias].claimed]
         problems += [
-            f"{bench.name}: found no claimed drive on adapter {alias}, expected `claim: true` on one at least"
+            f"{bench.name}: adapter {alias} has no claimed drive; set `claim: true` on at least one in the inventory"
             for alias in unclaimed
         ]
         if not aliases:
             problems.append(
-                f"{bench.name}: found no adapter with a claimed drive, expected `claim: true` on the drives to test"
+                f"{bench.name}: no drive is claimed; set `claim: true` on the drives to test in the inventory"
             )
     if not problems:
         drops = [file.drop for file in read.drops.values()]

@@ -86,8 +86,8 @@ def make_plan(request: PlanRequest) -> Campaign:
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
-            sentence = f"found profile {profile_name} with {profile.cells} cells, which never show {unseen}"
-            problems.append(f"{read.suite_path}: {sentence}, expected more cells")
+            sentence = f"the {profile.cells} cells of profile {profile_name} never cover {unseen}"
+            problems.append(f"{read.suite_path}: {sentence}; raise `cells`")
     raise_all(problems)
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     run = request.run or new_run_id(str(suite.name))
@@ -151,8 +151,8 @@ def _point_problems(request: PlanRequest, suite: Suite) -> list[str]:
     """Points asked for that the suite does not have under this profile."""
     known = [point.name for point in every_point(suite)] if request.points else []
     return [
-        f"--point: found no point {name!r} in suite {suite.name}, expected one as the report names it"
-        f"{did_you_mean(name, known)}"
+        f"--point: suite {suite.name} has no point {name!r}{did_you_mean(name, known)}; "
+        "write it as the report names it"
         for name in request.points
         if name not in known
     ]
@@ -162,7 +162,7 @@ def _alone(request: PlanRequest) -> list[str]:
     """A campaign of points by name is none of its suite: everybody who reads it must know."""
     if not request.points:
         return []
-    return [f"only {', '.join(request.points)}, as asked by --point; the suite's other points are not planned"]
+    return [f"only {', '.join(request.points)} is measured, as asked by --point"]
 
 
 def _plain(bench: str) -> str:
@@ -176,16 +176,18 @@ def _warnings(plans: Sequence[BenchPlan], profile: Profile) -> tuple[str, ...]:
     for plan in plans:
         if plan.detectable > profile.margin and plan.design.kind != "single":
             size = (
-                "no loss at all" if math.isinf(plan.detectable) else f"losses from {format_percent(plan.detectable)}"
+                "cannot detect any loss"
+                if math.isinf(plan.detectable)
+                else f"detects losses of {format_percent(plan.detectable)} or more"
             )
             warnings.append(
-                f"{plan.bench.name}: at the noise expected, this plan sees {size}; "
+                f"{plan.bench.name}: at the expected noise this plan {size}; "
                 f"the margin is {format_percent(profile.margin)}"
             )
         if plan.design.identical:
             warnings.append(
                 f"{plan.bench.name}: both arms declare the same; this campaign compares a drop with itself, "
-                "which shows how well the bench repeats and nothing of a new drop"
+                "which shows how repeatable the bench is, and nothing about a new drop"
             )
         left_out = [point for point in plan.points if point.skipped.startswith("outside the budget")]
         if left_out:
@@ -314,8 +316,9 @@ def plan_within(
         else:
             many = count
     if fits is None:
-        least = f"at least {format_duration(smallest.seconds)}, which one point is expected to take"
-        raise BadInputError([f"{whole.bench.name}: found a budget of {format_duration(budget_s)}, expected {least}"])
+        least = f"one point alone is expected to take {format_duration(smallest.seconds)}"
+        budget = f"{whole.bench.name}: the budget of {format_duration(budget_s)} is too small"
+        raise BadInputError([f"{budget}: {least}; raise --budget"])
     return fits
 
 

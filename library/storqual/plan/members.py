@@ -44,7 +44,7 @@ def member_problems(
     document, keys = read_yaml(path), (*keys, MEMBERS)
     wrong = _unbound(suite)
     if wrong:
-        yield document.problem(keys, *wrong)
+        yield document.about(keys, wrong)
         return
     varied = [dict(one) for one in combinations(suite.vary)[0]]
     told: dict[str, str] = {}
@@ -58,25 +58,30 @@ def member_problems(
                     least = LEAST_MEMBERS.get(level, 1)
                     objection = count_objection(tools, level, count)
                     if count > named:
-                        few = f"at most {named}, the drives of the volume of drop {drop.name} on {bench.name} {alias}"
-                        told[f"{count} members"] = few
-                    elif count < least or objection:
-                        expected = f"{least} at least" if count < least else f"another number: {objection}"
-                        told[f"{count} member{'s' * (count != 1)} for RAID {level}"] = expected
-    for found, expected in told.items():
-        yield document.problem(keys, found, expected)
+                        few = f"drop {drop.name} gives the volume of {alias} on {bench.name} only {named}"
+                        told[f"{count} members"] = f"{count} members are asked for, and {few}"
+                    elif count < least:
+                        told[f"{count} of {level}"] = f"RAID {level} needs at least {least} members; {count} given"
+                    elif objection:
+                        told[f"{count} of {level}"] = objection
+    for sentence in told.values():
+        yield document.about(keys, sentence)
 
 
-def _unbound(suite: Suite) -> tuple[str, str] | tuple[()]:
-    """What is wrong with counts by RAID level, and what was expected; nothing where any count goes with any level."""
+def _unbound(suite: Suite) -> str:
+    """What is wrong with counts by RAID level; nothing where any count goes with any level."""
     entries = [check_level(SETTINGS[MEMBERS], level) for level in suite.vary[MEMBERS]]
     bound = [entry for entry in entries if isinstance(entry, dict)]
     if not bound:
-        return ()
+        return ""
     if len(entries) > 1:
-        return f"counts by {RAID_LEVEL} beside others", "one mapping of levels to counts, or counts alone"
+        return f"{MEMBERS} mixes counts by {RAID_LEVEL} with plain counts; use one mapping, or plain counts only"
     varied = [str(level) for level in suite.vary.get(RAID_LEVEL, ())]
     if sorted(bound[0]) != sorted(varied):
-        levels = f"levels {', '.join(varied)} of {RAID_LEVEL}" if varied else f"{RAID_LEVEL} varied beside it"
-        return f"counts for {', '.join(bound[0])}", f"counts for the {levels}" if varied else levels
-    return ()
+        given = f"{MEMBERS} gives counts for {RAID_LEVEL} {', '.join(bound[0])}"
+        return (
+            f"{given}, and {RAID_LEVEL} varies over {', '.join(varied)}"
+            if varied
+            else f"{given}; vary {RAID_LEVEL} too"
+        )
+    return ""

@@ -173,7 +173,7 @@ def team(bench: Bench, alias: str, pattern: Pattern) -> Adapter | str:
     if alias not in alike[:1]:
         return f"{TOGETHER} {alike[0]}" if alike else "it is not under test"
     if len(alike) < pattern.adapters:
-        return f"needs {pattern.adapters} adapters with driver {adapter.driver}, {len(alike)} under test"
+        return f"needs {pattern.adapters} adapters with driver {adapter.driver}, {len(alike)} are under test"
     members = [bench.adapters[name] for name in alike[: pattern.adapters]]
     width = 1 + max((drive.port for member in members for drive in member.claimed), default=0)
     drives = tuple(
@@ -207,10 +207,10 @@ def shortage(adapter: Adapter | str, pattern: Pattern, layout: Layout = NO_VOLUM
     if pattern.on_volumes:
         lacks = layout.volumes < pattern.drives
         many = "s" * (pattern.drives != 1)
-        return f"needs {pattern.drives} volume{many} of the drops, there are {layout.volumes}" if lacks else ""
+        return f"needs {pattern.drives} volume{many}, the drops declare {layout.volumes}" if lacks else ""
     ports = len({drive.port for drive in adapter.claimed})
     if pattern.ports is not None and ports < pattern.ports:
-        return f"needs drives on {pattern.ports} ports, the claimed ones are on {ports}"
+        return f"needs drives on {pattern.ports} ports, the claimed drives are on {ports}"
     have = len(drives_for(adapter, pattern, layout))
     each = pattern.drives_per_port
     if each is not None:

@@ -122,8 +122,8 @@ def _spread_disk_cache(found: Resolved, bench: Bench, *, varied: bool) -> None:
         for drive in volume["members"]:
             own = found.drive.setdefault(drive, {})
             if not varied and own.get("WCE", on) != on:
-                meant = f"raid.disk_cache {cache} means WCE={on} of member {drive}"
-                problems.append(f"{bench.name}: {meant}, and {own['WCE']} is declared")
+                meant = f"raid.disk_cache {cache} means WCE={on} on member {drive}"
+                problems.append(f"{bench.name}: {meant}, but the drop declares WCE={own['WCE']} for it")
             own["WCE"] = on
     if problems:
         raise BadInputError(problems)
@@ -150,7 +150,10 @@ def _limit_commands(found: Resolved, bench: Bench, under_test: Sequence[str]) ->
             problems.append(f"{bench.name}: driver.can_queue {commands} for adapter {alias}: {problem}")
             continue
         problems += [
-            f"{bench.name}: driver.can_queue {commands} means {module}.{name}={value}, and {own[name]} is declared"
+            (
+                f"{bench.name}: driver.can_queue {commands} means {module}.{name}={value}, but the drop "
+                f"declares {own[name]}"
+            )
             for name, value in meant.items()
             if own.get(name, value) != value
         ]

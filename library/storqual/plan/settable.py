@@ -32,7 +32,9 @@ def read_facts(path: Path) -> tuple[Facts, bytes]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
-        raise BadInputError([f"{path}: found no facts, expected what `storqual facts --deep --json` says"])
+        raise BadInputError(
+            [f"{path}: this file holds no facts; --facts takes the output of `storqual facts --deep --json`"]
+        )
     return found, data
 
 
@@ -45,8 +47,9 @@ def unasked(suite: Suite) -> Iterator[str]:
     ]
     if named:
         yield (
-            f"whether the drives let {', '.join(named)} be changed is not known: give what they say with --facts "
-            "(`storqual facts --deep --json`), else a drive that does not ends its session"
+            f"it is not known whether the drives allow {', '.join(named)} to be changed, and a drive that "
+            "does not ends "
+            "its session; give --facts, the output of `storqual facts --deep --json`"
         )
 
 
@@ -82,4 +85,4 @@ def _fixed(vary: Mapping[str, Sequence[Any]], entry: Mapping[str, Any]) -> Itera
         if field is None:
             yield name, "it has no such field"
         elif field.get("changeable") is False and any(level != field.get("value") for level in levels):
-            yield name, f"it is {field.get('value')}, its changeable mask says so"
+            yield name, f"its value is {field.get('value')}, and its changeable mask does not allow another"

@@ -109,8 +109,9 @@ def vary_problems(suite: Suite, path: Path, keys: Keys, drops: Sequence[Drop]) -
     without = [drop.name for drop in drops if not drop.sections["raid"]]
     for name in suite.vary:
         if name.startswith("raid.") and without:
-            sentence = f"{name} varied, and no volume in drop {' and '.join(dict.fromkeys(without))}"
-            yield document.problem((*keys, name), sentence, "a section raid in both drops")
+            named = " and ".join(dict.fromkeys(without))
+            sentence = f"{name} is varied, and no volume is declared in drop {named}; add a section `raid`"
+            yield document.about((*keys, name), sentence)
 
 
 _HALF_A_TURN = Fraction(30)
@@ -149,7 +150,11 @@ def _queueing(name: str, adapter: Adapter, strip: int, members: list[str]) -> It
     strips = stripes_per_second(Fraction(link), Fraction(strip))
     ports = len({drive.port for drive in drives})
     wanted, have = drives_without_queueing(service, strips), len(drives) / ports
-    enough = "which it has" if have >= wanted else f"it has {have:g}, so drives will queue and the port will wait"
+    enough = (
+        "which it has"
+        if have >= wanted
+        else f"it has {have:g}, so drives will queue and the port will be idle at times"
+    )
     yield (
         f"{name}: a port of {link / MB:g} MB/s carries {float(strips):.0f} strips a second; at "
         f"{float(service) * 1000:g} ms each or more (half a turn at {rate} rpm) it takes {wanted} drives on a port "
@@ -163,6 +168,6 @@ def _read_ahead(name: str, volume: Mapping[str, Any], strip: int, largest: int) 
     threshold = read_ahead_threshold(strip, len(volume["members"]))
     reach = "some of this suite's reach it" if largest >= threshold else "none of this suite's does"
     yield (
-        f"{name}: the drives' own read-ahead can help random reads of {size_text(threshold)} and more only"
+        f"{name}: the drives' own read-ahead can only help random reads of {size_text(threshold)} or more"
         f" (strip x (drives + 1)); {reach}"
     )

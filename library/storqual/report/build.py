@@ -112,7 +112,7 @@ def build_report(run_dir: Path, material: Material | None = None) -> Path:
     """
     run_dir = Path(run_dir)
     if is_signed(run_dir):
-        raise BadInputError([f"{run_dir}: found a signed run; its report was signed with it and stays as it is"])
+        raise BadInputError([f"{run_dir}: this run is signed, and its report with it; it is not written again"])
     material = material or read_material(run_dir)
     folder = run_dir / "report"
     if folder.is_dir():

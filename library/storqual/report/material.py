@@ -140,11 +140,11 @@ def _verdict(run_dir: Path, run: Run) -> tuple[Mapping[str, Any], str]:
     try:
         data = path.read_bytes()
     except OSError:
-        raise BadInputError([f"{path}: found no verdict; run `storqual judge {run_dir}` first"]) from None
+        raise BadInputError([f"{path}: this run has no verdict; run `storqual judge {run_dir}` first"]) from None
     try:
         verdict = json.loads(data)
     except ValueError as problem:
-        raise StorqualError(f"{path}: found no JSON ({problem})") from None
+        raise StorqualError(f"{path}: not JSON ({problem})") from None
     schema = verdict.get("schema") if isinstance(verdict, dict) else None
     if schema != VERDICT_SCHEMA:
         raise BadInputError([f"{path}: found schema {schema!r}, expected {VERDICT_SCHEMA!r}"])

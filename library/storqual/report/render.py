@@ -90,7 +90,7 @@ def write_pdf(report: Path, digest: str, target: Path, *, signatures: Sequence[s
         from weasyprint.urls import URLFetcher  # noqa: PLC0415
     except (ImportError, OSError) as problem:
         how = "install storqual with its extra: storqual[pdf] (in a checkout: make setup-pages)"
-        raise BadInputError([f"--pdf needs WeasyPrint, which is not here ({problem}); {how}"]) from None
+        raise BadInputError([f"--pdf needs WeasyPrint, which is not installed ({problem}); {how}"]) from None
     # links to points that are folded on paper lead nowhere, which it would tell of each on standard error
     logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
     # no protocol is allowed: the page is whole, and a report must not depend on what some server says

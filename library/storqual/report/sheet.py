@@ -45,7 +45,7 @@ def declared_row(drive: Drive, there: Mapping[str, Any] | None, *, looked: bool,
     elif there:
         state = _state(there)
     else:
-        state = "MISSING" if looked else "not looked at"
+        state = "MISSING" if looked else "not read"
     return DriveRow(
         place=drive.position or there.get("position") or f"port {drive.port}",
         name=drive.file or drive.wwn or there.get("wwn") or "no WWN",
@@ -118,7 +118,7 @@ def _state(there: Mapping[str, Any]) -> str:
     health = there.get("health") or {}
     words = [there.get("state") or "present"]
     if health.get("passed") is False:
-        words.append("FAILING by its own word")
+        words.append("reports that it is FAILING")
     if health.get("hours") is not None:
         words.append(f"{health['hours']} h")
     return ", ".join(words)
@@ -229,7 +229,7 @@ def _machine(bench: Bench, facts: Mapping[str, Any] | None) -> Iterator[tuple[st
     """Which machine this is, and what runs on it."""
     yield "kind", bench.kind
     if facts is None:
-        yield "machine", "not looked at"
+        yield "machine", "not read"
     else:
         machine = facts["machine"]
         yield "machine", _words(machine["sys_vendor"], machine["product_name"]) or "not shown"
@@ -247,7 +247,7 @@ def _adapter(adapter: Adapter, found: Mapping[str, Any] | None) -> Iterator[tupl
     slot = (found or {}).get("slot") or adapter.slot
     yield "slot", slot or "not given"
     if found is None:
-        yield "driver", f"{adapter.driver or 'not given'} (declared; not looked at)"
+        yield "driver", f"{adapter.driver or 'not given'} (declared; not read)"
         if adapter.serial:
             yield "serial number", adapter.serial
         return

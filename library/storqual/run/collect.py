@@ -75,9 +75,9 @@ def read_block(run: Path, block: str) -> dict[str, Any]:
     try:
         return plain_block(dict(json.loads(path.read_text(encoding="utf-8"))))
     except OSError:
-        raise BadInputError([f"{path}: found no such batch, expected one that `next` named"]) from None
+        raise BadInputError([f"{path}: no such batch; expected one that `storqual next` named"]) from None
     except ValueError as problem:
-        raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
+        raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
 
 
 def collect(run: Path, block: str, spool: str, *, lost: str | None = None) -> Collected:
@@ -172,7 +172,7 @@ def _check_sample(
 def sample_problem(sample: Mapping[str, Any], launch: Mapping[str, Any] | None, planned: Mapping[str, Any]) -> str:
     """Why a sample is not of `launch` in the batch file `planned`; empty when it is (None: there is none)."""
     if launch is None:
-        return "is no launch of its batch"
+        return "is not a launch of its batch"
     for whole, names in ((planned, _OF_BLOCK), (launch, _OF_LAUNCH)):
         for name in names:
             if sample.get(name) != whole[name]:
@@ -187,7 +187,7 @@ def _decode(where: str, name: str, text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise StorqualError(f"{where}: artifact {name} is no base64") from None
+        raise StorqualError(f"{where}: artifact {name} is not base64") from None
     if sha256_of(data) != name[4:68]:
         raise StorqualError(f"{where}: artifact {name} holds bytes of digest {sha256_of(data)}")
     return data

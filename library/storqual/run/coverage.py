@@ -125,7 +125,7 @@ def _tried_again(run: Run, event: Event) -> str:
         elif event.kind == "restore_failed" and other.kind == "restored":
             return "it was later"
         elif event.kind == "failed" and other.kind == "resumed":
-            return "the campaign was resumed and went on"
+            return "the campaign was resumed"
     return ""
 
 

@@ -68,14 +68,14 @@ def create_run(
     """
     path = runs / checked_name(run_id, "run", most=2 * MOST)
     if path.exists():
-        raise BadInputError([f"{path}: found a run directory, expected a new name"])
+        raise BadInputError([f"{path}: this run directory exists already; choose another name"])
     try:
         runs.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=runs, prefix=f".{run_id}."))
     except (FileExistsError, NotADirectoryError):
-        raise BadInputError([f"{runs}: found a file, expected a folder for run directories (--runs)"]) from None
+        raise BadInputError([f"{runs}: this is a file; --runs takes a folder"]) from None
     except OSError as problem:
-        raise BadInputError([f"{runs}: found no folder to write runs to ({problem.strerror})"]) from None
+        raise BadInputError([f"{runs}: runs cannot be written here ({problem.strerror})"]) from None
     try:
         for folder in (INPUTS, BLOCKS, RAW):
             (draft / folder).mkdir()

@@ -131,13 +131,13 @@ def locked(run: Path) -> Iterator[None]:
     Raises BadInputError when it is none, or is signed: what people signed takes no more writers.
     """
     if is_signed(run):
-        raise BadInputError([f"{run}: found a signed run, expected one to write to; only `judge` works on this one"])
+        raise BadInputError(
+            [f"{run}: this run is signed, so nothing is written to it; only `storqual judge` works on it"]
+        )
     try:
         handle = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as problem:
-        raise BadInputError(
-            [f"{run}: found no run directory ({problem.strerror}), expected one with {RUN_FILE}"]
-        ) from None
+        raise BadInputError([f"{run}: no run directory ({problem.strerror})"]) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -151,11 +151,11 @@ def read_run_json(run: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise BadInputError([f"{path}: found no readable file, expected the {RUN_FILE} of a planned run"]) from None
+        raise BadInputError([f"{path}: cannot be read; this is not a run directory"]) from None
     try:
         document = json.loads(text)
     except ValueError as problem:
-        raise StorqualError(f"{path}: found no JSON ({problem}); the run directory is damaged") from None
+        raise StorqualError(f"{path}: not JSON ({problem}); the run directory is damaged") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema not in (RUN_SCHEMA, FORMER_RUN_SCHEMA):
         raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r} or {FORMER_RUN_SCHEMA!r}"])

@@ -68,7 +68,7 @@ def make_note(
     if not told or len(told) > _MOST_TEXT:
         problems.append(f"the text of a note: found {len(told)} characters, expected 1 to {_MOST_TEXT}")
     if not who:
-        problems.append("the author of a note: found none, expected a name")
+        problems.append("a note needs the name of its author")
     problems += [
         f"link {visible_text(link)!r}: expected an address that begins with https:// or http://"
         for link in links
@@ -77,19 +77,19 @@ def make_note(
     files: dict[str, bytes] = {}
     for path in attached:
         if not is_name(path.name):
-            problems.append(f"{path}: found a name that cannot be kept, expected letters, digits, '_', '-' and '.'")
+            problems.append(f"{path}: this file name cannot be kept; it may have letters, digits, '_', '-' and '.'")
             continue
         try:
             with path.open("rb") as file:
                 data = file.read(_LARGEST + 1)
         except OSError as problem:
-            problems.append(f"{path}: found no readable file ({problem.strerror})")
+            problems.append(f"{path}: cannot be read ({problem.strerror})")
             continue
         place = f"{folder}/{number:04d}-{path.name}"
         if len(data) > _LARGEST:
             problems.append(f"{path}: found more than {_LARGEST >> 20} MiB, expected a smaller attachment")
         elif place in files:
-            problems.append(f"{path}: found a second attachment of that name, expected each name once")
+            problems.append(f"{path}: another attachment has the same name; rename one of them")
         else:
             files[place] = data
     if problems:
@@ -121,7 +121,7 @@ def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
     for one in (file for note in notes for file in note.files):
         path = run / one.path
         if not path.is_file():
-            problems.append(f"{one.path}: is missing, a note says that it was attached")
+            problems.append(f"{one.path}: is missing, although a note says that it was attached")
         elif file_digest(path) != one.sha256:
             problems.append(f"{one.path}: is not what was attached")
     return problems

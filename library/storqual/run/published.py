@@ -44,6 +44,6 @@ def published_findings(run: Run) -> Iterator[str]:
     for name, digest in said.items():
         path = run.path / name
         if not path.is_file():
-            yield f"{name}: is missing, {EVENTS} says that it was published"
+            yield f"{name}: is missing, although {EVENTS} says that it was published"
         elif file_digest(path) != digest:
             yield f"{name}: is not what was published"

@@ -91,7 +91,7 @@ class SampleCheck:
             return f"{SAMPLES}: sample {name} {problem}"
         index = int(launches[name]["index"])
         if index <= self._last.get(block, -1):
-            return f"{SAMPLES}: sample {name} stands behind one that was launched after it"
+            return f"{SAMPLES}: sample {name} comes after one that was launched later"
         self._last[block] = index
         return ""
 
@@ -230,7 +230,7 @@ def _unpacked(data: bytes) -> bytes:
     whole = zlib.decompressobj(wbits=31)
     text = whole.decompress(data)
     if not whole.eof or whole.unused_data:
-        raise EOFError("this is not one whole member")
+        raise EOFError("this is not one complete compressed file")
     return text
 
 

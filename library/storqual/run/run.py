@@ -44,7 +44,7 @@ class Run:
             self.benches: Mapping[str, Any] = dict(self.document["benches"])
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise StorqualError(
-                f"{path / 'run.json'}: found a plan that is not complete ({problem!r}); the run directory is damaged"
+                f"{path / 'run.json'}: the plan is not complete ({problem!r}); the run directory is damaged"
             ) from None
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Run:
         """
         entry = (self.document.get("inputs") or {}).get(name)
         if entry is None:
-            raise BadInputError([f"{self.path}: found no input {name!r} in this run"])
+            raise BadInputError([f"{self.path}: this run has no input {name!r} in this run"])
         return self.path / str(entry["file"])
 
     def verify_inputs(self) -> list[str]:

@@ -93,7 +93,7 @@ def _lines(run: Path) -> Iterator[tuple[str, bytes]]:
 
 def _once(where: str, name: str, seen: set[str]) -> None:
     if name in seen:
-        raise StorqualError(f"{where}: found sample {name} a second time")
+        raise StorqualError(f"{where}: found sample {name} twice")
     seen.add(name)
 
 
@@ -103,7 +103,7 @@ def _sample(where: str, line: bytes, look: Look | None = None) -> Sample:
         parsed = from_json(line, allow_inf_nan=False)
         sample = Sample.from_json(parsed)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise StorqualError(f"{where}: found no sample ({problem}); the run directory is damaged") from None
+        raise StorqualError(f"{where}: this is not a sample ({problem}); the run directory is damaged") from None
     if look is not None:
         look(line, parsed)
     return sample

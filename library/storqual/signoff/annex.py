@@ -62,7 +62,7 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
     """
     run = read_run(request.run)
     if not is_signed(run.path):
-        told = "found a run that nobody has signed, expected a signed one; its notes are part of what is signed"
+        told = "this run is not signed; notes on it are part of what will be signed"
         raise BadInputError([f"{run.path}: {told}"])
     now = (request.now or datetime.now(UTC)).astimezone(UTC)
     private = load_private_key(request.key, request.passphrase)
@@ -70,7 +70,7 @@ def add_to_annex(request: NoteRequest) -> AnnexNote:
     who = next((key for key in load_trust(request.trusted).keys if key.id == found), None)
     problem = "" if who is None else validity_problem(who, now.date())
     if who is None or problem:
-        unknown = f"found a key ({found}) that {request.trusted} does not list; add it there"
+        unknown = f"key {found} is not listed in {request.trusted}; add it there"
         raise BadInputError([f"{request.key}: {problem or unknown}"])
     number = len(list((run.path / NOTES).glob("*.json"))) + 1
     note, files = make_note(request.text, who.name, request.links, request.attached, folder=NOTES, number=number)
@@ -122,7 +122,7 @@ def _checked(path: Path, file: Path, manifest: str, keys: Mapping[str, TrustedKe
         changed = changed_attachments(path, [note])
         return AnnexNote(name, note, problem or "; ".join(changed))
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
-        return AnnexNote(name, note, f"it is no signed note ({broken})")
+        return AnnexNote(name, note, f"it is not a signed note ({broken})")
 
 
 def _problem(statement: Mapping[str, Any], note: Note, key: TrustedKey, moment: datetime) -> str:

@@ -54,7 +54,7 @@ def named_signatures(names: Iterable[str]) -> tuple[list[Named], list[str]]:
         elif statement:
             problems.append(f"{name}: is not signed, {name}.sig is missing")
         elif not (name.endswith(".sig") and _STATEMENT.match(name.removesuffix(".sig")) and name[:-4] in left):
-            problems.append(f"{name}: was added, it is no part of a sign-off")
+            problems.append(f"{name}: was added and is not part of a sign-off")
     return found, problems
 
 
@@ -64,7 +64,7 @@ def odd_files(run: Path, names: Iterable[str]) -> list[str]:
     for name in names:
         odd = oddity(run / name)
         if not odd and (run / name).lstat().st_mode & 0o111:
-            odd = "may be executed"
+            odd = "is executable"
         problems += [f"{name}: {odd}"] if odd else []
     return problems
 
@@ -87,7 +87,7 @@ def added_since(run: Path, signed: Manifest | None) -> tuple[list[Entry], list[s
                 if not odd and path.is_file():
                     entries.append(Entry.of(run, name))
                 elif not odd and path == top and not path.is_dir():
-                    odd = "is no folder"
+                    odd = "is not a folder"
             except OSError as problem:
                 odd = f"cannot be read ({problem.strerror})"
             problems += [f"{name}: {odd}"] if odd else []

@@ -41,7 +41,7 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
     try:
         data = path.read_bytes()[:_LARGEST_KEY]
     except OSError as problem:
-        raise BadInputError([f"{path}: found no readable file ({problem.strerror}), expected {expected}"]) from None
+        raise BadInputError([f"{path}: cannot be read ({problem.strerror}); expected {expected}"]) from None
     load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
     try:
         try:
@@ -53,9 +53,9 @@ def load_private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519Privat
             key = load(data, password=passphrase().encode())
     except (TypeError, ValueError, UnsupportedAlgorithm) as problem:
         said = (str(problem).splitlines() or ["not readable"])[0]
-        raise BadInputError([f"{path}: found no usable key ({said}), expected {expected}"]) from None
+        raise BadInputError([f"{path}: this is not a usable key ({said}); expected {expected}"]) from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadInputError([f"{path}: found a key of another kind ({type(key).__name__}), expected {expected}"])
+        raise BadInputError([f"{path}: this is a key of another type ({type(key).__name__}); expected {expected}"])
     return key
 
 
@@ -95,9 +95,9 @@ def _parse(data: bytes) -> Envelope:
     try:
         envelope = Envelope.from_dict(json.loads(data))
         if envelope.payload_type != PAYLOAD_TYPE or _dump(envelope) != data:
-            raise ValueError("it is not as it was written")
+            raise ValueError("it was changed since it was written")
     except (FormatError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise ValueError(f"it is no signed envelope ({problem!r})") from None
+        raise ValueError(f"it is not a signed envelope ({problem!r})") from None
     return envelope
 
 
@@ -123,7 +123,7 @@ def read_public_key(path: Path) -> str:
             continue
         if text.startswith(("ssh-", "sk-ssh-")):
             return " ".join(text.split()[:2])
-    raise BadInputError([f"{path}: found no public key there or in {path.name}.pub, expected one of ssh-keygen"])
+    raise BadInputError([f"{path}: no public key here or in {path.name}.pub"])
 
 
 def sign_with_ssh(statement: bytes, key: Path) -> bytes:
@@ -143,7 +143,7 @@ def sign_with_ssh(statement: bytes, key: Path) -> bytes:
 def check_ssh_signature(statement: bytes, signature: bytes, key: TrustedKey) -> None:
     """Raise ValueError unless `signature` is one of `key` over `statement` and as ssh-keygen writes it."""
     if not _canonical(signature):
-        raise ValueError("it is not as ssh-keygen wrote it")
+        raise ValueError("it was changed since ssh-keygen wrote it")
     with tempfile.TemporaryDirectory(prefix="storqual-verify-") as folder:
         signers, detached = Path(folder) / "signers", Path(folder) / "signature"
         signers.write_text(f'signer namespaces="{NAMESPACE}" {key.public}\n', encoding="ascii")

@@ -70,11 +70,11 @@ def _stored(run: Run, file: Path) -> dict[str, Any]:
         datetime.fromisoformat(verdict["as_of"])
     except FileNotFoundError:
         remedy = f"judge it first: storqual publish {run.path}"
-        raise BadInputError([f"{file}: found no verdict, expected one; {remedy}"]) from None
+        raise BadInputError([f"{file}: this run has no verdict; {remedy}"]) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         complete = False
     if not complete:
-        raise BadInputError([f"{file}: found no verdict in this file, expected what `storqual judge` writes"])
+        raise BadInputError([f"{file}: this file holds no verdict of `storqual judge`"])
     return dict(verdict)
 
 
@@ -108,10 +108,10 @@ def _refuse(run: Run, verdict: Mapping[str, Any], waivers: Path | None, today: d
 
 
 def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
-    reason = f"{run.name}: found outcome {verdict['outcome']} ({verdict.get('reason') or 'no reason was recorded'})"
+    reason = f"{run.name}: the outcome is {verdict['outcome']} ({verdict.get('reason') or 'no reason was recorded'})"
     if code == 1:
-        return f"{reason}, expected waivers that cover every failure (--waivers)"
-    return f"{reason}; a run that could not be judged is neither signed nor waived: repeat or resume it"
+        return f"{reason}; give waivers that cover every failure (--waivers)"
+    return f"{reason}; a run that could not be judged can be neither signed nor waived; repeat or resume it"
 
 
 def _of_file(run: Run, path: Path) -> Judgement:

@@ -134,11 +134,11 @@ def oddity(path: Path) -> str:
     if not folder and not stat.S_ISREG(status.st_mode):
         return "is a link or a special file"
     if not folder and status.st_nlink > 1:
-        return "is a hard link: it has another name, by which it can be changed"
+        return "is a hard link: it has another name, through which it can be changed"
     if not folder and status.st_mode & _SPECIAL_RIGHTS:
-        return "has the rights of its owner or group when it is executed"
+        return "runs with the rights of its owner or group (setuid or setgid)"
     if status.st_mode & stat.S_IWOTH:
-        return "can be written by anybody"
+        return "can be written by anyone"
     return ""
 
 
@@ -160,7 +160,7 @@ def parse_manifest(data: bytes) -> Manifest:
         files = tuple(Entry.from_json(entry) for entry in document["files"])
         folders = () if schema == FIRST_SCHEMA else tuple(str(folder) for folder in document["folders"])
     except (KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise ValueError(f"found no manifest ({problem!r})") from None
+        raise ValueError(f"this is not a manifest ({problem!r})") from None
     return Manifest(schema, files, folders)
 
 
@@ -193,9 +193,9 @@ def manifest_differences(run: Path, signed: Manifest) -> list[str]:
                 missing.discard(old)
         elif now.sha256 != then.sha256:
             same = now.sorted_sha256 is not None and now.sorted_sha256 == then.sorted_sha256
-            said[path] = "was changed: its lines were put in another order" if same else "was changed"
+            said[path] = "was changed: its lines are in another order" if same else "was changed"
         elif now.executable != then.executable and not signed.first_rules:
-            said[path] = "may be executed now" if now.executable else "may not be executed any more"
+            said[path] = "is now executable" if now.executable else "is no longer executable"
     said.update(dict.fromkeys(missing, "is missing"))
     if not signed.first_rules:
         said.update(dict.fromkeys(folders.difference(signed.folders), "was added (a folder)"))

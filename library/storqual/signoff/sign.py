@@ -92,7 +92,7 @@ def sign_run(request: SignRequest) -> Signed:
     before = _earlier(run, request.trusted, who, role, now)
     judgement = acceptable_judgement(run, request.waivers, now)
     _check_report(run, judgement, request.waivers)
-    problems = [f"{run.path / told}; make it again: storqual publish {run.path}" for told in export_findings(run)]
+    problems = [f"{run.path / told}; write it again: storqual publish {run.path}" for told in export_findings(run)]
     problems += [f"{run.path / told}" for told in trial_findings(run)]
     if problems:
         raise BadInputError(problems)
@@ -139,7 +139,7 @@ def _who(
     found = fingerprint(line)
     who = next((key for key in trusted if key.id == found), None)
     if who is None:
-        unknown = f"found a key ({found}) that {request.trusted} does not list; add it there"
+        unknown = f"key {found} is not listed in {request.trusted}; add it there"
         raise BadInputError([f"{request.key}: {unknown}"])
     problem = validity_problem(who, now.date())
     if problem:
@@ -180,9 +180,9 @@ def _earlier(run: Run, trusted: Path, who: TrustedKey, role: str, now: datetime)
     problems = list(found.damage)
     names = {one.role: one.name for one in found.signatures if not one.problem}
     if role in names:
-        problems.append(f"{run.name}: found a signature as {role} already, of {names[role]}")
+        problems.append(f"{run.name}: {names[role]} has already signed as {role}")
     elif who.name in names.values():
-        problems.append(f"{run.name}: found {who.name} to have signed already, expected another person as {role}")
+        problems.append(f"{run.name}: {who.name} has already signed; another person must sign as {role}")
     if problems:
         raise BadInputError(problems)
     return names
@@ -198,7 +198,5 @@ def _check_report(run: Run, judgement: Judgement, waivers: Path | None) -> None:
         return
     if judgement.sha256 not in report.read_text(encoding="utf-8", errors="replace"):
         accepted = f" --waivers {waivers}" if waivers is not None else ""
-        remedy = f"make it again: storqual publish {run.path}{accepted}"
-        raise BadInputError(
-            [f"{report}: found a report of another verdict, expected one of the verdict to sign; {remedy}"]
-        )
+        remedy = f"write it again: storqual publish {run.path}{accepted}"
+        raise BadInputError([f"{report}: this report is of another verdict than the one to sign; {remedy}"])

@@ -51,7 +51,7 @@ def validity_problem(key: TrustedKey, day: date) -> str:
     if day > key.expires:
         return f"the key of {key.name} expired on {key.expires.isoformat()}"
     if key.valid_from is not None and day < key.valid_from:
-        return f"the key of {key.name} counts from {key.valid_from.isoformat()} only"
+        return f"the key of {key.name} is valid from {key.valid_from.isoformat()} only"
     return ""
 
 
@@ -131,7 +131,7 @@ def _of_signer(said: Mapping[str, Any], named: Named, key: TrustedKey, moment: d
         return f"it says that it was signed at {signer.signed_at}, which is not before {moment.isoformat()}"
     late = validity_problem(key, moment.date())
     if late and not validity_problem(key, signed.date()):
-        return f"{late}; if it was known to be signed before, verify with --as-of"
+        return f"{late}; if it is known to have been signed before, verify with --as-of"
     return validity_problem(key, signed.date()) or late
 
 
@@ -152,9 +152,9 @@ def _of_run(said: Mapping[str, Any], path: Path, *, digest: str, run: Run | None
         return f"the judgement that it is about was changed: {judgement['path']}"
     verdict = json.loads(data)
     if said["outcome"] not in _RELEASABLE or verdict["exit_code"] != 0:
-        return f"it says {said['outcome']}, and the judgement {verdict['outcome']}: that is no release"
+        return f"it says {said['outcome']}, and the judgement says {verdict['outcome']}, which is not a release"
     differs = "" if run is None else statement_difference(said, run, verdict)
-    return f"its {differs} is not what the files say" if differs else ""
+    return f"its {differs} does not match the files" if differs else ""
 
 
 def _expired_waiver(waivers: Iterable[Mapping[str, Any]], today: date) -> str:

@@ -115,7 +115,7 @@ def parse_statement(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
         if (document["_type"], document["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
-            raise ValueError("it is no in-toto statement about a test result")
+            raise ValueError("it is not an in-toto statement about a test result")
         own = document["predicate"][OWN]
         signer = own["signer"]
         return {

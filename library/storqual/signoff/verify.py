@@ -51,7 +51,7 @@ class Terms:
 def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str] = ()) -> Terms:
     """The terms of the verifier, who has the file `trusted` and may name further roles, for `run`.
 
-    What the run's own gate asks for counts too, but a gate that asks for less than the verifier is a problem: whoever
+    What the run's own gate requires counts too, but a gate that asks for less than the verifier is a problem: whoever
     can write a run can rewrite its gate. Raises BadInputError for a gate that cannot be read.
     """
     own = required_roles(run)
@@ -65,13 +65,13 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     for by in dict.fromkeys(asked.values()):
         lacking = [role for role, who in asked.items() if who == by and role not in own]
         if lacking:
-            told = f"{by} asks for a signature as {' and '.join(lacking)}"
-            problems.append(f"inputs/gate.yml: the run's own gate asks for {' and '.join(own)} only, {told}")
+            told = f"{by} requires a signature as {' and '.join(lacking)}"
+            problems.append(f"inputs/gate.yml: the run's own gate requires {' and '.join(own)} only, {told}")
     software = [
         f"{bench} is {_MEASURED_ON.get(kind, kind)}" for bench, kind in kinds_of(run).items() if kind != "hardware"
     ]
     if software:
-        problems += [f"{by} asks for hardware: {', '.join(software)}" for by in _hardware(run, trusted, fitting)]
+        problems += [f"{by} requires hardware: {', '.join(software)}" for by in _hardware(run, trusted, fitting)]
     by = " and ".join(dict.fromkeys(asked.values()))
     return Terms(
         roles=tuple(dict.fromkeys((*asked, *own))),
@@ -223,7 +223,7 @@ def verify_run(
     problem and not an exception.
     """
     if not path.is_dir():
-        raise BadInputError([f"{path}: found no folder, expected a run directory"])
+        raise BadInputError([f"{path}: no such run directory"])
     trust = load_trust(trusted)
     moment = (as_of or datetime.now(UTC)).astimezone(UTC)
     names = signature_files(path)
@@ -279,10 +279,10 @@ def _withheld(run: Run, trusted: Path, terms: Terms, *, allow_virtual: bool) -> 
     found = []
     software = method_only(run)
     if software and not allow_virtual:
-        found.append(f"method only: {software}; --allow-virtual takes it nevertheless")
+        found.append(f"method only: {software}; --allow-virtual accepts it")
     if not terms.of_verifier:
         asks = f"{trusted.name} has no `require`"
-        found.append(f"nobody but the run itself says who must sign: {asks}, and there is no --require-role")
+        found.append(f"only the run itself says who must sign: {asks}, and there is no --require-role")
     return tuple(found)
 
 
@@ -330,7 +330,7 @@ def _same_person(signatures: Iterable[Signature]) -> list[str]:
     problems = []
     for one in signatures:
         if one.name in seen:
-            both = f"{one.name} signed as {seen[one.name]} and as {one.role}, expected two people"
+            both = f"{one.name} signed as {seen[one.name]} and as {one.role}; two people must sign"
             problems.append(f"{one.file}: {both}")
         seen.setdefault(one.name, one.role)
     return problems
@@ -341,4 +341,4 @@ def _other_outcome(signatures: Iterable[Signature]) -> list[str]:
     said = {one.outcome: one.file for one in signatures}
     if len(said) < 2:
         return []
-    return [f"{file}: it says {outcome}, other signatures say otherwise" for outcome, file in said.items()]
+    return [f"{file}: it says {outcome}, other signatures state another outcome" for outcome, file in said.items()]

@@ -116,7 +116,7 @@ def _contest(title: str, along: str, lines: Sequence[Line], metric: str) -> Iter
     sentences = [] if metric in ("throughput_mb_s", "cpu_percent") else [leader_sentence(found, facts.label, at=at)]
     if sentences and all(level.shift.low is None for one in found for level in one.levels):
         # one sentence for all pairs and levels
-        sentences = [f"In {facts.label} nothing is compared: the launches are too few, or too unlike."]
+        sentences = [f"In {facts.label} nothing can be compared: there are too few launches, or they vary too much."]
     else:
         sentences += [
             sentence for one in found if sentences for sentence in comparison_sentences(one, facts.label, at=at)
@@ -175,11 +175,11 @@ def _equal_words(first: str, second: str, names: tuple[str, str, str], load: flo
     response, loaded, unit = names
     where = f"At equal {loaded} ({load:.4g} {unit})"
     if shift.low is None or shift.high is None:
-        lacking = "have too few launches, or too unlike ones"
-        return f"{where} {first} and {second} {lacking}: the difference in {response} shows nothing."
+        lacking = "have too few launches, or launches that vary too much"
+        return f"{where} {first} and {second} {lacking}: nothing can be said about the difference in {response}."
     sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %)"
     if shift.low <= 0 <= shift.high:
-        return f"{where} nothing is shown between {first} and {second} in {response} {sure}."
+        return f"{where} no difference between {first} and {second} in {response} is shown {sure}."
     more = "more" if shift.value > 0 else "less"
     return f"{where} {first} has {abs(100 * shift.value):.1f} % {more} {response} than {second} {sure}."
 
@@ -208,7 +208,9 @@ def compare_runs(paths: Sequence[Path], *, arms: Sequence[str] = ("candidate",))
     subjects = list(dict.fromkeys(point.subject for point in points))
     if len(subjects) < 2:
         told = f"found {len(subjects)} measured adapter{'s' if len(subjects) != 1 else ''}"
-        raise BadInputError([f"{', '.join(map(str, paths))}: {told}, expected two at least (or two arms, two runs)"])
+        raise BadInputError(
+            [f"{', '.join(map(str, paths))}: {told}, expected at least two (or two arms, or two runs)"]
+        )
     return Comparisons(tuple(subjects), tuple(contests(points)), tuple(equal_loads(points)))
 
 

@@ -163,11 +163,13 @@ def _sentence(comparison: SubjectComparison, one: Range, measure: str, at: Shown
     if one.relation == "equal":
         return f"{first} and {second} are equal in {measure} within {100 * MARGIN:g} % {where}."
     if one.least is None or one.most is None or (one.relation == "open" and reaches_tenfold(one.least, one.most)):
-        lacking = "have too few launches, or too unlike ones,"
-        return f"{first} and {second} {lacking} {where}: the difference in {measure} shows nothing."
+        lacking = "have too few launches, or launches that vary too much,"
+        return f"{first} and {second} {lacking} {where}: nothing can be said about the difference in {measure}."
     if one.relation == "open":
         ends = f"{_signed(one.least)} to {_signed(one.most)}"
-        return f"Nothing is shown between {first} and {second} in {measure} {where}: {first} may be {ends} better."
+        return (
+            f"No difference between {first} and {second} in {measure} is shown {where}: {first} may be {ends} better."
+        )
     shifts = [level.shift.value for level in one.shifts]
     low, high = one.least, one.most
     winner, loser = first, second
@@ -204,13 +206,13 @@ def span(start: float, end: float, at: Shown) -> str:
 def leader_sentence(
     comparisons: Sequence[SubjectComparison], measure: str, *, at: Shown = lambda level: f"{level:g}"
 ) -> str:
-    """Who leads where, such as "In IOPS sym leads from 512 to 2k; nobody is shown to lead from 4k to 64k."."""
+    """Who leads where, such as "In IOPS sym leads from 512 to 2k; none is shown to lead from 4k to 64k."."""
     found = leaders(comparisons)
     parts = []
     for name, group in itertools.groupby(found, key=lambda level: found[level]):
         levels = list(group)
         where = span(levels[0], levels[-1], at)
-        parts.append(f"{name} leads {where}" if name else f"nobody is shown to lead {where}")
+        parts.append(f"{name} leads {where}" if name else f"none is shown to lead {where}")
     return f"In {measure} {'; '.join(parts)}."
 
 

@@ -29,7 +29,9 @@ def placement_advice(alias: str, declared: Mapping[str, Any], found: Mapping[str
         elif fed:
             yield f"{carries}: it feeds {fed} of {ports} ports at full rate; spread the others over another slot."
         else:
-            yield f"{carries}: not one port runs at full rate here; a faster slot may give {link / slot:.1f} times."
+            yield (
+                f"{carries}: no port runs at full rate here; a faster slot may give {link / slot:.1f} times the rate."
+            )
     lane = found.get("link") or {}
     for what, name in (("speed", "speed"), ("width", "width")):
         now, best = str(lane.get(name) or ""), str(lane.get(f"{name}_max") or "")

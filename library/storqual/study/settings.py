@@ -226,12 +226,12 @@ def effect_sentence(effect: Effect, subject: str, workload: str, measure: str, m
         or shift.high is None
         or (effect.influence == "open" and reaches_tenfold(shift.low, shift.high))
     ):
-        lacking = "has too few launches, or too unlike ones"
-        return f"{where}: {change} {lacking}: {100 * shift.value:+.1f} % shows nothing."
+        lacking = "has too few launches, or launches that vary too much"
+        return f"{where}: {change} {lacking}: a change of {100 * shift.value:+.1f} % is not conclusive."
     places = "1 place" if effect.places == 1 else f"{effect.places} places"
     sure = f"(interval {100 * shift.low:+.1f} to {100 * shift.high:+.1f} %, {places})"
     if effect.influence == "neutral":
         return f"{where}: {change} is neutral: within {100 * margin:g} % {sure}."
     if effect.influence == "open":
-        return f"{where}: nothing is shown of {change} {sure}."
+        return f"{where}: no effect of {change} is shown {sure}."
     return f"{where}: {change} is {abs(100 * shift.value):.1f} % {effect.influence} {sure}."

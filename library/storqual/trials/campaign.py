@@ -89,11 +89,11 @@ def draft_campaign(request: TrialRequest) -> Draft:
     raise_all(problems)
     if len(inventory.benches) != 1:
         listed = ", ".join(inventory.benches)
-        raise BadInputError([f"--limit: found benches {listed}, expected one: trials of one bench are compared"])
+        raise BadInputError([f"--limit: benches {listed} match; trials are compared on one bench, so name one"])
     bench = next(iter(inventory.benches.values()))
     if bench.kind == "local":
         raise BadInputError(
-            [f"{bench.name}: found a bench of files, expected one with adapters to bring faults about"]
+            [f"{bench.name}: this bench has files for drives; trials need adapters on which faults can be injected"]
         )
     seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
     name, profile = suite.profile(request.profile)

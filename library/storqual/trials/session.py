@@ -62,7 +62,7 @@ def _session(
             record = trial.run()
         except TrialLostError as problem:
             append_event(path, "trial_lost", {**named, "reason": str(problem), "rebooted": problem.rebooted})
-            say(f"{bench} {arm} | {planned.id} was cut short and is made again: {problem}")
+            say(f"{bench} {arm} | {planned.id} was interrupted and is repeated: {problem}")
             return False
         keep_record(path, record)
         for wrong in witness_batches(path, bench):

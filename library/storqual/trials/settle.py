@@ -58,18 +58,18 @@ def settle(link: Link, state_dir: str, places: BenchPlaces | None, *, say: Calla
     end, told = time.monotonic() + _FREE_S, False
     while not _is_free(link, ask, say):
         if time.monotonic() > end:
-            raise LinkError(f"{link.host}: {lock} is still held after {_FREE_S:g} s; what is in it says by whom")
+            raise LinkError(f"{link.host}: {lock} is still held after {_FREE_S:g} s; the file says by whom")
         if not told:
-            say(f"{link.host}: waiting for the end of what runs there")
+            say(f"{link.host}: waiting until what runs there has ended")
         told = True
     for sentence in take_maps_apart(link):
         say(f"{link.host}: {sentence}")
     for name in link.run(_LAYERS, limit_s=_ASK_S * 3).split():
-        say(f"{link.host}: {name} was left between a load and its drive, and was taken away")
+        say(f"{link.host}: {name} was left between a load and its drive, and was removed")
     for name in link.run(_SWITCHED_OFF % shlex.quote(state_dir), limit_s=_ASK_S * 3).split():
-        say(f"{link.host}: {name} was left switched off, and was switched on")
+        say(f"{link.host}: {name} was left switched off, and was switched on again")
     for name in dict.fromkeys(link.run(_RULES, limit_s=_ASK_S * 3).split()):
-        say(f"{link.host}: {name} was left changed by rules of scsi_debug, and was put back")
+        say(f"{link.host}: {name} was left changed by rules of scsi_debug, and was restored")
     state = None if places is None else power_state(places)
     if state is None:
         return

@@ -202,7 +202,7 @@ def _drive(read: _Reader, kind: DeviceKind, alias: str, index: int, entry: Mappi
         read.complain(f"{where}.wwn", f"expected {wanted}, found {wwn!r}")
     serial = read.text(entry.get("serial"), f"{where}.serial", _NVME_SERIAL if kind.namespaces else _SCSI_SERIAL)
     if not wwn and not serial:
-        read.complain(where, "needs a wwn or a serial")
+        read.complain(where, "needs a WWN or a serial number")
     size = read.size(entry.get("size", 0), f"{where}.size")
     if size <= 0 or size % 4096:
         read.complain(f"{where}.size", "expected a positive multiple of 4096 bytes")

@@ -306,7 +306,7 @@ def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
 
         async def press(monitor: Monitor) -> float:
             if not await monitor.ask_and_await("system_reset", {}, "RESET", _RESET_LIMIT_S):
-                raise ToolError("QEMU took the reset and did not carry it out")
+                raise ToolError("QEMU accepted the reset and did not carry it out")
             return time.monotonic()
 
         began = converse(Path(state.monitor), press)

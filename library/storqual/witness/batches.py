@@ -95,7 +95,7 @@ def witness_batches(run: Path, bench: str) -> list[str]:
         try:
             answer = tell(place, batch.line(), bytes.fromhex(batch.sha256))
         except StorqualError as problem:
-            wrong.append(f"the witness was not told {batch.word} {batch.name}: {problem}")
+            wrong.append(f"the digest of {batch.word} {batch.name} did not reach the witness: {problem}")
             append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
             continue
         append_event(run, TOLD, {**fields, "answer": base64.b64encode(answer).decode()})

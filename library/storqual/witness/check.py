@@ -33,7 +33,7 @@ def check_witness(run: Path, witness: str) -> list[str]:
     except (StorqualError, OSError) as problem:
         return [str(problem).removeprefix(f"{run}/")]
     if not batches:
-        return ["the run has no batch that is over: there is nothing that a witness was told"]
+        return ["the run has no finished batch, so the witness has recorded nothing of it"]
     if witness.startswith("ssh://"):
         try:
             return _by_lines(batches, read_back(witness))
@@ -59,13 +59,13 @@ def _by_lines(batches: Mapping[str, Batch], text: str) -> list[str]:
     for batch in batches.values():
         known = told.pop(batch.name, None)
         if known is None:
-            problems.append(f"{batch.word} {batch.name}: the witness was not told of it")
+            problems.append(f"{batch.word} {batch.name}: the witness has no record of it")
         elif known != {batch.sha256}:
             problems.append(
-                f"{batch.word} {batch.name}: the witness was told another digest: the run was rewritten since"
+                f"{batch.word} {batch.name}: the witness recorded another digest, so the run was changed afterwards"
             )
     word = next(iter(batches.values())).word
-    return problems + [f"{word} {one}: the witness was told of it, and the run does not have it" for one in told]
+    return problems + [f"{word} {one}: the witness has a record of it, but the run does not have it" for one in told]
 
 
 def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> list[str]:
@@ -100,6 +100,6 @@ def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> l
             continue
         if not over - _CLOCKS <= signed <= over + LATEST:
             problems.append(
-                f"{batch.word} {batch.name}: it ended at {batch.time}, and was told at {signed.isoformat()}"
+                f"{batch.word} {batch.name}: it ended at {batch.time}, and was recorded at {signed.isoformat()}"
             )
     return problems

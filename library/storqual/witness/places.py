@@ -58,7 +58,7 @@ def _syslog(parts: SplitResult, line: str) -> bytes:
             while connection.recv(4096):
                 pass
     except OSError as problem:
-        raise StorqualError(f"{parts.hostname}: the syslog server did not take it ({problem})") from None
+        raise StorqualError(f"{parts.hostname}: the syslog server did not accept it ({problem})") from None
     return b""
 
 

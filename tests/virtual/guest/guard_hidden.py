@@ -251,5 +251,5 @@ HIDDEN = [
         _generic_open,
         NVME,
     ),
-    State("swapped between the check and the write", "is another device now", _nothing, machine=_Swapping),
+    State("swapped between the check and the write", "is a different device now", _nothing, machine=_Swapping),
 ]

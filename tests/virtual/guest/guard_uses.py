@@ -212,7 +212,7 @@ USES = [
     State("under a mounted dm-linear", f"sqlin (dm-0) on it is mounted on {MOUNT} (ext4)", _linear_mounted),
     State("under dm-crypt", "encrypted volume sqcrypt (dm-", _crypt),
     State("multipath device over two different drives", "multipath device sqmpath", _false_multipath, BOTH),
-    State("under a loop device", "reads and writes", _loop),
+    State("under a loop device", "backs loop device", _loop),
     State("under a mounted loop device", f"is mounted on {MOUNT} (ext4)", _loop_mounted),
     State("served by an NVMe target", "it is served to other machines by an NVMe target", _nvme_target),
     State("served by a SCSI target", "it is served to other machines by a SCSI target", _scsi_target),

@@ -12,7 +12,7 @@ from ..kit.machine import visible
 from ..kit.quantities import parse_size
 
 _WRONG_KIND = {
-    True: "a bench of kind local has files for drives, and this is no file",
+    True: "a bench of kind local has files for drives, and this is not a file",
     False: "only a bench of kind local has files for drives",
 }
 
@@ -53,7 +53,7 @@ def read_claims(targets: Mapping[str, Mapping[str, Any]]) -> tuple[Claim, ...]:
         if isinstance(fields, Mapping):
             claims.append(_claim(name, fields, problems))
         else:
-            problems.append(f"drive {visible(name)}: it is not claimed, so it is no target")
+            problems.append(f"drive {visible(name)}: it is not claimed, so it is not a target")
     _refuse(problems)
     return tuple(claims)
 

@@ -67,13 +67,13 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     try:
         found = real.lstat()
     except FileNotFoundError:
-        return FileState(str(real), "it does not exist", "run the preflight of a run, which makes it", missing=True)
+        return FileState(str(real), "it does not exist", "run the preflight of a run, which creates it", missing=True)
     except OSError as problem:
         return FileState(str(real), f"it cannot be examined: {problem.strerror}", "check its permissions")
     inode = claim.inode if claim.inode is not None else _inodes(state_dir).get(path.name)
     reason = ""
     if not stat.S_ISREG(found.st_mode):
-        reason = "it is no regular file"
+        reason = "it is not a regular file"
     elif found.st_nlink != 1:
         reason = f"it has {found.st_nlink} names (hard links)"
     elif inode is None:
@@ -82,7 +82,7 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
         reason = f"it is another file than the claimed one (inode {found.st_ino}, claimed {inode})"
     elif found.st_size != claim.size:
         reason = f"its size is {found.st_size} bytes, the claim says {claim.size}"
-    remedy = "move it away if anybody wants it, else delete it, and run the preflight again" if reason else ""
+    remedy = "move it away if it is still needed, otherwise delete it, and run the preflight again" if reason else ""
     return FileState(str(real), reason, remedy, device=found.st_dev, inode=found.st_ino)
 
 
@@ -98,14 +98,14 @@ def open_file(state: FileState) -> int:
             descriptor = os.open(path.name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except OSError as problem:
             if problem.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-                raise OSError(errno.ESTALE, "it is another file now") from problem
+                raise OSError(errno.ESTALE, "it is a different file now") from problem
             raise
     finally:
         os.close(folder)
     found = os.fstat(descriptor)
     if (found.st_dev, found.st_ino, found.st_nlink) != (state.device, state.inode, 1):
         os.close(descriptor)
-        raise OSError(errno.ESTALE, "it is another file now")
+        raise OSError(errno.ESTALE, "it is a different file now")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

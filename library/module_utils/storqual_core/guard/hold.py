@@ -245,7 +245,9 @@ class Hold(Mapping[str, str]):
             drive = chosen(claim, snapshot) if claim.id in self._names else None
             if drive is not None and topmost(drive, snapshot) != self._names[claim.id]:
                 reason = f"it is {drive.name} now, {self._names[claim.id]} was taken"
-                yield Refusal(f"drive {claim.id}", reason, "find out why it came and went, then try again")
+                yield Refusal(
+                    f"drive {claim.id}", reason, "find out why it disappeared and came back, then try again"
+                )
 
     def enter(self) -> None:
         """Decide, take, decide again on what is there now, stamp what is empty."""
@@ -291,7 +293,7 @@ class Hold(Mapping[str, str]):
         for drive, name in self._names.items():
             told = next((seen[disk] for disk in (name, *paths.get(drive, ())) if disk in seen), "")
             if told:
-                yield Refusal(f"drive {drive} ({name})", told, "find out who writes to it and end that")
+                yield Refusal(f"drive {drive} ({name})", told, "find out what writes to it, and stop it")
 
     def _settle(self, snapshot: Snapshot) -> None:
         """Which node and how many bytes each id stands for; members of a volume are reached through it only."""
@@ -321,12 +323,14 @@ class Hold(Mapping[str, str]):
                 descriptor = open_file(self._files[drive])
         except OSError as problem:
             taken = problem.errno in (errno.EBUSY, errno.EAGAIN)
-            reason = "another program took it meanwhile" if taken else f"it cannot be opened: {problem.strerror}"
-            refuse([Refusal(f"drive {drive}", reason, "find out who has it (lsblk, fuser) and end that")])
+            reason = (
+                "another program opened it in the meantime" if taken else f"it cannot be opened: {problem.strerror}"
+            )
+            refuse([Refusal(f"drive {drive}", reason, "find out what uses it (lsblk, fuser), and stop it")])
         self._open[drive] = descriptor
         name = self._names.get(drive)
         if name and self._machine.opened(descriptor) != self._machine.text(f"/sys/class/block/{name}/dev"):
-            refuse([Refusal(f"drive {drive}", f"{self._nodes[drive]} is another device now", "try again")])
+            refuse([Refusal(f"drive {drive}", f"{self._nodes[drive]} is a different device now", "try again")])
 
     def _write_stamps(self, drive: str, *, clear: bool) -> None:
         try:

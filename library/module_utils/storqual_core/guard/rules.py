@@ -55,7 +55,7 @@ class Refusal:
 
 
 _KEEP = "or take the claim out of the inventory"
-_GIVE_UP = "if nobody wants it, zero the first and the last 8 MiB of the drive yourself (storqual will not), " + _KEEP
+_GIVE_UP = "if it is not needed, zero the first and last 8 MiB of the drive yourself (storqual will not), " + _KEEP
 
 
 def _named(claim: Claim, drive: Drive | None = None) -> str:
@@ -84,7 +84,7 @@ def decide(
     rule = PURPOSES[purpose]
     if snapshot.problem:
         return [
-            Refusal(_named(claim), f"nothing can be known about it: {snapshot.problem}", "repair that first")
+            Refusal(_named(claim), f"it cannot be examined: {snapshot.problem}", "repair that first")
             for claim in claims
         ]
     refusals = list(_twice(claims, snapshot))
@@ -101,7 +101,7 @@ def decide(
         refusals.extend(one for path in matching(claim, snapshot.drives) for one in _identity(claim, path))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
         if rule.writes and snapshot.zoned.get(drive.name, "none") not in ("", "none"):
-            reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which take no write at any place"
+            reason = f"it has zones ({visible(snapshot.zoned[drive.name])}), which must be written in sequence"
             refusals.append(Refusal(_named(claim, drive), reason, "storqual cannot measure it, " + _KEEP))
         if rule.contents:
             refusals.extend(_remembered(claim, drive, snapshot, volumes))
@@ -151,7 +151,7 @@ def _mismatch(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
         names = ", ".join(drive.name for drive in found)
         reason = f"{len(found)} devices of this bench answer to that name ({names})"
         yield Refusal(
-            _named(claim), reason, "set multipath up over the paths of one drive, or find out which drive is a copy"
+            _named(claim), reason, "set up multipath for the paths of one drive, or find out which drive is a copy"
         )
         return
     others = [drive for drive in snapshot.drives if claim.serial and drive.identity.serial == claim.serial]
@@ -159,7 +159,7 @@ def _mismatch(claim: Claim, snapshot: Snapshot) -> Iterator[Refusal]:
         other = others[0]
         says = f"WWN {visible(other.identity.wwn)}" if other.identity.wwn else "no WWN"
         reason = f"{other.name} has its serial but says {says}, the claim says WWN {visible(claim.wwn)}"
-        yield Refusal(_named(claim), reason, "look which drive is meant and correct the claim")
+        yield Refusal(_named(claim), reason, "find out which drive is meant, and correct the claim")
         return
     by = f"WWN {visible(claim.wwn)}" if claim.wwn else f"serial {visible(claim.serial)}"
     reason = f"no drive of this bench has {by}"
@@ -190,7 +190,7 @@ def _identity(claim: Claim, drive: Drive) -> Iterator[Refusal]:
         yield Refusal(
             _named(claim, drive),
             "it is not the claimed drive: its " + ", its ".join(wrong),
-            "look which drive is meant and correct the claim",
+            "find out which drive is meant, and correct the claim",
         )
 
 
@@ -223,7 +223,7 @@ def _use(
     elif snapshot.busy.get(top) and well and not reasons and not _is_member(claim, volumes):
         loaded = f" (ZFS pools are loaded: {', '.join(map(visible, snapshot.pools))})" if snapshot.pools else ""
         yield Refusal(
-            name, f"{snapshot.busy[top]}{loaded}", f"find out who has it (lsblk, fuser) and end that, {_KEEP}"
+            name, f"{snapshot.busy[top]}{loaded}", f"find out what uses it (lsblk, fuser), and stop it, {_KEEP}"
         )
 
 
@@ -274,7 +274,7 @@ def _remedy(use: str) -> str:
     ):
         if word in use:
             return remedy
-    return "end that use"
+    return "stop that use"
 
 
 def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
@@ -282,7 +282,7 @@ def _unnamed(claims: Sequence[Claim], snapshot: Snapshot) -> Iterator[Refusal]:
     for told in snapshot.unnamed:
         for claim in claims:
             if not claim.file:
-                reason = f"nobody can tell that no program writes to it: {told}"
+                reason = f"it cannot be ruled out that a program writes to it: {told}"
                 yield Refusal(_named(claim, chosen(claim, snapshot)), reason, "end that")
 
 
@@ -307,7 +307,7 @@ def _remembered(claim: Claim, drive: Drive, snapshot: Snapshot, volumes: Sequenc
     if known:
         reason = f"the kernel knows partitions of it ({', '.join(sorted(known))})"
         yield Refusal(
-            _named(claim, drive), reason, "if nobody wants them, have it forget them (partx --delete), " + _KEEP
+            _named(claim, drive), reason, "if not needed, remove them from the kernel (partx --delete), " + _KEEP
         )
 
 
@@ -338,7 +338,7 @@ def missing_consent(
     if not named:
         yield Refusal(
             named_as or _named(claim),
-            "this goes beyond the claim and nobody consented to it",
+            "this goes beyond the claim, and there is no consent to it",
             f"add -e consent={visible(claim.id[-max(CONSENT_DIGITS, 8) :])} if you mean this drive",
         )
         return
@@ -380,19 +380,19 @@ def _volume(volume: VolumeClaim, claims: Sequence[Claim], snapshot: Snapshot, ru
             members.add(drive.name)
     foreign = sorted(set(state.disks) - members)
     if foreign and rule.writes:
-        reason = f"it also lies on {', '.join(foreign)}, which the claim does not name"
+        reason = f"it is also on {', '.join(foreign)}, which the claim does not name"
         yield Refusal(name, reason, "name all members of the volume, or leave it alone")
     if not rule.any_volume and not snapshot.is_own(volume):
-        yield Refusal(name, "storqual did not make it", "delete it yourself if nobody wants it")
+        yield Refusal(name, "storqual did not make it", "delete it yourself if it is not needed")
     if rule.contents and not rule.any_volume and state.content is not None:
         made = snapshot.made.get(volume.id, ())
         known = [signature for signature in state.content.signatures if signature.uuid not in made]
         if known or state.content.problem:
             kinds = ", ".join(visible(signature.kind) for signature in known)
             yield Refusal(
-                name, state.content.problem or f"it holds {kinds}", "delete that yourself if nobody wants it"
+                name, state.content.problem or f"it holds {kinds}", "delete that yourself if it is not needed"
             )
     if snapshot.busy.get(state.name):
-        yield Refusal(name, snapshot.busy[state.name], "find out who has it (lsblk, fuser) and end that")
+        yield Refusal(name, snapshot.busy[state.name], "find out what uses it (lsblk, fuser), and stop it")
     if not state.node:
         yield Refusal(name, "its device node is missing", "repair /dev (udev)")

@@ -243,7 +243,7 @@ def _volume(
 ) -> VolumeState:
     found = resolve(machine, volume.path)
     name = found.names[0] if len(found.names) == 1 and found.kind == "block" else ""
-    problem = found.problem or ("" if name else f"{volume.path} is no block device")
+    problem = found.problem or ("" if name else f"{volume.path} is not a block device")
     node = node_of(machine, name) if name else ""
     content = None
     if contents and node:

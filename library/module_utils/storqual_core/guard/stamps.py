@@ -58,7 +58,7 @@ def make_stamp(drive: str, size: int, *, end: str, run: str = "") -> bytes:
     """The 4096 bytes for the `start` or the `end` of a drive. Raises ValueError for a name that does not fit."""
     name, campaign = drive.encode("utf-8"), run.encode("utf-8")[:128]
     if not name or len(name) > 256:
-        raise ValueError(f"{drive!r} is no drive name of 1 to 256 bytes")
+        raise ValueError(f"{drive!r} is not a drive name of 1 to 256 bytes")
     if end not in ("start", "end"):
         raise ValueError(f"{end!r} is neither start nor end")
     head = _HEAD.pack(_MAGIC, _VERSION, end[:1].encode(), size, len(name), name, len(campaign), campaign)

@@ -100,7 +100,7 @@ class Quiet:
             if before.written is None or now.written is None:
                 told[name] = "the kernel does not count what is written to it"
             elif before.written != now.written or now.under_way:
-                told[name] = "it is being written to" + (f" by {who}" if who else ", and no program can be told")
+                told[name] = "it is being written to" + (f" by {who}" if who else ", and the program is not known")
         return told
 
 

@@ -157,7 +157,7 @@ def resolve(machine: Machine, path: str) -> Resolved:
 def _found(machine: Machine, kind: str, names: list[str], path: str) -> Resolved:
     known = [name for name in names if name]
     disks = sorted({disk for name in known for disk in physical(machine, name)})
-    problem = "" if disks else f"no physical drive can be told behind {visible(path)}"
+    problem = "" if disks else f"no physical drive can be found behind {visible(path)}"
     return Resolved(kind, tuple(known), tuple(disks), problem)
 
 

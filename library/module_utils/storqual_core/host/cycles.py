@@ -66,7 +66,7 @@ class CycleCounter:
                 return None
             count, enabled_ns, running_ns = _READ.unpack(data)
             if running_ns < enabled_ns:
-                self._give_up("something else used the processors' counters at the same time")
+                self._give_up("another program used the processors' counters at the same time")
                 return None
             total += count
         return total if self._handles else None
@@ -119,7 +119,7 @@ def _opener() -> Open:
 def _why(problem: OSError, root: Path) -> str:
     """Why the kernel opens no counter, as a sentence without its full stop."""
     if problem.errno in _NO_COUNTER:
-        return "its processors have no counter of cycles that the kernel can use, as is usual for emulated ones"
+        return "its processors have no cycle counter that the kernel can use, which is usual for emulated processors"
     if problem.errno in _FORBIDDEN:
         try:
             level = (root / "proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii").strip()

@@ -133,7 +133,7 @@ def _add_shared(machine: Machine, uses: Mapping[str, list[str]]) -> None:
     for loop in machine.names("/sys/block"):
         source = loop_source(machine, loop) if loop.startswith("loop") else None
         if source is not None and source.kind == "block":
-            uses[machine.name_of(source)].append(f"is what loop device {loop} reads and writes")
+            uses[machine.name_of(source)].append(f"backs loop device {loop}")
     for export in read_exports(machine):
         for name in export.names:
             uses[name].append(f"is served to other machines by {export.title}")

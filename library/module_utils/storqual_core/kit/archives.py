@@ -44,7 +44,7 @@ def _external(*words: str) -> Callable[[bytes], bytes]:
             try:
                 program = subprocess.Popen(list(words), stdin=given, stdout=subprocess.PIPE, stderr=said)
             except FileNotFoundError as problem:
-                told = f"`{words[0]}` is not installed on this machine, the data is packed with it"
+                told = f"`{words[0]}` is not installed on this machine, and the data is packed with it"
                 raise ToolError(told) from problem
             watch = threading.Timer(_LIMIT_S, program.kill)
             watch.start()
@@ -59,7 +59,9 @@ def _external(*words: str) -> Callable[[bytes], bytes]:
                 program.communicate()
             said.seek(0)
             if not found:
-                raise ToolError(f"`{words[0]}` gave nothing: {said.read().decode('utf-8', 'replace').strip()[:200]}")
+                raise ToolError(
+                    f"`{words[0]}` returned nothing: {said.read().decode('utf-8', 'replace').strip()[:200]}"
+                )
         return found
 
     return filtered

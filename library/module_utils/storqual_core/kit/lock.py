@@ -53,7 +53,7 @@ class LockedError(StorqualError):
 
     def __init__(self, path: Path, holder: LockHolder | None) -> None:
         self.holder = holder
-        who = holder.describe() if holder else "a process that did not say who it is"
+        who = holder.describe() if holder else "an unknown process"
         super().__init__(f"{path} is held by {who}; wait for it, or stop it, then try again")
 
 

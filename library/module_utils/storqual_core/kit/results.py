@@ -106,7 +106,7 @@ def _unexpected(problem: Exception) -> str:
     at = traceback.extract_tb(problem.__traceback__)[-1]
     words = ": ".join(filter(None, (type(problem).__name__, str(problem))))
     place = f"{at.filename.rpartition('/')[2]}:{at.lineno}"
-    return f"unexpected error at {place}: {words}; look at the bench before going on"
+    return f"unexpected error at {place}: {words}; check the bench before you continue"
 
 
 def finish(module: Any, work: Callable[[], Mapping[str, Any]]) -> None:  # noqa: ANN401 - Ansible's class is not typed

@@ -56,10 +56,10 @@ def read_saved(state_dir: Path) -> SavedState | None:
         return None
     except (OSError, ValueError) as problem:
         raise StorqualError(
-            f"{path} cannot be read ({problem}); the state before the first write is in it"
+            f"{path} cannot be read ({problem}); it holds the state of the bench before the first write"
         ) from problem
     if not isinstance(body, dict) or body.get("schema") != _SCHEMA or not isinstance(body.get("values"), dict):
-        raise StorqualError(f"{path}: found no {_SCHEMA}; the state before the first write is in it")
+        raise StorqualError(f"{path}: found no {_SCHEMA}; it holds the state of the bench before the first write")
     return SavedState(str(body.get("run")), str(body.get("since")), str(body.get("boot_id")), body["values"])
 
 
@@ -107,7 +107,7 @@ def remove_after_proof(lock: BenchLock, read_back: Mapping[str, Any]) -> None:
         if found is missing or found != value
     ]
     if wrong:
-        raise StorqualError("the bench is not as it was found:\n" + "\n".join(wrong))
+        raise StorqualError("the bench was not restored to the state in which it was found:\n" + "\n".join(wrong))
     saved_path(lock.state_dir).unlink()
     fsync_folder(lock.state_dir)
 

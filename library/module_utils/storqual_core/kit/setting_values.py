@@ -46,7 +46,7 @@ def _text(_setting: Setting, value: object) -> str:
     if not isinstance(value, (str, int, float)) or isinstance(value, bool) or not str(value).strip():
         raise ValueError(f"{value!r} is not a word or text")
     if not str(value).isprintable():
-        raise ValueError(f"{value!r} holds characters that do not print")
+        raise ValueError(f"{value!r} holds characters that cannot be printed")
     return str(value)
 
 
@@ -85,16 +85,16 @@ def _fields(setting: Setting, value: object, needed: Collection[str], optional: 
 def _dkms_package(setting: Setting, value: object) -> dict[str, str]:
     fields = _fields(setting, value, ("package", "module"), ("version",))
     if not fields["package"].endswith(".deb"):
-        raise ValueError(f"{fields['package']!r} is no package file (.deb)")
+        raise ValueError(f"{fields['package']!r} is not a package file (.deb)")
     return fields
 
 
 def _module_file(setting: Setting, value: object) -> dict[str, str]:
     fields = _fields(setting, value, ("file", "sha256"), ())
     if not re.search(r"\.ko(?:\.(?:xz|zst|gz))?\Z", fields["file"]):
-        raise ValueError(f"{fields['file']!r} is no kernel module (.ko, plain or packed)")
+        raise ValueError(f"{fields['file']!r} is not a kernel module (.ko, plain or compressed)")
     if not re.fullmatch(r"[0-9a-fA-F]{64}", fields["sha256"]):
-        raise ValueError(f"{fields['sha256']!r} is no SHA-256 of 64 hexadecimal digits")
+        raise ValueError(f"{fields['sha256']!r} is not a SHA-256 of 64 hexadecimal digits")
     return fields
 
 
@@ -188,7 +188,7 @@ def _count(value: object) -> int:
         or not str(value).isdecimal()
         or not 1 <= int(str(value)) <= _MOST_DRIVES
     ):
-        raise ValueError(f"{MEMBERS}: {value!r} is no number of drives from 1 to {_MOST_DRIVES}")
+        raise ValueError(f"{MEMBERS}: {value!r} is not a number of drives from 1 to {_MOST_DRIVES}")
     return int(str(value))
 
 

@@ -66,7 +66,7 @@ def _check_members(program: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     for member in members:
         words, kind = member.filename.split("/"), stat.S_IFMT(member.external_attr >> 16)
         if not all(is_name(word.lstrip("_"), most=128) for word in words) or kind not in (0, stat.S_IFREG):
-            problems.append(f"{visible(member.filename[:80])} is no plain file inside it")
+            problems.append(f"{visible(member.filename[:80])} is not a plain file in it")
     if len(members) > _MEMBERS or sum(member.file_size for member in members) > _BYTES:
         problems.append(f"it has more than {_MEMBERS} files or {_BYTES >> 20} MiB")
     if problems:
@@ -112,7 +112,7 @@ def read_place(path: Path) -> BlockPlace:
     except OSError as problem:
         raise BadInputError([f"{path}: cannot be read: {problem.strerror}"]) from problem
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise BadInputError([f"{path}: is no batch file: {problem!r}"]) from None
+        raise BadInputError([f"{path}: is not a batch file: {problem!r}"]) from None
     if any("/" in names[key] or names[key] in ("", ".", "..") for key in ("run", "block")):
         raise BadInputError([f"{path}: run {names['run']!r} and batch {names['block']!r} must be plain names"])
     return BlockPlace(path.resolve(), names["run"], names["block"], Path(names["state_dir"]), launches)
@@ -127,7 +127,7 @@ def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, st
     holder = lock_holder(place.state_dir)
     if holder is not None:
         _must_be(place, holder)
-        return 0, f"batch {place.block} runs already"
+        return 0, f"batch {place.block} is already running"
     make_folder(place.folder)
     ready = place.folder / f".{place.block}.{os.getpid()}.ready"
     complaints = place.folder / f"{place.block}.err"
@@ -146,7 +146,7 @@ def start_block(place: BlockPlace, program: Path | None = None) -> tuple[int, st
         ready.unlink(missing_ok=True)
     if answer is None:
         said = complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return 2, f"the bench program did not start: {said[-1] if said else 'it said nothing'}"
+        return 2, f"the bench program did not start: {said[-1] if said else 'it printed nothing'}"
     return answer
 
 

@@ -74,9 +74,9 @@ def copies_result(copies: Copies, *, asked_s: float, in_time: bool) -> FioResult
     status, reason = (problems[0].status, problems[0].reason) if problems else ("ok", "")
     shortest = min((sum(time) // 2 for time in runtimes), default=0)
     if not in_time:
-        status, reason = "killed", f"storqual gave {copies.program} up: it did not end when it was asked to"
+        status, reason = "killed", f"storqual gave up on {copies.program}: it did not end when it was told to"
     elif not read:
-        status, reason = "refused", f"{copies.program} was started on no drive"
+        status, reason = "refused", f"{copies.program} was not started on any drive"
     elif status == "ok" and shortest < SHORT_BELOW * asked_s * 1e9:
         status, reason = "short", f"{copies.program} told of {shortest / 1e9:.3g} of {asked_s:g} s"
     open_ns = max((most - least for least, most in runtimes), default=0)
@@ -126,11 +126,11 @@ def _ended(where: str, exit_status: int, report: CopyReport) -> tuple[str, str]:
     """How a process went wrong by its exit status; nothing when it read until it was interrupted."""
     if exit_status == -signal.SIGINT:
         return _OK
-    said = report.notes[-1] if report.notes else "it said nothing"
+    said = report.notes[-1] if report.notes else "it printed nothing"
     if exit_status < 0:
         return "killed", f"{where} was ended by signal {-exit_status}: {said}"
     if exit_status == 0:
-        return "short", f"{where} came to the end of what it was to read before the launch was over"
+        return "short", f"{where} reached the end of its data before the launch was over"
     if not report.summaries:
         return "refused", f"{where} did not run (exit status {exit_status}): {said}"
     return "io_error", f"{where} ended with exit status {exit_status}: {said}"

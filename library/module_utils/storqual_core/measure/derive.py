@@ -46,7 +46,7 @@ def result_of(
     result = read_result(output, exit_status=exit_status, asked_s=asked_s, errors=errors, find=find)
     if in_time:
         return result
-    why = f"storqual gave fio up {wall_ns / 1e9:.0f} s after its start; {result.reason or 'it was running'}"
+    why = f"storqual gave up on fio {wall_ns / 1e9:.0f} s after its start; {result.reason or 'it was running'}"
     return FioResult("killed", why, result.primitives, result.notes, result.suspect, result.version)
 
 

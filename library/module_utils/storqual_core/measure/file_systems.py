@@ -168,7 +168,7 @@ class FileSystems:
     def _checked(self, drive: str, ask: FileSystemAsk) -> tuple[Hold, int]:
         """The hold, and the bytes that the file system takes. Raises ToolError where the drive cannot carry it."""
         if self._hold is None or drive not in self._disks:
-            raise ToolError(f"{drive} cannot carry a file system: it is no whole drive or volume that is held")
+            raise ToolError(f"{drive} cannot carry a file system: it is not a whole drive or volume that is held")
         window, size = self._windows[drive], part_bytes(ask.file_bytes)
         # a part begins behind the guard's area, which fio's window of a volume does not leave out
         room = window.offset + window.size - AREA
@@ -183,7 +183,7 @@ class FileSystems:
         util_linux.mount(bench.runner, kind, node, str(point))
         if bench.device_of(point) != bench.machine.text(f"/sys/class/block/{part}/dev"):
             util_linux.unmount(bench.runner, str(point))
-            raise ToolError(f"{point}: another device than {node} is mounted there")
+            raise ToolError(f"{point}: a device other than {node} is mounted there")
         return point
 
     def _take_away(self, drive: str) -> None:

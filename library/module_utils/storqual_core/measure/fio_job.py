@@ -299,7 +299,7 @@ def copy_objections(ask: FioAsk) -> list[str]:
         f"it only reads in sequence (rw is {ask.rw})": ask.rw != "read",
         f"it has one read outstanding (iodepth is {ask.iodepth})": ask.iodepth != 1,
         f"it is one process per drive (numjobs is {ask.numjobs})": ask.numjobs != 1,
-        "it passes the page cache by (direct is 0)": not ask.direct,
+        "it bypasses the page cache (direct is 0)": not ask.direct,
         f"it reads whole sectors (bs is {ask.bs})": ask.bs % _SECTOR != 0,
         f"it takes no options of fio ({', '.join(sorted(ask.options))})": bool(ask.options),
         "nothing can take its place (fallback)": bool(ask.fallback),

@@ -107,7 +107,8 @@ class FioProcess:
             self.tell(signal.SIGKILL)
             if not self.wait(_KILL_S):
                 raise FioStuckError(
-                    f"fio (process {self.pid}) does not end {_KILL_S:g} s after SIGKILL: an I/O of its never returns"
+                    f"fio (process {self.pid}) does not end {_KILL_S:g} s after SIGKILL: one of its I/Os never "
+                    "returns"
                 )
         self._process.wait()
 

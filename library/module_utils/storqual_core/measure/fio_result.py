@@ -55,7 +55,7 @@ def _repeats(jobs: Sequence[Mapping[str, Any]], where: str = "") -> Iterator[str
     """Each object in which a key stands twice; fio itself repeats options and empty percentiles."""
     for entry in jobs:
         if isinstance(entry, Repeated):
-            yield f"{where or 'a job'} (a key stands in it twice)"
+            yield f"{where or 'a job'} (a key is in it twice)"
         for key, value in entry.items():
             # most values of a histogram are numbers
             if isinstance(value, dict) and key not in ("job options", "percentile"):
@@ -121,7 +121,7 @@ def read_result(
     notes = _lines(said) + _lines(errors)
     signalled = _signal(exit_status)
     if document is None:
-        why = notes[-1] if notes else "it said nothing"
+        why = notes[-1] if notes else "it printed nothing"
         if signalled:
             return FioResult("killed", f"fio was ended by {signalled}; it left no result", notes=notes)
         if exit_status == 0:

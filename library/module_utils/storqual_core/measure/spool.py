@@ -134,5 +134,5 @@ def _lines(path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
             except ValueError:
                 line = None
             if not isinstance(line, dict) or "kind" not in line:
-                raise StorqualError(f"{path}, line {number}: is no spool record: {data[:80]!r}")
+                raise StorqualError(f"{path}, line {number}: is not a spool record: {data[:80]!r}")
             yield line, after

@@ -55,7 +55,7 @@ class Switcher:
             place = self._places.get(drive)
             if place is None or place.device is None:
                 raise ToolError(
-                    f"{drive}: is no drive that this batch holds; only a real drive has mode pages or a queue"
+                    f"{drive}: is not a drive that this batch holds; only a real drive has mode pages or a queue"
                 )
             plans.append(plan(self._settings, drive, target_of(drive, place.device.name, self._sysfs), values, saved))
         caches = {

@@ -85,7 +85,7 @@ def hold_targets(block: Block) -> Iterator[HeldTargets]:
     members = {member for volume in volumes for member in volume.members}
     aimed = sorted(members & {drive for launch in block.launches for drive in launch.drives})
     if aimed:
-        told = "is a target and a member of a volume, which is one too"
+        told = "is a target, and so is a volume of which it is a member"
         raise BadInputError([f"batch {block.block}: {drive} {told}" for drive in aimed])
     files = {claim.id for claim in claims if claim.file}
     purpose = "write" if block.writes else "read"

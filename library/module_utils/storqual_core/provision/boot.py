@@ -111,7 +111,7 @@ def _verify(request: BootRequest, system: System) -> dict[str, Any]:
         by_itself = "by itself " if facts["running"] == default and not facts["trial"] else ""
         image = f" with {request.initramfs}" if request.initramfs else ""
         raise TrialFailedError(
-            f"kernel {request.kernel}{image} did not come up in its trial boot: the bench is back {by_itself}on "
+            f"kernel {request.kernel}{image} did not start in its trial boot: the bench is back {by_itself}on "
             f"{facts['running']} (boot {facts['boot_id']})",
             facts=facts,
             evidence=last_words(),
@@ -149,7 +149,9 @@ def _stale(name: str, found: Mapping[str, Any], kernel: str, system: System, ini
         return (
             []
             if disk["builtin"]
-            else [f"driver {name} is installed for kernel {kernel}, and not loaded: is its adapter there?"]
+            else [
+                f"driver {name} is installed for kernel {kernel}, but not loaded; check that its adapter is present"
+            ]
         )
     if disk is not None and loaded["srcversion"] and loaded["srcversion"] != disk["srcversion"]:
         builds = f"build {loaded['srcversion']} is loaded, build {disk['srcversion']} is on disk"

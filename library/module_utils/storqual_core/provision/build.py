@@ -75,7 +75,7 @@ def stage_build(
         return {**result(request, before, before, []), "initramfs": name, "boots": False}
     if not bench.initrd:
         raise ToolError(
-            f"driver {request.module} takes a boot ({reason}), and kernel {bench.kernel} has no initramfs"
+            f"driver {request.module} needs a boot ({reason}), and kernel {bench.kernel} has no initramfs"
         )
     if request.check or wanted is None:
         step = f"an initramfs with {request.module} would be made, for a boot of its own: {reason}"
@@ -115,7 +115,7 @@ def put_on_disk(
     proven = bench.booted_image and packed and loaded and words_of(packed) == words_of(loaded)
     if not proven or (wanted.file and packed and packed.srcversion != wanted.file.build.srcversion):
         raise ToolError(
-            f"driver {request.module} takes a boot ({reason}), and this boot's initramfs does not carry the declared "
+            f"driver {request.module} needs a boot ({reason}), and this boot's initramfs does not carry the declared "
             "build: the role driver boots it once"
         )
     steps: list[str] = []
@@ -259,7 +259,7 @@ def provision_build(request: BuildRequest, bench: OptionsBench, system: System) 
     if reason:
         return put_on_disk(request, bench, before, wanted, reason)
     adapters = adapters_of_module(bench.machine, request.name)
-    what = f"loading {request.module} again takes it away for a moment"
+    what = f"reloading {request.module} unloads it for a moment"
     refuse_when_used(bench.machine, adapters, request.state_dir, what)
     if request.check:
         return result(request, before, before, [f"{request.module} would be installed and loaded"])

@@ -305,12 +305,12 @@ def uninstall(bench: OptionsBench, module: str, memory: Mapping[str, Any], state
     if memory["boots"] or memory["kernel"] != bench.running:
         return take_off(bench, memory)
     adapters = adapters_of_module(bench.machine, module)
-    refuse_when_used(bench.machine, adapters, state_dir, f"loading {module} again takes it away for a moment")
+    refuse_when_used(bench.machine, adapters, state_dir, f"reloading {module} unloads it for a moment")
     if not _was_known(memory):
         out = not is_former(bench, module, memory)
         if out:
             take_out(bench.machine, bench.runner, module)
-        return [*([f"module {module} taken out"] if out else []), *take_off(bench, memory)]
+        return [*([f"module {module} unloaded"] if out else []), *take_off(bench, memory)]
     steps = take_off(bench, memory)
     if steps or not is_former(bench, module, memory):
         reload_module(bench.machine, bench.runner, module)

@@ -128,7 +128,7 @@ def read_module_file(runner: Runner, path: str) -> ModuleFile:
     records = kmod.parse_modinfo(runner(["modinfo", path], timeout=60.0).expect().stdout)
     values = {key: texts[0] for key, texts in records[0].items()} if records else {}
     if not values.get("vermagic"):
-        raise ToolError(f"{path} is no kernel module: it has no vermagic")
+        raise ToolError(f"{path} is not a kernel module: it has no vermagic")
     name = values.get("name") or Path(path).name.partition(".")[0]
     build = kmod.Build(values.get("srcversion", ""), values.get("version", ""), values["vermagic"], path)
     needs = tuple(word for word in values.get("depends", "").split(",") if word)
@@ -142,7 +142,7 @@ def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, na
         found.append(f"{file.path}: its SHA-256 is {file.sha256}, {sha256} is declared")
     words = file.build.vermagic.split()
     if words[0] != release:
-        found.append(f"{file.path} is built for kernel {words[0]}, kernel {release} is to load it")
+        found.append(f"{file.path} is built for kernel {words[0]}, but kernel {release} has to load it")
     elif native is not None and native.vermagic and native.vermagic.split() != words:
         found.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{native.vermagic}'")
     if not file.build.srcversion:

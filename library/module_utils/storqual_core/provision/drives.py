@@ -242,7 +242,9 @@ def drop_part(runner: Runner, machine: Machine, disk: str) -> list[str]:
     for name in names:
         number, start = (machine.number(f"/sys/class/block/{name}/{what}") for what in ("partition", "start"))
         if (number, start) != (_PART, AREA // _SECTOR):
-            raise ToolError(f"part {name} of {disk} was not made by storqual: have it forgotten yourself (delpart)")
+            raise ToolError(
+                f"part {name} of {disk} was not made by storqual; remove it from the kernel yourself (delpart)"
+            )
     for _ in names:
         util_linux.delete_part(runner, _node(machine, disk), _PART)
     return names

@@ -127,10 +127,10 @@ def write_cache(drive: Watched, value: Any) -> Proof:  # noqa: ANN401 - as above
         os.close(handle)
     sent = drive.counters()[_FLUSHES] - before[_FLUSHES]
     if value and sent:
-        return True, f"a flush was asked for, sent to the drive, and done in {1000 * took:.1f} ms"
+        return True, f"a flush was requested, sent to the drive, and completed in {1000 * took:.1f} ms"
     if value:
-        return False, "a flush was asked for and the kernel did not send it, so the cache would not be emptied"
-    return (None, "a flush was sent all the same") if sent else (True, "a flush was asked for and none was needed")
+        return False, "a flush was requested and the kernel did not send it, so the cache would not be emptied"
+    return (None, "a flush was sent nevertheless") if sent else (True, "a flush was requested and none was needed")
 
 
 def max_sectors_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as above
@@ -215,7 +215,7 @@ def judge_read_pattern(scattered: Sequence[int], pattern: Sequence[int], *, disa
     slow, quick = median(scattered), median(pattern)
     told = f"median of random reads {slow / 1000:.0f} us, of {what} {quick / 1000:.0f} us"
     if quick * _TIMES <= slow:
-        return (None, f"{told}: quicker all the same") if disabled else (True, told)
+        return (None, f"{told}: faster nevertheless") if disabled else (True, told)
     return None, f"{told}: no difference that shows the setting"
 
 

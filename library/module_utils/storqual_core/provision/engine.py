@@ -321,7 +321,7 @@ def _watched(subsystem: Subsystem[T], plans: Sequence[Plan[T]], seconds: float) 
             late = time.monotonic() > deadline
             seen = None if late else subsystem.watch(each.target, name, each.declared[name], seconds)
             if late or seen:
-                shown[each.owner, name] = seen or (None, f"the {PROOFS_S:g} s for watching were over")
+                shown[each.owner, name] = seen or (None, f"the time for watching ({PROOFS_S:g} s) was used up")
     return shown
 
 

@@ -193,7 +193,7 @@ def _refuse_used(bench: OptionsBench, modules: Sequence[str], state_dir: str) ->
     """Raise GuardRefusalError when a module that must be loaded again has a drive that somebody uses."""
     for module in modules:
         adapters = adapters_of_module(bench.machine, module)
-        what = f"loading {module} again takes it away for a moment"
+        what = f"reloading {module} unloads it for a moment"
         refuse_when_used(bench.machine, adapters, state_dir, what)
 
 
@@ -296,7 +296,9 @@ def _records(before: Sequence[ModulePlan], after: Sequence[ModulePlan]) -> list[
 def _record(plan: ModulePlan, old: OptionValue, new: OptionValue) -> Provisioned:
     now = old.declared if new.in_effect else new.now
     was = old.declared if old.in_effect else old.now
-    note = "the loaded module shows it" if new.loaded is not None else "modprobe gave it; the module does not show it"
+    note = (
+        "the loaded module shows it" if new.loaded is not None else "modprobe passed it; the module does not show it"
+    )
     return Provisioned(
         f"driver.options.{plan.module}.{old.name}",
         old.declared,

@@ -92,7 +92,7 @@ class Processors(Separate):
                     problems.append(f"{name} has no governor {governor}; it has {', '.join(known) or 'none'}")
                     break
         if wanted.get(_SERVICE) == INACTIVE and now.get(_SERVICE) == INACTIVE and self._runs_by_hand():
-            problems.append("irqbalance runs, and not as a service: stop it, or it moves the interrupts again")
+            problems.append("irqbalance runs, but not as a service; stop it, or it will move the interrupts again")
         return problems
 
     def _runs_by_hand(self) -> bool:
@@ -116,7 +116,7 @@ class Processors(Separate):
     def prove(self, target: str, name: str, value: object) -> tuple[bool | None, str]:
         """How it is known."""
         del target, value
-        return (True, "systemd's own word") if name == _SERVICE else (None, "")
+        return (True, "read from systemd") if name == _SERVICE else (None, "")
 
     def watch(self, target: str, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         """The frequency of each CPU under its governor."""
@@ -194,7 +194,9 @@ class Interrupts(Separate):
         if len(each) > 1 and len(each) != len(files):
             problems.append(f"it had {len(each)} interrupts with affinities of their own, and has {len(files)} now")
         if now["irq_affinity"] != cpus and any(self._fixed(file) for file in files):
-            problems.append("the kernel spreads its interrupts itself and lets nobody set them (managed interrupts)")
+            problems.append(
+                "the kernel spreads its interrupts itself and does not allow them to be set (managed interrupts)"
+            )
         return problems
 
     def _fixed(self, file: str) -> bool:

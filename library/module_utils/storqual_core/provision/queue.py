@@ -65,7 +65,7 @@ class Queues:
         ]
         depth, limit = wanted.get("queue_depth"), self._can_queue(target.node)
         if depth is not None and limit is not None and int(depth) > limit:
-            problems.append(f"queue depth {depth} is declared, its adapter takes {limit} commands in all")
+            problems.append(f"queue depth {depth} is declared, its adapter takes {limit} commands in total")
         return problems
 
     def _read_only(self, node: str, name: str) -> bool:

@@ -117,7 +117,7 @@ def restore(state_dir: str, tools: Tools, *, check: bool) -> dict[str, Any]:
         nothing = {"reboot": False, "power_cycle": False, "settings": [], "steps": [], "run": ""}
         return {"changed": False, "restored": True, **nothing}
     unknown = [key for key in saved.values if "@" not in key or not key.startswith(_KNOWN)]
-    report = _Report(failures=[f"{key} is remembered, but nothing here can restore it" for key in unknown])
+    report = _Report(failures=[f"{key} was saved, but nothing here can restore it" for key in unknown])
     with lock_for(state_dir, saved.run, "restore", check=check) as lock:
         pending, reboot = _Restore(saved, state_dir, tools, report, lock).run()
         if lock is not None and not reboot and not report.failures:

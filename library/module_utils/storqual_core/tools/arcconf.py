@@ -68,7 +68,7 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Write an image (`.ufi`; of several parts, all beside the first) into a controller. Raises ToolError."""
-    what = f"the image {image.path} was not taken by controller {index}"
+    what = f"the image {image.path} was not accepted by controller {index}"
     _do(runner, what, "ROMUPDATE", index, image.path, "NOPROMPT", timeout=_FLASH_TIMEOUT)
 
 
@@ -95,7 +95,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     words = ["NAME", request.name] if request.name else []
     words += ["STRIPESIZE", str(request.strip // 1024)] if request.strip is not None else []
     places = [word for member in request.members for word in member.split(" ")]
-    what = f"controller {index} made no volume"
+    what = f"controller {index} created no volume"
     _do(runner, what, "CREATE", index, "LOGICALDRIVE", *words, "MAX", request.level, *places, "NOPROMPT")
 
 
@@ -162,7 +162,7 @@ def parse_tasks(text: str) -> dict[str, dict[str, float]]:
             "logicaldeviceinformation",
             "physicaldeviceinformation",
         ):
-            raise ToolError("what is under way could not be read: this is no answer to GETSTATUS")
+            raise ToolError("what is under way could not be read: this is not an answer to GETSTATUS")
     found: dict[str, dict[str, float]] = {}
     for title, fields in tasks:
         operation = fields.get("Current operation").lower()
@@ -170,7 +170,7 @@ def parse_tasks(text: str) -> dict[str, dict[str, float]]:
         if operation in ("", "none") or not title.startswith("logical"):
             continue
         if not volume:
-            raise ToolError(f"arcconf tells of a task ({operation[:60]}) and not of which volume")
+            raise ToolError(f"arcconf reports a task ({operation[:60]}) and not of which volume")
         percent = _PERCENT.match(fields.get("Percentage complete", "Percent complete"))
         task = next((name for word, name in _TASKS if operation.startswith(word)), operation)
         found.setdefault(volume.split(" ")[0], {})[task] = float(percent.group("percent")) if percent else 0.0

@@ -126,7 +126,7 @@ NAMES = ("host_scsi_id", "max_tags", "scsi_parity", "scsi_bus_reset")
 def unfit(name: str, value: int) -> str:
     """Why the image cannot hold a value, as part of a sentence; empty when it can."""
     if name == "host_scsi_id" and not 0 <= value <= 7:
-        return f"{value} is no SCSI id of an 8-bit bus (0 to 7)"
+        return f"{value} is not a SCSI id of an 8-bit bus (0 to 7)"
     if name == "max_tags" and value not in _tag_choices():
         return f"{value} is not one of {', '.join(map(str, _tag_choices()))}: the EEPROM holds a power of two"
     return ""

@@ -80,7 +80,7 @@ def source_of(runner: Runner, package: str, root: str = "") -> Source:
     listed = runner(["dpkg-query", "-L", "--", named(package)], timeout=60.0).expect().stdout
     place = next((line for line in listed.splitlines() if _CONF.match(line)), "")
     if not place:
-        raise ToolError(f"package {package} brings no /usr/src/*/dkms.conf: it is no DKMS package")
+        raise ToolError(f"package {package} brings no /usr/src/*/dkms.conf: it is not a DKMS package")
     try:
         text = Path(root + place).read_text(encoding="utf-8", errors="replace")
     except OSError as problem:

@@ -52,7 +52,7 @@ def parse_status(text: str) -> dict[str, bool]:
     try:
         return _paths(iter(words))
     except (ValueError, StopIteration):
-        raise ToolError(f"this is no status of a multipath device: {text.strip()[:200]!r}") from None
+        raise ToolError(f"this is not a status of a multipath device: {text.strip()[:200]!r}") from None
 
 
 def _paths(words: Iterator[str]) -> dict[str, bool]:

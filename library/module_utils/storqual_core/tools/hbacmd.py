@@ -217,7 +217,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Write an image, as other people's programs do: `Download <wwn> <file>`. Raises ToolError."""
     ended = _run(runner, "Download", index, image.path, timeout=_FLASH_TIMEOUT)
     if not any(words in ended.stdout for words in _FLASHED):
-        raise ended.failure(f"the adapter {index} did not take {image.path}", of="stdout")
+        raise ended.failure(f"the adapter {index} did not accept {image.path}", of="stdout")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:

@@ -90,7 +90,7 @@ def parse_ports(text: str) -> tuple[Port, ...]:
             found[number] = Port(number, name, " ".join(chip.split()), mpt, firmware)
     counted = _COUNTED.search(text)
     if int(counted.group(1)) != len(found) if counted else not found:
-        said = f"says that it found {counted.group(1)} ports" if counted else "says not how many ports it found"
+        said = f"says that it found {counted.group(1)} ports" if counted else "does not say how many ports it found"
         raise ToolError(f"lsiutil {said} and lists {len(found)}")
     return tuple(found.values())
 

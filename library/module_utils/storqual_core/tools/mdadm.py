@@ -87,7 +87,7 @@ def parse_detail(text: str) -> VolumeFacts:
             raise ToolError(f"mdadm --detail printed a line that belongs to nothing: {line.strip()[:120]!r}")
     words = _kept(words, last, value)
     if "Magic" in words:
-        raise ToolError(f"this is mdadm --examine of the member {node.strip()}, and tells nothing of the array")
+        raise ToolError(f"this is mdadm --examine of the member {node.strip()}, and says nothing about the array")
     if "Raid Level" not in words and "State" not in words:
         raise ToolError(f"mdadm --detail of {node.strip()} names neither level nor state")
     volume = _volume(node.strip().rstrip(":"), words, rows)
@@ -125,12 +125,12 @@ def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str,
             told += int(leaving.group(1))
         # an array that is not started places nothing
         if told is not None and told != count and not (label != "Total Devices" and "inactive" in volume.state):
-            raise ToolError(f"mdadm --detail of {volume.id} tells of {told} ({label}) and lists {count}")
+            raise ToolError(f"mdadm --detail of {volume.id} reports {told} ({label}) and lists {count}")
     printed = _IN_BRACKETS.search(words.get("Array Size"))
     if volume.size and printed:
         low, high = size_range(printed.group(1), base=1024) or (0, 0)
         if not low <= volume.size <= high:
-            raise ToolError(f"mdadm --detail of {volume.id} tells two sizes: {words.get('Array Size')[:80]}")
+            raise ToolError(f"mdadm --detail of {volume.id} reports two sizes: {words.get('Array Size')[:80]}")
 
 
 def _volume(node: str, words: Fields, rows: list[tuple[str, str, str]]) -> VolumeFacts:
@@ -199,7 +199,7 @@ def _chunk(text: str) -> int | None:
     try:
         return parse_size(text) if text else None
     except ValueError:
-        raise ToolError(f"mdadm --detail says a chunk of {text[:40]!r}, which is no size") from None
+        raise ToolError(f"mdadm --detail says a chunk of {text[:40]!r}, which is not a size") from None
 
 
 def _uuid(text: str) -> str:
@@ -260,7 +260,7 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
     for name, instead in (
         ("read_policy", "drive.read_ahead_kb is the kernel's read-ahead"),
         ("write_policy", "md writes through"),
-        ("io_policy", "fio's direct I/O passes the page cache by"),
+        ("io_policy", "fio's direct I/O bypasses the page cache"),
         ("disk_cache", "a drop's enable or disable is drive.WCE of the members"),
         ("rebuild_rate", "md knows rates in KiB/s, not shares"),
     ):
@@ -309,7 +309,7 @@ def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """
     ended = runner(["mdadm", "--stop", volume.id], timeout=_MAKE_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"array {volume.id} of {index} could not be stopped", "end what uses it")
+        raise _failure(ended, f"array {volume.id} of {index} could not be stopped", "stop what uses it")
 
 
 def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:
@@ -325,7 +325,7 @@ def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Have an array that waits for its first write go on with what it had under way. Raises ToolError."""
     ended = runner(["mdadm", "--readwrite", volume.id], timeout=_TIMEOUT)
     if ended.rc != 0:
-        raise _failure(ended, f"array {volume.id} of {index} does not go on")
+        raise _failure(ended, f"array {volume.id} of {index} does not continue")
 
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability

@@ -120,7 +120,7 @@ def _checked(volume: VolumeFacts) -> VolumeFacts:
     wanted, there, letters = int(told[0]), int(told[1]), told[2]
     if len(letters) != wanted or wanted - letters.count("_") != there or len(volume.members) < there:
         raise ToolError(
-            f"{_FILE} tells of {volume.id} that {there} of {wanted} members are there ([{letters}]), and lists "
+            f"{_FILE} reports {volume.id} that {there} of {wanted} members are there ([{letters}]), and lists "
             f"{len(volume.members)}"
         )
     states = [volume.state] if wanted == there else [volume.state, "degraded"]

@@ -135,7 +135,7 @@ def _controller(record: Record, index: str) -> AdapterFacts:
     ports = [label for label in record if label.startswith("link width")]
     speeds = sum(label.startswith("pcie speed") for label in record)
     if speeds not in (0, len(ports)):
-        raise ToolError(f"card {record['id']} tells of {len(ports)} links and {speeds} speeds of links")
+        raise ToolError(f"card {record['id']} reports {len(ports)} links and {speeds} speeds of links")
     return AdapterFacts(
         index=index,
         # the product of some cards is told as PCI ids
@@ -272,7 +272,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Flash an NVMe RAID card. Raises ToolError."""
     ended = _ask(runner, index, "flash", "-o", "hba", "-t", "raw", "-f", image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED not in ended.stdout:
-        raise ended.failure(f"{index} did not take {image.path}", of="stdout")
+        raise ended.failure(f"{index} did not accept {image.path}", of="stdout")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:  # noqa: ARG001 - the capability's arguments

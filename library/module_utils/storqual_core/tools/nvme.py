@@ -127,7 +127,7 @@ def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None]
     if size is not None and size < 0:
         return whole, None
     if size and whole and size != whole:
-        raise ToolError(f"nvme tells two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}")
+        raise ToolError(f"nvme reports two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}")
     return size, used if used is None or used >= 0 else None
 
 
@@ -318,7 +318,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     slot = _slot_for(index, _controller(runner, index), slots)
     ended = runner(["nvme", "fw-download", index, f"--fw={image.path}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0:
-        raise ended.failure(f"{index} did not take {image.path}")
+        raise ended.failure(f"{index} did not accept {image.path}")
     action = _ACTIVATE_NOW if image.activation == "none" else _ACTIVATE_AT_RESET
     ended = runner(["nvme", "fw-commit", index, f"--slot={slot}", f"--action={action}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0 or not _COMMITTED.search(ended.stdout):

@@ -107,7 +107,7 @@ def parse_listing(text: str) -> ToolFacts:
         elif line.strip("- \t"):
             notes.append(line.rstrip())
     if total is not None and total != models:
-        raise ToolError(f"qaucli tells of {total} adapters and lists {models}")
+        raise ToolError(f"qaucli reports {total} adapters and lists {models}")
     return ToolFacts(tuple(adapters), tuple(notes))
 
 
@@ -268,7 +268,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     """
     ended = _run(runner, "-b", index, "-rg", "all", image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED not in ended.stdout:
-        raise ended.failure(f"HBA instance {index} did not take {image.path}", of="stdout")
+        raise ended.failure(f"HBA instance {index} did not accept {image.path}", of="stdout")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:

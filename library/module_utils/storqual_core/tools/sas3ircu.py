@@ -79,7 +79,7 @@ def parse_list(text: str) -> dict[str, str]:
             raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
         begun = begun or bool(_TABLE.match(line))
     if not begun or not found:
-        raise ToolError("this is no list of controllers: it has no table of them")
+        raise ToolError("this is not a list of controllers: it has no table of them")
     return found
 
 
@@ -119,7 +119,7 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
     missing = [name for name in ("controller", "ir", "physical") if name not in sections]
     if missing or "Controller type" not in settings:
         raise ToolError(
-            f"{index}: this is no answer to DISPLAY: it has no {' and no '.join(missing) or 'controller'}"
+            f"{index}: this is not an answer to DISPLAY: it has no {' and no '.join(missing) or 'controller'}"
         )
     if strange:
         raise ToolError(f"{index}: labels that belong to nothing: {', '.join(strange)[:200]}")
@@ -175,7 +175,7 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
     for volume in volumes:
         name, operation = volume.get("Volume ID"), volume.get("Current operation")
         if not name or not operation:
-            raise ToolError("this is no answer to STATUS: a volume has no id, or no current operation")
+            raise ToolError("this is not an answer to STATUS: a volume has no id, or no current operation")
         if operation.lower() != "none":
             percent = _PERCENT.search(volume.get("Percentage complete"))
             task = _OPERATIONS.get(operation.lower(), operation)
@@ -184,7 +184,7 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
                 task = "rebuild"
             found[name] = {task: float(percent.group("percent")) if percent else 0.0}
     if not volumes:
-        raise ToolError("this is no answer to STATUS: it names no volume, and does not say that there is none")
+        raise ToolError("this is not an answer to STATUS: it names no volume, and does not say that there is none")
     return found
 
 
@@ -215,7 +215,7 @@ def _drive(fields: Fields, index: str) -> DriveFacts:
     serials = [_told(fields.get(label)) for label in ("Unit Serial No(VPD)", "Serial No")]
     others = fields.without("", *_DRIVE_LABELS).values()
     if not serials[0] and serials[1] and any(value.startswith(serials[1]) for value in others):
-        raise ToolError(f"{index}: a drive tells two serial numbers, one of them under a label that is not known")
+        raise ToolError(f"{index}: a drive reports two serial numbers, one of them under a label that is not known")
     return DriveFacts(
         position=":".join(place),
         wwn=printed_wwn(fields.get("GUID")),
@@ -355,7 +355,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     level = f"RAID{request.level}"
     _do(
         runner,
-        f"controller {index} made no volume",
+        f"controller {index} created no volume",
         index,
         "CREATE",
         level,

@@ -92,7 +92,7 @@ def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
     if "Firmware Version" not in fields or "PCI Address" not in fields:
         raise ToolError(f"{index} could not be read: {_last(text)}")
     if "Controller Number #2" in printed:
-        raise ToolError(f"{index} could not be read: the text tells of several adapters")
+        raise ToolError(f"{index} could not be read: the text reports several adapters")
     named = "Board Name" in fields or not any("board" in label for label in by_label)
     # the two versions of NVDATA differ in their brackets only
     versions = {name: _told(by_label.get(label.lower(), "")) for name, label in _LABELS.items()}
@@ -124,7 +124,7 @@ def parse_links(text: str) -> tuple[PortFacts, ...]:
     matches = [(line, _LINK.match(line)) for line in links]
     strange = [line for line, match in matches if not match]
     if strange:
-        raise ToolError(f"a link is told of what is no phy: {strange[0][:100]!r}")
+        raise ToolError(f"a link is told of something that is not a phy: {strange[0][:100]!r}")
     return tuple(PortFacts(name=match.group("phy"), link=match.group("link")) for _, match in matches if match)
 
 
@@ -190,7 +190,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> Sequence[str]:
     before = parse_adapter(_said(runner, index, "-list"), index)
     text = _said(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED[image.component] not in text:
-        raise ToolError(f"{index} did not take {image.path}: {_last(text)}")
+        raise ToolError(f"{index} did not accept {image.path}: {_last(text)}")
     after = parse_adapter(_said(runner, index, "-list"), index)
     for label in ("SAS Address", "Board Name"):
         if before.settings.get(label) != after.settings.get(label):

@@ -110,7 +110,7 @@ def parse_inquiry(text: str) -> Inquiry:
             notes.append(line.strip())
     if "vendor" not in words or "product" not in words:
         said = notes[-1][:200] if notes else "it printed nothing"
-        raise ToolError(f"sg_inq does not say who the device is: {said}")
+        raise ToolError(f"sg_inq does not identify the device: {said}")
     return Inquiry(**words, kind=kind, flags=flags, notes=tuple(notes))
 
 

@@ -82,7 +82,7 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
             _take(line.strip(), fields, notes, "Phy event: " if events is not None else "")
     told = sum(int(count) for count in _PHYS.findall(text))
     if told != len(_PHY.findall(text)) and told:
-        raise ToolError(f"sg_logs tells of {told} phys and lists {len(_PHY.findall(text))}")
+        raise ToolError(f"sg_logs reports {told} phys and lists {len(_PHY.findall(text))}")
     for key, (heading, fields, notes) in body.items():
         found[key] = LogPage(heading, fields.printed(), tuple(notes))
     if not found:

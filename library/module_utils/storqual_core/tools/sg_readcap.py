@@ -54,7 +54,7 @@ def parse_capacity(text: str) -> Capacity:
         raise ToolError(f"sg_readcap tells sizes that are not one: {blocks} blocks of {block} bytes and another")
     exponent, physical, aligned = (pattern.search(text) for pattern in (_EXPONENT, _PHYSICAL, _ALIGNED))
     if exponent and physical and block << int(exponent.group(1)[:2]) != int(physical.group(1)):
-        raise ToolError(f"sg_readcap tells two physical block lengths: {exponent.group(0)}, {physical.group(0)}")
+        raise ToolError(f"sg_readcap reports two physical block lengths: {exponent.group(0)}, {physical.group(0)}")
     return Capacity(
         size=blocks * block,
         block=block,

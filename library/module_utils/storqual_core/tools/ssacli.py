@@ -203,7 +203,7 @@ def parse_controllers(text: str) -> ToolFacts:
             raise ToolError(f"ssacli listed {each.name[:100]!r}, which is not understood")
         if owned:
             raise ToolError(
-                f"ssacli printed {owned[0]!r} under {each.name[:80]!r}, which is no known drive or volume"
+                f"ssacli printed {owned[0]!r} under {each.name[:80]!r}, which is not a known drive or volume"
             )
         notes += [each.name, *(f"{each.name}: {label}: {value}" for label, value in each.fields.printed().items())]
     return ToolFacts(tuple(adapter_of(controller) for controller in controllers), tuple(notes))

@@ -211,7 +211,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
             for row in as_list(value)
         ]
         if not listed and not full:
-            raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of volumes")
+            raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         if not all(volume.id for volume in (*listed, *full)):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
         found += full or listed
@@ -303,7 +303,7 @@ def _path(position: str) -> str:
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Delete a volume with all that is on it. Raises ToolError."""
     ended = _ask(runner, f"/c{index}/v{volume.id} del force")
-    carried_out(ended, _TOOL, f"volume {volume.id} of controller {index} could not be deleted", "end what uses it")
+    carried_out(ended, _TOOL, f"volume {volume.id} of controller {index} could not be deleted", "stop what uses it")
 
 
 def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:

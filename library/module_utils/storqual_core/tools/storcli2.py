@@ -167,7 +167,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
         if wrong and not entries:
             raise ToolError(f"{_TOOL} could not read: {'; '.join(wrong)}")
         if not entries:
-            raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of volumes")
+            raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         volumes = [_detailed(entry) if "VD Info" in entry else _listed(entry, answer.data) for entry in entries]
         if not all(volume.id for volume in volumes):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
@@ -234,7 +234,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Delete a volume with all that is on it. Raises ToolError."""
     ended = _ask(runner, f"/c{index}/v{volume.id} delete")
-    carried_out(ended, _TOOL, f"volume {volume.id} of controller {index} could not be deleted", "end what uses it")
+    carried_out(ended, _TOOL, f"volume {volume.id} of controller {index} could not be deleted", "stop what uses it")
 
 
 def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:

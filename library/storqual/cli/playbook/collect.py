@@ -14,11 +14,11 @@ from storqual.run import collect
 
 @click.command("collect")
 @run_argument
-@click.option("--batch", "--block", "batch", required=True, help="The batch whose spool is given on standard input.")
-@click.option("--lost", help="Why the spool's last line never comes, such as a reset of the bench.")
+@click.option("--batch", "--block", "batch", required=True, help="The batch whose spool is read from standard input.")
+@click.option("--lost", help="Why the spool will stay incomplete, such as a reset of the bench.")
 @as_json
 def collect_command(run: Path, batch: str, lost: str | None, as_json: bool) -> None:
-    """Store the samples of a batch's spool (standard input); doing it twice changes nothing.
+    """Store the samples of a batch, read from standard input as a spool; repeating it changes nothing.
 
     \b
     Example:

@@ -18,11 +18,13 @@ from storqual.run.effort import TimeLeft
 
 @click.command("next")
 @run_argument
-@click.option("--bench", required=True, help="The bench that asks.")
-@click.option("--boot-id", help="The boot id the bench has now; another one than the session's is a new session.")
+@click.option("--bench", required=True, help="The bench that asks for its next step.")
+@click.option(
+    "--boot-id", help="The current boot id of the bench; if it differs from the session's, a new session begins."
+)
 @as_json
 def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> None:
-    """Say what a bench must do next: provision a session, measure a batch, or stop.
+    """Print what a bench has to do next: provision a session, measure a batch, or stop.
 
     \b
     Example:
@@ -38,7 +40,7 @@ def next_command(run: Path, bench: str, boot_id: str | None, as_json: bool) -> N
     elif isinstance(step, RunBatch):
         answer["disturb"] = _disturbance(run, bench, step.session)
     elif isinstance(step, Stop):
-        answer["told"] = TimeLeft(run, bench).told("nothing more is measured; the bench is put back", over=True)
+        answer["told"] = TimeLeft(run, bench).told("nothing more to measure; the bench is restored", over=True)
     if as_json:
         print_json(answer)
         return

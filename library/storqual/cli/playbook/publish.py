@@ -26,14 +26,14 @@ _MOST_TOLD = 10
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Accepted failures; without it those of its verdict, or `waivers.yml` beside the inventory.",
+    help="Waiver file (default: the waivers of its verdict, else waivers.yml beside the inventory).",
 )
 @as_json
 def publish_command(run: Path, waivers: Path | None, as_json: bool) -> int:
-    """Close a run: judge it, write pytest.html, junit.xml, report.html and ocp.jsonl; the exit code is the gate's.
+    """Close a run: judge it, write report.html, pytest.html, junit.xml and ocp.jsonl, exit with the gate's exit code.
 
-    Until somebody has signed, a run can be published again, also with other waivers: verdict, report and exports are
-    made anew, and the chain of events says what was published before and what is now.
+    A run can be published again, also with other waivers, until it is signed. Verdict, report and exports are then
+    written again, and the run's events record what was published before.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def publish(run: Path, *, waivers: Path | None = None) -> Published:
     from storqual.run.published import record_published
 
     if is_signed(run):
-        raise BadInputError([f"{run}: found a signed run, which stays as it is; expected one that nobody has signed"])
+        raise BadInputError([f"{run}: this run is signed and cannot be published again"])
     accepted = waivers_for(run, waivers)
     opened = read_run(run)
     if has_trials(opened.document):
@@ -165,5 +165,5 @@ def _audited(run: Path, report: Path) -> None:
     report.replace(refused)
     lines = [f"{claim.id}: {claim.text}: {claim.explanation}" for claim in wrong[:_MOST_TOLD]]
     more = [f"and {len(wrong) - _MOST_TOLD} more in {run / 'audit.json'}"] if len(wrong) > _MOST_TOLD else []
-    head = f"{refused}: not published, {len(wrong)} statements do not agree with the run's own data"
+    head = f"{refused}: not published: {len(wrong)} statements of its report disagree with the run's own data"
     raise StorqualError("\n".join([head, *lines, *more]))

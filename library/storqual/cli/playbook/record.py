@@ -21,7 +21,7 @@ def record(path: Path, kind: str, fields: Mapping[str, Any]) -> Event:
     run = read_run(path)
     bench = fields.get("bench")
     if bench is not None and bench not in run.benches:
-        raise BadInputError([f"{path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
+        raise BadInputError([f"{path}: this run has no bench {bench!r}; its benches: {', '.join(run.benches)}"])
     return append_event(path, kind, fields)
 
 
@@ -49,10 +49,10 @@ def parse_fields(words: Sequence[str]) -> dict[str, Any]:
 @run_argument
 @click.argument("kind")
 @click.argument("fields", nargs=-1)
-@click.option("--bench", help="The bench it happened on.")
+@click.option("--bench", help="The bench on which it happened.")
 @as_json
 def record_command(run: Path, kind: str, fields: tuple[str, ...], bench: str | None, as_json: bool) -> None:
-    """Append an event to a run; fields are name=value words, or a JSON object on standard input.
+    """Append an event to a run. Give its fields as name=value, or as a JSON object on standard input.
 
     \b
     Example:

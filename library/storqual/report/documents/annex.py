@@ -17,7 +17,7 @@ def annex_page(run: Run, notes: Sequence[Note]) -> Document:
     section = Section(
         "notes",
         "Notes after signing",
-        ("Each note has a signature of its own. The files that were signed before are as they were.",),
+        ("Each note has its own signature. The files signed before are unchanged.",),
         notes=note_rows(notes, below="annex/"),
     )
     return Document(
@@ -25,5 +25,5 @@ def annex_page(run: Run, notes: Sequence[Note]) -> Document:
         title=drops,
         subject=(f"Run {run.name}",),
         sections=(section,),
-        foot="Made by storqual from the signed notes beside this page; storqual verify tells whether they hold.",
+        foot="Made by storqual from the signed notes beside this page; storqual verify checks their signatures.",
     )

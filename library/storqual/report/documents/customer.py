@@ -50,7 +50,7 @@ def customer_summary(material: Material) -> Document:
         title=" against ".join(drops[arm] for arm in ("candidate", "baseline") if arm in drops),
         subject=(f"Measured {minute(material.document.get('created'))}",),
         sections=tuple(sections),
-        foot=f"Made by storqual; the verdict it tells has SHA-256 {material.verdict_sha256}.",
+        foot=f"Made by storqual; SHA-256 of the verdict: {material.verdict_sha256}.",
         outcome=outcome(str(material.verdict.get("outcome"))),
     )
 

@@ -23,7 +23,7 @@ def traceability(material: Material) -> Document:
     """
     asked = dict(_asked(material))
     if not asked:
-        told = "found a suite without requirements, expected `requirement` on a criterion or `requirements`"
+        told = "this suite has no requirements; give a criterion a `requirement`, or the suite `requirements`"
         raise BadInputError([f"{material.run.path}: {told}"])
     rows = read_criteria(material.verdict)
     listed = [row for name, patterns in asked.items() for row in _rows(material, name, patterns, rows)]
@@ -76,7 +76,7 @@ def _rows(material: Material, name: str, patterns: Sequence[str], rows: Sequence
         found = [row for row in rows if pattern and fnmatch.fnmatchcase(row.text("id"), literal)]
         judged = [row for row in found if row.outcome != "SKIPPED"]
         if not judged:
-            yield Row((name, text, pattern or "nothing answers it", "", ""), tone="fail")
+            yield Row((name, text, pattern or "not covered", "", ""), tone="fail")
             continue
         worst = min(judged, key=_severity)
         counted = Counter("WAIVED" if row.waived else row.outcome for row in judged)

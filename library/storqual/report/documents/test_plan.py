@@ -96,7 +96,7 @@ def _requirements(suite: Suite) -> Iterator[str]:
         declared = suite.requirements.get(name)
         answers += declared.checks if declared is not None else ()
         text = f" {declared.text}:" if declared is not None and declared.text else ""
-        yield f"{name}:{text} {', '.join(dict.fromkeys(answers)) or 'nothing in this suite answers it'}"
+        yield f"{name}:{text} {', '.join(dict.fromkeys(answers)) or 'not covered by this suite'}"
 
 
 def _points(run: Run) -> Table:

@@ -58,7 +58,10 @@ def _witness(material: Material) -> str:
     """Whether anybody but the run itself can say that these are the files that were collected."""
     told = {event.text("block"): event.text("place") for event in material.events if event.kind == "witnessed"}
     if not told:
-        return "No witness was told what was collected: this run vouches for itself."
+        return (
+            "No witness recorded the digests of this run: only the run itself vouches for when its data "
+            "was collected."
+        )
     trials = has_trials(material.document)
     what = "trials and programs" if trials else "batches"
     over = ("trial_finished", "external_finished") if trials else ("block_finished",)
@@ -68,7 +71,7 @@ def _witness(material: Material) -> str:
         if event.kind in over
     }
     places = ", ".join(sorted(set(told.values())))
-    return f"{len(told)} of {len(ended)} {what} were told to {places} as they were collected."
+    return f"{len(told)} of {len(ended)} {what} had their digest recorded by {places} as they were collected."
 
 
 def _logs(material: Material) -> Iterator[tuple[str, str]]:
@@ -133,7 +136,7 @@ def commands_of(material: Material) -> tuple[tuple[str, str], ...]:
     return (
         ("Measure again", shlex.join(again)),
         ("Judge these samples again", shlex.join(["storqual", "judge", here])),
-        ("Make this report again", shlex.join(["storqual", "report", here])),
+        ("Rebuild this report", shlex.join(["storqual", "report", here])),
         ("Check a raw file", f"sha256sum {here}/raw/*"),
     )
 

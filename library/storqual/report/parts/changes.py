@@ -101,9 +101,9 @@ def shown_beside(rows: Sequence[Criterion], benches: Sequence[str]) -> tuple[Phr
         of = (count(len(changed), f"count:shown:{metric}"), " of ", count(len(listed), f"count:shown-of:{metric}"))
         lines.append(
             (
-                f"{measure(metric).label} decides nothing here, yet at ",
+                f"{measure(metric).label} does not affect the outcome, but at ",
                 *of,
-                " points its interval excludes no change: ",
+                " points its interval excludes zero: ",
                 in_words(first),
                 f" at {place} {first.text('point')}",
             )

@@ -171,7 +171,7 @@ def _described(row: Criterion) -> str:
     if row.shift.value is None:
         return "no shift"
     low, high = ends_in_words(row)
-    reach = "too wide to say anything" if says_nothing(row) else f"{low} to {high}"
+    reach = "interval too wide" if says_nothing(row) else f"{low} to {high}"
     limit = row.percent("margin", signed=False)
     return f"{amount(row, row.shift)}, 95 % interval {reach}, unacceptable loss {limit}"
 

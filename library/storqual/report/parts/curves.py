@@ -266,7 +266,14 @@ def overlay_chart(one: Overlay, ident: str) -> Chart:
     across = size_axis(over, [mark.x for mark in marks], sizes=one.along == "bs")
     described = f"{title} over {over}: published, and {', '.join(ours)}; numbers in the table below."
     picture = curve_panel(ident, title, described, curves, across, rate_axis(scale.unit, [mark.y for mark in marks]))
-    heads = (over.capitalize(), "Ours", f"{metric.label}, {scale.unit}", "Published", "Ours of published", "Source")
+    heads = (
+        over.capitalize(),
+        "Ours",
+        f"{metric.label}, {scale.unit}",
+        "Published",
+        "Measured of published",
+        "Source",
+    )
     return Chart(title, picture, ChartTable(title, heads, tuple(rows)))
 
 

@@ -175,7 +175,7 @@ def _silent(material: Material) -> Iterator[KeyValue]:
             for sentence in log.get("unread") or ():
                 told[_without_node(sentence)].setdefault(drive)
             if not any(log.get(name) for name in ("counters", "unread", "missing")):
-                told["answers, and tells no counter"].setdefault(drive)
+                told["responds, but reports no counter"].setdefault(drive)
     yield from (KeyValue(sentence, tuple(drives)) for sentence, drives in told.items())
 
 

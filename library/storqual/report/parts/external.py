@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others: how their tests compare on each adapter, and each kind of difference as a folded list."""
+"""Third-party programs: how their tests compare on each adapter, and each kind of difference as a folded list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TOLD: Mapping[Kind, str] = {
     "regression": "Regressions: passed in the baseline, not in the candidate",
     "failed": "Failed",
-    "missing": "Not run in both arms alike",
+    "missing": "Not run in both arms",
     "flaky": "Flaky: repeats differ",
     "hung": "Hung in both arms",
     "fixed": "Fixed: not passed in the baseline, passed in the candidate",

@@ -225,7 +225,7 @@ def _informative(rows: Sequence[Criterion]) -> tuple[Phrase, ...]:
     named = f" ({', '.join(metrics)})" if metrics else ""
     words = Counter(row.outcome for row in bad)
     told = (part for word, number in words.items() for part in (", ", count(number, f"count:bad:{word}"), f" {word}"))
-    return (("Of ", total, f" informative criteria, which decide nothing{named}: ", *list(told)[1:], "."),)
+    return (("Of ", total, f" informative criteria, which do not affect the outcome{named}: ", *list(told)[1:], "."),)
 
 
 def _warnings(verdict: Mapping[str, Any], incidents: Sequence[TimelineEvent]) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def _sectors_note(material: Material) -> str:
         return "not counted: targets are files, claimed by path and inode"
     value = material.verdict.get("sectors_written_outside_claims")
     if value is None:
-        return "was not read: the guard's last layer has no count"
+        return "not read: the guard has no count of these writes"
     return "on all disks that are neither claimed nor the bench's own" if value == 0 else "the run is invalid"
 
 
@@ -265,11 +265,11 @@ def signers_for(material: Material, rows: Sequence[Criterion]) -> tuple[tuple[st
         lines = [f"May be signed by: {roles}" + (", with the waivers below." if waived else ".")]
         kinds = {str(bench.get("kind")) for bench in material.run.benches.values()}
         if "hardware" not in kinds:
-            lines.append("A signature under this run says that the method works; it releases no hardware.")
+            lines.append("A signature under this run confirms that the method works; it does not release hardware.")
         return tuple(lines), True
     if code == 1:
-        return (f"Nobody, until waivers cover every failure; then: {roles}.",), False
-    return ("Nobody: a run that could not be judged is neither signed nor waived. Repeat or resume it.",), False
+        return (f"Cannot be signed until waivers cover every failure; then: {roles}.",), False
+    return ("Cannot be signed: the run could not be judged. Repeat or resume it.",), False
 
 
 EXIT_CODES: dict[int, str] = {
@@ -283,7 +283,7 @@ EXIT_CODES: dict[int, str] = {
 BENCH_KINDS: dict[str, tuple[str, str]] = {
     "virtual": (
         "Virtual bench",
-        "the adapters and drives are emulated; the figures show the method at work and qualify no hardware.",
+        "the adapters and drives are emulated; the figures show the method at work and do not qualify hardware.",
     ),
     "local": ("Files on this machine", "not a qualification of hardware."),
     "hardware": ("Hardware bench", ""),
@@ -359,7 +359,7 @@ def how_sure(material: Material, compared: Sequence[Criterion]) -> Iterator[Phra
             rate,
             " of campaigns pass a candidate with the unacceptable loss, and at most ",
             rate,
-            " fail one within the acceptable loss; a fail counts when launches made for it find it again.",
+            " fail one within the acceptable loss; a failure counts only when additional launches confirm it.",
         )
     arm = "baseline" if "baseline" in material.arms else "candidate"
     spread = spread_of(material.points.values(), arm, "iops")

@@ -84,7 +84,7 @@ def coverage_of(material: Material) -> CoverageLedger:
     heads = ("Adapter and workload", "Planned", "Measured", "Skipped", "Unexplained", "Launches")
     listed = tuple(
         SkippedRow(
-            f"{place_name(benches, key[0], key[1])} {key[2]}".strip(), reason or "no reason is on record", not reason
+            f"{place_name(benches, key[0], key[1])} {key[2]}".strip(), reason or "no reason was recorded", not reason
         )
         for key, reason in missing.items()
     )
@@ -146,7 +146,7 @@ def _rows(report: dict[str, Any], source: str) -> Iterator[Row]:
     for drive, done in (report.get("purge") or {}).items():
         yield (f"Purge of {drive}", str(done), *_NOTHING)
     for drive in report.get("as_found") or ():
-        yield (f"{drive}, no flash", "measured as it was found: what SNIA asks is for flash", *_NOTHING)
+        yield (f"{drive}, no flash", "measured as it was found: SNIA's PTS is for flash", *_NOTHING)
     fill = report.get("fill")
     if fill:
         yield ("Fill", seconds(fill["seconds"], f"{source}/fill/seconds"), *_NOTHING)

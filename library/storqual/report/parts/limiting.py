@@ -120,7 +120,11 @@ def _limit(
         time: Phrase = ()
         if means.latency_us is not None:
             time = (" of ", quantity(means.latency_us, "us", f"samples:limit:{data.planned.point}"))
-        told: Phrase = ("one I/O is outstanding per drive: its mean time", *time, " sets the rate; who spends it ")
+        told: Phrase = (
+            "one I/O is outstanding per drive: its mean time",
+            *time,
+            " sets the rate; where that time is spent ",
+        )
         return Limit("latency", (*told, "is not known"))
     known = [one for one in alone if one]
     if len(alone) > 1 and known:
@@ -132,9 +136,9 @@ def _limit(
     kind = material.run.benches[data.planned.bench].get("kind")
     listed: list[Cell] = [cell for part in parts for cell in ("; ", *part.told)][1:]
     if not listed:
-        listed = ["nothing about drives, link or processors is on record"]
+        listed = ["nothing about drives, link or processors was recorded"]
     if kind == "virtual":
-        listed.append("; the rest of an emulated bench is the emulator's")
+        listed.append("; otherwise an emulated bench is limited by the emulator")
     return Limit("not known", tuple(listed))
 
 

@@ -70,16 +70,18 @@ def _passed(required: Sequence[Criterion]) -> Phrase:
         noun = "waiver" if len(used) == 1 else "waivers"
         told: Phrase = ("Passes with ", number, f" {noun}: {listed(used)}. ", held, " of ", total)
         ending = f" failed and {'is' if waived == 1 else 'are'} waived."
-        return (*told, " required measurements hold; ", accepted, ending)
+        return (*told, " required measurements pass; ", accepted, ending)
     narrow = sum(row.outcome == "MARGINAL" for row in required)
     if narrow:
         close = count(narrow, "count:criteria:MARGINAL")
         if alone:
-            return ("The ", total, " required criterion holds, only just.")
-        return ("All ", total, " required criteria hold, ", close, " of them only just.")
+            return ("The ", total, " required criterion passes, near its limit.")
+        return ("All ", total, " required criteria pass, ", close, " of them near their limit.")
     compared = [row for row in required if row.against == "baseline"]
     if not compared:
-        return ("The ", total, " required criterion holds.") if alone else ("All ", total, " required criteria hold.")
+        return (
+            ("The ", total, " required criterion passes.") if alone else ("All ", total, " required criteria pass.")
+        )
     noun = "measurement" if len(compared) == 1 else "measurements"
     shown = count(len(compared), "count:criteria:compared")
     every = "the" if len(compared) == 1 else "all"
@@ -100,4 +102,4 @@ def _holes(verdict: Mapping[str, Any]) -> Phrase:
     if not holes or verdict.get("exit_code") == 0:
         return ()
     noun = "point was" if holes == 1 else "points were"
-    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason is on record.")
+    return (count(holes, "count:holes"), f" planned {noun} not measured, and no reason was recorded.")

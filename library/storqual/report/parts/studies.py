@@ -108,7 +108,10 @@ def _compared(found: Findings) -> Iterator[Study]:
             charts.append(against)
     sentences = [f"{one.title}: {told}" for one in found.contests for told in one.sentences]
     sentences += [f"{one.title}: {one.sentence}" for one in found.equal_loads]
-    note = "Intervals hold for all pairs and levels of a picture together; equal is shown within 3 %, never assumed."
+    note = (
+        "Intervals are simultaneous for all pairs and levels of a picture. Equality within 3 % is "
+        "shown, never assumed."
+    )
     yield _section("study-adapters", "Comparison", note, sentences=tuple(sentences), charts=tuple(charts))
 
 
@@ -278,13 +281,14 @@ def _published(found: Findings) -> Iterator[Study]:
                 Scale("").figure(one.ratio, where),
             )
         )
-    heads = ("Published", "What", "Theirs", "Our point", "Ours", "Ours of theirs")
+    heads = ("Published", "What", "Theirs", "Our point", "Ours", "Measured of published")
     note = (
-        "Another machine's figures decide nothing here. Curves show the published figures that lie on them, on a "
+        "Figures from another machine do not affect the outcome. Curves show the published figures "
+        "that lie on them, on a "
         "logarithmic scale where the two are far apart."
     )
     charts = tuple(overlay_chart(one, f"sp-{number}") for number, one in enumerate(found.overlays))
-    table = ChartTable("Published figures beside ours", heads, tuple(rows))
+    table = ChartTable("Published figures beside the measured ones", heads, tuple(rows))
     yield _section("study-published", "Published figures", note, tables=(table,), charts=charts)
 
 

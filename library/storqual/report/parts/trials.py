@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from storqual.run import Run
 
-_HEADS = ("Fault", "Adapter", "Arm", "Trials", "Failed", "Void", "Fails below, at 95 %", "Recovery p50", "Worst")
+_HEADS = (
+    "Fault",
+    "Adapter",
+    "Arm",
+    "Trials",
+    "Failed",
+    "Void",
+    "Failure rate below, at 95 %",
+    "Recovery p50",
+    "Worst",
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:
         (
             "Failed trials",
             f"{sum(cell.failures for cell in cells)} of {trials}",
-            f"both arms; void, without a proven fault: {void}",
+            f"both arms; void (fault not proven): {void}",
         ),
         ("Faults", str(len({cell.fault for cell in cells if cell.trials})), f"kinds on {adapters}"),
         ("Worst recovery", _seconds(worst), "from the fault to the last I/O that failed or stalled"),

@@ -16,7 +16,7 @@ from storqual.report.view import KeyValue, Phrase
 from storqual.robustness.store import has_trials
 
 _MOST_NAMED = 12
-_NO_FAULTS = "no lost drive, cable or power while I/O runs: trials of faults are campaigns of their own"
+_NO_FAULTS = "no drive, cable or power was lost under I/O; trials of faults are separate campaigns"
 _TAIL = ("_p99", "_max_")
 
 
@@ -41,7 +41,7 @@ def _beside_trials(material: Material, benches: Sequence[str]) -> tuple[KeyValue
     """What a campaign of trials leaves open; the faults that it left out stand beside its matrix."""
     told = [
         KeyValue("Adapters", tuple(_adapters(material, benches))),
-        KeyValue("Performance", ("IOPS, latency and CPU time are measured by campaigns of their own",)),
+        KeyValue("Performance", ("IOPS, latency and CPU time are measured in separate campaigns",)),
     ]
     return tuple(one for one in told if one.values)
 
@@ -127,7 +127,7 @@ def _tail(required: Sequence[Criterion]) -> Iterator[str]:
 def _cost(material: Material, required: Sequence[Criterion], benches: Sequence[str]) -> Iterator[str]:
     costs = [name for name in METRICS if name.startswith(("cpu_", "cycles_"))]
     if not any(row.text("metric") in costs for row in required):
-        yield f"{measure('cpu_us_per_io').label} decides nothing here"
+        yield f"{measure('cpu_us_per_io').label} does not affect the outcome"
     starts = ((event.bench, event.fields.get("start")) for event in material.events)
     reasons = {bench: start.get("no_cycles") for bench, start in starts if start}
     for bench in benches:
@@ -144,11 +144,12 @@ def _steady(material: Material) -> Iterator[str]:
         str(entry.get("bench")): entry.get("report") or {} for entry in material.document.get("preconditioned") or ()
     }
     if any(report.get("as_found") for report in done.values()):
-        yield "disks were measured as they were found: a steady state by SNIA's PTS is asked of flash"
+        yield "disks were measured as they were found: SNIA's PTS requires a steady state for flash only"
     if not all(_settled(done.get(name) or {}) for name in material.run.benches):
         yield (
-            "drives were measured as they were found: not purged, conditioned and brought to a steady state as SNIA's"
-            " PTS asks of solid state drives"
+            "drives were measured as they were found: not purged, preconditioned or brought to a steady "
+            "state as SNIA's"
+            " PTS requires for solid state drives"
         )
 
 

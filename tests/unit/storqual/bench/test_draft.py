@@ -110,7 +110,7 @@ def test_whatever_a_drive_calls_itself_stays_its_name(text: str) -> None:
     draft = draft_inventory({"bench1": facts})
     if not text.strip() or any(ord(character) < 32 or ord(character) == 127 for character in text):
         assert found["drives"] == []
-        assert "# sda names itself with control characters, so it cannot be claimed:" in draft
+        assert "# sda has control characters in its name, so it cannot be claimed:" in draft
         return
     assert (found["model"], found["drives"][0]["serial"], found["drives"][0]["model"]) == (text, text, text)
     assert ("!unsafe" in draft) == any(mark in text for mark in ("{{", "{%", "{#"))
@@ -125,7 +125,7 @@ def test_what_no_inventory_can_name_is_a_comment() -> None:
     )
     assert [drive["wwn"] for drive in accepted(facts)["x0"]["drives"]] == ["0x5000c50000000001"]
     draft = draft_inventory({"bench1": facts})
-    assert "# sdb says neither WWN nor serial number, so it cannot be claimed:" in draft
+    assert "# sdb reports neither WWN nor serial number, so it cannot be claimed:" in draft
     assert "# sdc has a name of a drive above (another path, another namespace), so it cannot be claimed:" in draft
     assert draft.count("claim: false") == 4
 
@@ -147,7 +147,7 @@ def test_what_a_technician_must_know_stands_beside_it() -> None:
         "# found with firmware 16.00, bios 8.37",
         "# its link runs at 5.0 GT/s x4, it could run at 8.0 GT/s x8",
         "# volume 0/239 (RAID 1) of M0, M1",
-        "# sda says of itself that it is failing",
+        "# sda reports that it is failing",
         'position: "252:4"',
     ):
         assert line in draft, line

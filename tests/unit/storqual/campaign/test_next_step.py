@@ -47,7 +47,7 @@ def wanted(path: Path) -> Counter[tuple[str, str, str, int]]:
 
 def test_a_campaign_goes_through_its_sessions_and_stops(tmp_path: Path) -> None:
     path, bench = plan(tmp_path), Bench()
-    assert drive(path, bench) == Stop("everything that was planned is measured", complete=True)
+    assert drive(path, bench) == Stop("everything that was planned has been measured", complete=True)
     assert launched(path) == wanted(path)
     assert bench.boot == 4
     run = finish_run(path)

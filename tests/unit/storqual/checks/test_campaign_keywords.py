@@ -173,12 +173,12 @@ def test_a_bench_that_was_not_restored_is_told(tmp_path: Path) -> None:
         fields = {**event.fields, "reason": "WCE is 0"}
         return replace(event, kind="restore_failed", fields=fields) if event.kind == "restored" else event
 
-    with pytest.raises(NotJudgedError, match="not left as it was found: WCE is 0"):
+    with pytest.raises(NotJudgedError, match="not restored to its state before the run: WCE is 0"):
         changed(about(tmp_path / "failed", sessions=4), failed).what_was_provisioned_should_be_put_back()
     silent = changed(
         about(tmp_path / "silent", sessions=4), lambda event: None if event.kind == "restored" else event
     )
-    with pytest.raises(NotJudgedError, match="nothing says"):
+    with pytest.raises(NotJudgedError, match="no record says"):
         silent.what_was_provisioned_should_be_put_back()
 
 

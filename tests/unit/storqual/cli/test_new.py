@@ -205,8 +205,8 @@ def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
     [
         (["drop", "x"], "-i/--inventory is needed for a drop"),
         (["lab", "x", "-i", "y"], "-i/--inventory is for a drop only, not for a lab"),
-        (["drop", "x", "-i", "nowhere"], "nowhere: found no such inventory, expected a folder or a file"),
-        (["tool", "x"], "found no list of tools, expected a checkout of storqual as the current folder"),
+        (["drop", "x", "-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
+        (["tool", "x"], "not found; a tool is written in a checkout of storqual: make that the current folder"),
     ],
 )
 def test_what_cannot_be_made_is_told_in_one_line(
@@ -228,7 +228,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_half_made(
     (tmp_path / there).parent.mkdir(exist_ok=True)
     (tmp_path / there).write_text("kept", encoding="utf-8")
     code, _, err = storqual("new", kind, "mine")
-    assert (code, err) == (3, f"storqual: {there}: found it there already, expected a new name\n")
+    assert (code, err) == (3, f"storqual: {there}: this file exists already; choose another name\n")
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()] == [there]
     assert (tmp_path / there).read_text(encoding="utf-8") == "kept"
 

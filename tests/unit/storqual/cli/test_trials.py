@@ -74,8 +74,8 @@ def test_what_only_measured_points_take_is_refused_in_one_go_and_nothing_is_writ
 ) -> None:
     code, _, err = plan("--runs", str(tmp_path), "--budget", "2h", "--point", "x")
     assert code == 3
-    assert "--point is for suites of workloads, robustness is one of trials" in err
-    assert "--budget is for suites of workloads, robustness is one of trials" in err
+    assert "--point cannot be used with suite robustness, which is a suite of trials" in err
+    assert "--budget cannot be used with suite robustness, which is a suite of trials" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -332,7 +332,7 @@ def test_runs_cannot_be_kept_in_a_file(lab: Path, capsys: pytest.CaptureFixture[
         main(["plan", *LOCAL])
     assert left.value.code == 3
     told_of_it = capsys.readouterr().err.replace(str(lab), "LAB")
-    assert told_of_it == "storqual: LAB/runs: found a file, expected a folder for run directories (--runs)\n"
+    assert told_of_it == "storqual: LAB/runs: this is a file; --runs takes a folder\n"
     assert (lab / "runs").read_text(encoding="utf-8") == "notes"
 
 

@@ -66,12 +66,12 @@ firmware:
 """
     assert problems(tmp_path, text) == [
         (
-            "x.yml:1: found unknown key 'drvier', expected one of description, drive, driver, firmware, name, nvram, "
-            "os, raid, virtual (did you mean 'driver'?)"
+            "x.yml:1: unknown key 'drvier' (did you mean 'driver'?); expected one of description, drive, "
+            "driver, firmware, name, nvram, os, raid, virtual"
         ),
-        "x.yml:3: found drive.WCE: 2 is above 1, expected flag from 0 to 1: write cache enable (caching page)",
-        "x.yml:4: found unknown setting drive.WCEE, expected a setting of `drive` (did you mean 'WCE'?)",
-        "x.yml:5: found unknown key 'adaptor', expected one of adapter, drives, model (did you mean 'adapter'?)",
+        "x.yml:3: drive.WCE: 2 is above 1; expected flag from 0 to 1: write cache enable (caching page)",
+        "x.yml:4: unknown setting drive.WCEE (did you mean 'WCE'?)",
+        "x.yml:5: unknown key 'adaptor' (did you mean 'adapter'?); expected one of adapter, drives, model",
         "x.yml:6: found 7 in nvram, expected a mapping",
         "x.yml:9: found 'abc' in firmware.sha256, expected a SHA-256 of 64 hexadecimal digits",
         "x.yml:11: found 'now' in firmware.activation, expected one of none, reset, reboot or power cycle",

@@ -68,21 +68,21 @@ def test_a_hostile_model_is_text(text: str) -> None:
 
 def test_two_drives_with_one_serial_are_refused() -> None:
     said = problems(b1=drives(DRIVE, {**DRIVE, "wwn": "0x5000c50015ea71b0"}))
-    assert "found serial 'SYM0000001' a second time" in said
+    assert "serial 'SYM0000001' is already used at inventory, host b1:1 (adapter sym, drive 1 of b1)" in said
     assert "adapter sym, drive 1 of b1" in said
 
 
 def test_a_wwn_on_two_benches_is_refused() -> None:
     said = problems(b1=drives(DRIVE), b2=drives({**DRIVE, "wwn": "5000c50015ea71a0", "serial": "OTHER"}))
-    assert "inventory, host b2:1: found WWN '0x5000c50015ea71a0' a second time" in said
+    assert "inventory, host b2:1: WWN '0x5000c50015ea71a0' is already used at" in said
 
 
 def test_unknown_keys_are_told_with_the_nearest_known_one() -> None:
     host = drives({**DRIVE, "claimed": True}, adaptors={})
     said = problems(b1=host)
-    assert "found unknown variable 'storqual_adaptors'" in said
+    assert "unknown variable 'storqual_adaptors'" in said
     assert "did you mean 'storqual_adapters'?" in said
-    assert "found unknown key 'claimed'" in said
+    assert "unknown key 'claimed'" in said
     assert "did you mean 'claim'?" in said
 
 
@@ -95,17 +95,17 @@ def test_a_drive_of_several_paths_stands_once_and_names_the_other_adapters() -> 
 
     read = inventory_from_hostvars({"b1": host(["two"])}).benches["b1"]
     assert read.adapters["one"].drives[0].paths == ("two",)
-    assert "no adapter 'three' on b1" in problems(b1=host(["three"]))
+    assert "b1 has no adapter 'three'" in problems(b1=host(["three"]))
     for wrong in (["one"], ["two", "two"]):
-        assert "that name an adapter twice, or its own" in problems(b1=host(wrong))
+        assert "must name each other adapter that reaches it once, and not" in problems(b1=host(wrong))
     file = {"file": "/var/lib/d.img", "size": "1GiB", "claim": True, "paths": ["two"]}
-    assert "drives, which files are not" in problems(b1=drives(file, kind="local"))
+    assert "is a file, which has no `paths`" in problems(b1=drives(file, kind="local"))
 
 
 def test_virtual_parts_are_for_virtual_benches() -> None:
     said = problems(b1=drives({**DRIVE, "virtual": {"iops": 1}}, virtual={"cpus": 2}))
-    assert "found storqual_virtual on a hardware bench, expected it on virtual benches only" in said
-    assert "`virtual` on a drive of sym" in said
+    assert "storqual_virtual is for virtual benches only, and this bench is hardware" in said
+    assert "has `virtual`, which is for virtual benches only" in said
 
 
 def test_a_claim_names_the_whole_drive() -> None:
@@ -120,8 +120,8 @@ def test_an_unclaimed_drive_needs_a_name_only() -> None:
 
 def test_local_benches_have_files_and_others_have_none() -> None:
     said = problems(b1=drives(DRIVE, kind="local"), b2=drives({"file": "/x", "size": "1m", "claim": True}))
-    assert "expected `file` (drives of a local bench are files)" in said
-    assert "that is a file, expected `wwn` and `serial`" in said
+    assert "has no `file`; the drives of a local bench are files" in said
+    assert "is a file, which only a local bench can have; name the drive by `wwn` and `serial`" in said
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_path_of_many_benches_has_the_name_of_each() -> None:
 def test_a_path_with_another_template_is_refused() -> None:
     entry = {"file": "{{ storqual_state_dir }}/d0", "size": "1m", "claim": True}
     said = problems(b1=drives(entry, kind="local", state_dir="/s/{{ lab }}"))
-    assert "expected no template but `{{ inventory_dir }}` in front and `{{ inventory_hostname }}`" in said
-    assert said.count("found '/") == 2
+    assert "may hold no template but `{{ inventory_dir }}` at its start and `{{ inventory_hostname }}`" in said
+    assert said.count("may hold no template but") == 2
 
 
 def test_a_rate_may_be_decimal_or_binary() -> None:
@@ -161,7 +161,9 @@ def test_a_file_may_be_paced_like_the_drive_it_stands_for() -> None:
     pace = inventory_from_hostvars({"b1": drives(entry, kind="local")}).benches["b1"].adapters["sym"].drives[0].paced
     assert pace is not None
     assert [pace.rate(size) for size in (4096, 65536, 1 << 20)] == [400, 400, 32]
-    assert "`paced` on a drive of sym" in problems(b1=drives({**DRIVE, "paced": {"iops": 1}}))
+    assert "has `paced`, which is for files of local benches only" in problems(
+        b1=drives({**DRIVE, "paced": {"iops": 1}})
+    )
 
 
 RULE = {"kind": "timeout", "pattern": "^acme: stuck", "example": "acme: stuck", "source": "its manual"}
@@ -184,16 +186,16 @@ def test_an_adapter_without_hardware_is_known_by_its_place_on_a_virtual_bench() 
 @pytest.mark.parametrize("kind", ["hardware", "local"])
 def test_an_adapter_without_hardware_is_refused_on_any_other_bench(kind: str) -> None:
     said = problems(b1=bench(kind=kind, adapters={"debug": PSEUDO}))
-    assert f"`pseudo` of debug on a {kind} bench, expected it on virtual benches only: no hardware is tested" in said
+    assert f"debug has `pseudo` on a {kind} bench: it tests no hardware and is for virtual benches only" in said
 
 
 def test_an_adapter_is_either_on_pci_or_without_hardware() -> None:
     wrong = {**PSEUDO, "pci": "05:00.0", "driver": "mptsas"}
     said = problems(b1=bench(kind="virtual", adapters={"debug": wrong}))
-    assert "`pseudo` and `pci` of debug, expected one of them" in said
-    assert "with driver 'mptsas', expected driver scsi_debug" in said
+    assert "debug has both `pseudo` and `pci`; give one of them" in said
+    assert "with driver 'mptsas'; its driver must be scsi_debug" in said
     twice = {"debug": PSEUDO, "other": {**PSEUDO, "drives": []}}
-    assert "address 'pseudo/adapter0' a second time" in problems(b1=bench(kind="virtual", adapters=twice))
+    assert "address 'pseudo/adapter0' is already used at" in problems(b1=bench(kind="virtual", adapters=twice))
     for word in ("0000:05:00.0", "adapter", "host0", 0):
         said = problems(b1=bench(kind="virtual", adapters={"debug": {**PSEUDO, "pseudo": word}}))
         assert "a host of scsi_debug as the kernel names it, such as adapter0" in said

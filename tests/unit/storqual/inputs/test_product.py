@@ -40,8 +40,8 @@ def test_limits_of_the_model_are_judged_with_their_source(tmp_path: Path) -> Non
     verdict = judge_run(run)
     stated = {entry["point"]: entry for entry in verdict["criteria"] if entry["id"] == "stated"}
     assert [stated[point]["outcome"] for point in POINTS] == ["PASS", "PASS", "SKIPPED", "FAIL"]
-    assert "by cheetah: Cheetah 10K.6 data sheet, rev. A, table 2 is asked" in stated[POINTS[0]]["reason"]
-    assert stated[POINTS[2]]["reason"] == "the spec sheet cheetah states no iops for this point"
+    assert "by cheetah: Cheetah 10K.6 data sheet, rev. A, table 2 is required" in stated[POINTS[0]]["reason"]
+    assert stated[POINTS[2]]["reason"] == "the spec sheet cheetah states no limit of iops for this point"
     assert len(verdict["inputs"]["product:cheetah"]) == 64
     page = build_report(run).read_text(encoding="utf-8")
     assert "Cheetah 10K.6 data sheet, rev. A, table 3" in page
@@ -68,22 +68,22 @@ def test_every_mistake_in_a_sheet_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as caught:
         load_suite(written(tmp_path, sheet))
     told = "\n".join(caught.value.problems)
-    assert "cheetah.product.yml:1: found neither adapter nor drive, expected the model" in told
-    assert "cheetah.product.yml:3: found unknown metric 'iop'" in told
-    assert "cheetah.product.yml:4: found no limit of iops, expected `min` or `max`" in told
+    assert "cheetah.product.yml:1: a spec sheet needs `adapter` or `drive`: the model" in told
+    assert "cheetah.product.yml:3: unknown metric 'iop'" in told
+    assert "cheetah.product.yml:4: iops has no limit; give `min` or `max`" in told
     assert len(caught.value.problems) >= 4
 
 
 @pytest.mark.parametrize(
     ("suite", "told"),
     [
-        (ASKS.replace("[cheetah]", "[other]"), "found no spec sheet 'other', expected a file"),
+        (ASKS.replace("[cheetah]", "[other]"), "spec sheet 'other' needs the file"),
         (
             ASKS.replace("metric: iops, against: product", "metric: latency_p99_us, against: product"),
-            "found no limit of",
+            "no spec sheet of this suite states a limit of",
         ),
-        (ASKS.replace("against: product,", "against: product, min: 3,"), "found min in a criterion against product"),
-        (ASKS.replace("products: [cheetah]\n", ""), "found no limit of iops in any: there is no `products`"),
+        (ASKS.replace("against: product,", "against: product, min: 3,"), "`min` cannot be used against product"),
+        (ASKS.replace("products: [cheetah]\n", ""), "iops is judged against spec sheets; name them under `products`"),
     ],
 )
 def test_a_suite_that_asks_what_no_sheet_states_is_refused(tmp_path: Path, suite: str, told: str) -> None:

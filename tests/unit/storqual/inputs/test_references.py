@@ -37,8 +37,8 @@ def test_the_metrics_that_figures_compare_with_exist(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a6826:reads.superdome[4]", r"no published report 'a6826'.*did you mean 'a6826a'"),
-        ("../published/a6826a:x", r"no published report"),
+        ("a6826:reads.superdome[4]", r"unknown published report 'a6826'.*did you mean 'a6826a'"),
+        ("../published/a6826a:x", r"unknown published report"),
         ("a6826a:reads.superdom[4]", r"no figure 'reads.superdom'.*did you mean 'reads.superdome'"),
         ("a6826a:reads.superdome[9]", r"no '9' in 'reads.superdome'"),
         ("a6826a:reads.superdome", r"no 'single value' in"),

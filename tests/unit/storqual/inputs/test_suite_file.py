@@ -82,7 +82,7 @@ def test_full_asks_for_tails_and_stalls_and_quick_keeps_its_criteria() -> None:
 
 def test_a_criterion_of_an_unknown_profile_is_an_error(tmp_path: Path) -> None:
     text = GOOD.replace("against: baseline}", "against: baseline, profiles: fulll}")
-    assert "no profile 'fulll'" in problems(tmp_path, text)
+    assert "unknown profile 'fulll'" in problems(tmp_path, text)
     assert "did you mean" in problems(tmp_path, text)
 
 
@@ -123,40 +123,56 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("metric: iops", "metric: iosp", "x.suite.yml:5: found unknown metric 'iosp', expected one of"),
+        (
+            "metric: iops",
+            "metric: iosp",
+            "x.suite.yml:5: unknown metric 'iosp' (did you mean 'iops'?); expected one of",
+        ),
         (
             "margin: 8%",
             "margin: 8",
             "x.suite.yml:8: found 8 in profiles.quick.margin, expected a percentage such as 3%",
         ),
         ("min: 100 MB/s", "min: 100 ms", "found min '100 ms' for throughput_mb_s (MB/s), expected a limit in B/s or"),
-        ("min: 100 MB/s, ", "", "x.suite.yml:6: found no limit for floor against absolute, expected `min` or `max`"),
-        ("workloads: seq_*", "workloads: seqq", "found no workload 'seqq', expected one of seq_read, rand_write"),
-        ("at: {bs: 64k}", "at: {bs: 8k}", "found bs 8192 in none of its workloads, expected one of 4096, 65536"),
-        ("at: {bs: 64k}", "at: {iodepth: 1}", "found factor 'iodepth', which none of its workloads has"),
+        ("min: 100 MB/s, ", "", "x.suite.yml:6: floor against absolute has no limit; give `min` or `max`"),
+        ("workloads: seq_*", "workloads: seqq", "unknown workload 'seqq'"),
+        ("at: {bs: 64k}", "at: {bs: 8k}", "no workload of this criterion has bs 8192; their levels: 4096, 65536"),
+        ("at: {bs: 64k}", "at: {iodepth: 1}", "no workload of this criterion has a factor 'iodepth'"),
         ("rw: read,", "rw: raed,", "found 'raed' in workloads.seq_read.rw, expected one of read, write"),
-        ("{rw: read, factors", "{factors", "x.suite.yml:2: found no 'rw' in workload seq_read"),
-        ("bs: [4k, 64k]", "bs: [4q]", "expected bs: sizes such as 4k from 512 to 1073741824"),
+        ("{rw: read, factors", "{factors", "x.suite.yml:2: workload seq_read has no `rw`"),
+        (
+            "bs: [4k, 64k]",
+            "bs: [4q]",
+            "workloads.seq_read.factors: expected bs as sizes such as 4k from 512 to 1g, not [4q]",
+        ),
         ("bs: [4k, 64k]", "block: [4k]", "expected factors named adapters, bs, direct, drives"),
         ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected each level of bs once"),
-        ("cells: 4", "cells: 1", "found 1 cells for 2 workloads, expected at least one each"),
+        ("cells: 4", "cells: 1", "1 cells for 2 workloads; each needs at least one"),
         (
             "indifference: 2%",
             "indifference: 9%",
-            "found an indifference zone of 9 %, expected less than the margin (8 %)",
+            "`indifference` is 9 %; it must be less than the margin, 8 %",
         ),
         (
             "against: baseline}",
             "against: baseline, required: maybe}",
             "found 'maybe' in criteria[0].required, expected true, false, or `hardware`: on benches of hardware",
         ),
-        ("against: baseline}", "against: baseline, min: 5}", "found min in a criterion against baseline"),
-        ("{rw: read, ", "{rw: read, bs: 4k, ", "found bs of seq_read both fixed and a factor"),
+        ("against: baseline}", "against: baseline, min: 5}", "`min` cannot be used against baseline"),
+        ("{rw: read, ", "{rw: read, bs: 4k, ", "workload seq_read has bs both as a fixed value and as a factor"),
         ("{rw: read, ", "{rw: read, options: {exec_prerun: rm}, ", "found fio option exec_prerun 'rm' in seq_read"),
-        ("{rw: read, ", "{rw: read, target: zfs, ", "target: one of raw, volume, xfs, ext4"),
-        ("profiles:", "vary: {drive.WCF: [0, 1]}\nprofiles:", "found unknown setting 'drive.WCF'"),
-        ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "found drive.WCE: 7 is above 1"),
-        ("profiles:", "default_profile: quik\nprofiles:", "found no profile 'quik', expected one of quick, full"),
+        ("{rw: read, ", "{rw: read, target: zfs, ", "target as one of raw, volume, xfs, ext4"),
+        (
+            "profiles:",
+            "vary: {drive.WCF: [0, 1]}\nprofiles:",
+            "unknown setting 'drive.WCF'",
+        ),
+        ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "drive.WCE: 7 is above 1 ("),
+        (
+            "profiles:",
+            "default_profile: quik\nprofiles:",
+            "unknown profile 'quik' (did you mean 'quick'?); expected one of quick, full",
+        ),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
@@ -169,7 +185,7 @@ def test_a_metric_of_reads_does_not_fit_writes(tmp_path: Path) -> None:
     text = GOOD.replace(
         "metric: iops, against: baseline", "metric: read_iops, against: baseline, workloads: rand_write"
     )
-    assert "read_iops, which needs reads, for workloads that only write" in problems(tmp_path, text)
+    assert "read_iops needs reads, and the workloads of this criterion only write" in problems(tmp_path, text)
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:

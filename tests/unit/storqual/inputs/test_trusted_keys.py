@@ -82,7 +82,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         load_trust(path)
     said = str(caught.value)
     assert "keys.yml:2: found '../x' in keys[0].role, expected a role such as technician or release-manager" in said
-    assert "keys.yml:3: found no 'expires'" in said
+    assert "keys.yml:3: key 'expires' (the last day on which it is valid) is missing" in said
     assert "did you mean 'role'?" in said
 
 
@@ -91,7 +91,7 @@ def test_one_key_is_not_two_people(tmp_path: Path) -> None:
     path = write(
         tmp_path, "keys:\n" + entry.format(name="Pat", key=public()) + entry.format(name="Rene", key=public())
     )
-    with pytest.raises(BadInputError, match="found the key of Pat a second time"):
+    with pytest.raises(BadInputError, match="this is also the key of Pat"):
         load_trust(path)
 
 

@@ -48,16 +48,17 @@ def test_every_value_has_its_line() -> None:
 
 def test_a_doubled_key_is_told_with_both_lines() -> None:
     document = parse_yaml("a: 1\nb: 2\na: 3\n", name="x.yml")
-    assert list(document.problems) == [
-        "x.yml:3: found key 'a' a second time, expected it once (it stands in line 1 already)"
-    ]
+    assert list(document.problems) == ["x.yml:3: key 'a' is already set in line 1; remove one of the two"]
     assert document.data["a"] == 1
 
 
 def test_a_tag_is_told() -> None:
     document = parse_yaml("a: !!python/object/apply:os.system ['true']\n", name="x.yml")
     assert list(document.problems) == [
-        "x.yml:1: found the tag 'tag:yaml.org,2002:python/object/apply:os.system', expected plain YAML without tags"
+        (
+            "x.yml:1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not allowed; write "
+            "plain YAML without tags"
+        )
     ]
 
 
@@ -66,13 +67,13 @@ def test_a_tag_is_told() -> None:
     [
         (
             "a: [1, 2",
-            "x.yml:1: found a `[` that is not closed in time, expected `,` between entries, `]` at the end",
+            "x.yml:1: a `[` is opened here and not closed; put `,` between entries and `]` at the end",
         ),
-        ("a: 1\n---\nb: 2\n", "x.yml:3: found a second document, expected one"),
-        ("\ta: 1", "x.yml:1: found a tab, expected spaces: YAML indents with spaces only"),
+        ("a: 1\n---\nb: 2\n", "x.yml:3: a second document (`---`) begins here; a file has one"),
+        ("\ta: 1", "x.yml:1: a tab is not allowed here; YAML is indented with spaces"),
         (
             "a: *nowhere",
-            "x.yml:1: found `*nowhere`, which YAML takes for an alias, expected quotes around a text with `*` first",
+            "x.yml:1: YAML reads `*nowhere` as an alias; put quotes around text that begins with `*`",
         ),
     ],
     ids=["syntax", "two documents", "tab", "alias"],
@@ -99,7 +100,7 @@ def test_deep_nesting_is_refused() -> None:
 def test_a_missing_file_and_foreign_bytes_are_told(tmp_path: Path) -> None:
     binary = tmp_path / "b.yml"
     binary.write_bytes(b"a: 1\nb: \xff\xfe\n")
-    for path, said in ((tmp_path / "none.yml", "No such file"), (binary, "b.yml:2: found a byte that is no UTF-8")):
+    for path, said in ((tmp_path / "none.yml", "No such file"), (binary, "b.yml:2: this is not UTF-8 text")):
         with pytest.raises(BadInputError, match=said):
             read_yaml(path)
 

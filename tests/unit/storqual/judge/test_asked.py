@@ -54,12 +54,12 @@ def values_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("smallest", [0.0, -1.0])
 def test_a_launch_without_work_has_no_ratio(smallest: float) -> None:
     told = against_baseline._arms(arms(100.0, smallest))
-    assert told == f"IOPS is {smallest:g} in some launch: a ratio to it means nothing"
+    assert told == f"IOPS is {smallest:g} in at least one launch, so no ratio to it can be computed"
 
 
 def test_figures_of_two_sources_are_not_compared() -> None:
     told = against_baseline._arms(arms(100.0, 101.0, sources=("fio", "the drive's counters")))
-    assert told == "IOPS comes from different sources: fio, the drive's counters"
+    assert told == "IOPS was read from different sources, which cannot be compared: fio, the drive's counters"
     assert isinstance(against_baseline._arms(arms(100.0, 101.0)), tuple)
 
 

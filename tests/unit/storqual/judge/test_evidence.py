@@ -30,7 +30,7 @@ def run_with(*boots: tuple[str, str], change: str = "reboot") -> Any:
 
 def test_two_sessions_on_one_boot_are_told_where_a_drop_costs_one() -> None:
     told = evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), ("s03", "y")))
-    assert told == ["b1: sessions s01, s02 ran on one boot, so they are one session"]
+    assert told == ["b1: sessions s01, s02 ran in one boot, so they are one session"]
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "y"))) == []
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), change="none")) == []
 
@@ -53,6 +53,6 @@ def test_a_baseline_is_as_old_as_its_oldest_launch() -> None:
     launches = cast("Any", [SimpleNamespace(start=f"2026-10-{day:02}T10:00:00+00:00") for day in (20, 1, 25)])
     moment = datetime(2026, 10, 26, 10, tzinfo=UTC)
     told = stale_baseline(launches, moment, 20)
-    assert told == "the baseline was measured on 2026-10-01, the gate takes one of at most 20 days"
+    assert told == "the baseline was measured on 2026-10-01; the gate accepts a baseline of at most 20 days"
     assert stale_baseline(launches, moment, 25) == ""
     assert stale_baseline(launches, moment, None) == ""

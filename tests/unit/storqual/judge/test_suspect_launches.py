@@ -51,8 +51,8 @@ def test_a_run_of_suspect_launches_alone_is_no_pass(tmp_path: Path) -> None:
     verdict = judge_run(run_with(tmp_path, lambda one: one["n"] > 0))
     found = criterion(verdict)
     assert (found["outcome"], verdict["exit_code"]) == ("INCONCLUSIVE", 2)
-    assert "no launch of the candidate is left that is evidence" in found["reason"]
-    assert f"16 of 16 launches are suspect and no evidence ({LOAD})" in found["reason"]
+    assert "no launch of the candidate is left as evidence" in found["reason"]
+    assert f"16 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
     assert found["suspect"] == {"candidate": 8, "baseline": 8}
 
 
@@ -77,7 +77,7 @@ def test_a_pass_of_clean_launches_that_suspect_ones_would_make_a_fail_decides_no
     slow = run_with(tmp_path, lambda one: one["arm"] == "candidate" and one["n"] > 4, factor=0.8, launches=24)
     found = criterion(judge_run(slow))
     assert found["outcome"] == "INCONCLUSIVE"
-    assert "with the suspect launches it fails" in found["reason"]
+    assert "with the suspect launches included it fails" in found["reason"]
 
 
 def test_a_fail_of_clean_launches_stays_one(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_launch_that_did_not_run_spoils_its_point_though_its_partner_is_suspec
 def test_too_few_clean_launches_are_told_with_the_reason(tmp_path: Path) -> None:
     found = criterion(judge_run(run_with(tmp_path, lambda one: one["n"] > 1)))
     assert found["outcome"] == "INCONCLUSIVE"
-    assert f"14 of 16 launches are suspect and no evidence ({LOAD})" in found["reason"]
+    assert f"14 of 16 launches are suspect and do not count as evidence ({LOAD})" in found["reason"]
 
 
 def test_a_limit_is_judged_by_every_clean_launch_whatever_its_partner_is(tmp_path: Path) -> None:

@@ -125,5 +125,5 @@ def test_a_run_without_failures_needs_no_waiver(
     assert (code, "has no verdict yet" in err) == (3, True)
     judge_run(run)
     code, _, err = told(capsys, "waive", str(run))
-    assert (code, "nothing to accept" in err) == (3, True)
+    assert (code, "nothing to waive" in err) == (3, True)
     assert not Path("waivers.yml").exists()

@@ -38,7 +38,7 @@ def volume(initialisation: str) -> dict[str, Any]:
 def test_packages_boots_and_restore_are_counted(tmp_path: Path) -> None:
     """Two kernel packages; four sessions A B B A, of which the first takes the boot to the first configuration."""
     found = lines(tmp_path, **KERNELS)
-    assert found["packages installed"] == 2 * 60
+    assert found["installing packages"] == 2 * 60
     assert found["the first configuration"] + found["boots"] == 4 * 240
     assert found["restore"] == 250
 
@@ -60,7 +60,7 @@ def test_each_session_of_an_arm_with_a_dkms_package_builds_it(tmp_path: Path) ->
 
 def test_volumes_are_made_and_a_full_initialisation_takes_as_long_as_a_member_is_large(tmp_path: Path) -> None:
     full = lines(tmp_path / "a", baseline=volume("none"), candidate=volume("full"), suite=VOLUME_SUITE)
-    assert full["volumes made again"] + full["the first configuration"] == 4 * 120
+    assert full["recreating volumes"] + full["the first configuration"] == 4 * 120
     assert full["volumes initialised"] == pytest.approx(2 * 2**30 / 200e6, abs=0.1)
     same = lines(tmp_path / "b", baseline=volume("none"), candidate=volume("none"), suite=VOLUME_SUITE)
     assert "volumes initialised" not in same
@@ -69,18 +69,18 @@ def test_volumes_are_made_and_a_full_initialisation_takes_as_long_as_a_member_is
 def test_volumes_that_both_arms_declare_alike_are_made_once_and_outlive_the_boots_between(tmp_path: Path) -> None:
     alike = {arm: {**drop, **volume("full")} for arm, drop in KERNELS.items()}
     found = lines(tmp_path / "a", **alike, suite=VOLUME_SUITE)
-    assert found["volumes made (RAID)"] == 120
+    assert found["creating RAID volumes"] == 120
     assert found["volumes initialised"] == pytest.approx(2**30 / 200e6, abs=0.1)
     unlike = {**alike, "candidate": {**OTHER, **volume("none")}}
-    assert lines(tmp_path / "b", **unlike, suite=VOLUME_SUITE)["volumes made (RAID)"] == 4 * 120
+    assert lines(tmp_path / "b", **unlike, suite=VOLUME_SUITE)["creating RAID volumes"] == 4 * 120
     varied = VOLUME_SUITE + "vary: {raid.strip: [64k, 128k]}\n"
-    assert lines(tmp_path / "c", **alike, suite=varied)["volumes made (RAID)"] == 2 * 4 * 120
+    assert lines(tmp_path / "c", **alike, suite=varied)["creating RAID volumes"] == 2 * 4 * 120
 
 
 def test_a_person_reads_each_line_with_its_source(tmp_path: Path) -> None:
     answer = plan_run(make_lab(tmp_path, hosts=HOSTS, **KERNELS), tmp_path, write=False).to_json()
     shown = [text for _, text in _time_lines(answer)]
-    assert "2 min: packages installed (2 of them, usual for hardware benches)" in shown
+    assert "2 min: installing packages (2 of them, typical of hardware benches)" in shown
 
 
 def test_time_left_is_never_less_than_half_of_what_follows(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_it_becomes_the_option_of_each_driver_beside_those_that_are_declared(tmp
         (
             {"can_queue": 64, "options": {"lpfc": {"lpfc_hba_queue_depth": 32}}},
             "lpfc",
-            r"means lpfc\.lpfc_hba_queue_depth=64, and 32 is declared",
+            r"means lpfc\.lpfc_hba_queue_depth=64, but the drop declares 32",
         ),
     ],
 )

@@ -43,9 +43,9 @@ def test_sequential_reads_are_planned(tmp_path: Path) -> None:
         ({"iodepth": 4}, "iodepth is 4"),
         ({"numjobs": 2}, "numjobs is 2"),
         ({"direct": False}, "direct is false"),
-        ({"bs": 1000}, "no multiple of 512"),
+        ({"bs": 1000}, "which is not a multiple of 512"),
         ({"rate_iops": 50}, "regulated"),
-        ({"options": {"norandommap": 0}}, "options of fio (norandommap)"),
+        ({"options": {"norandommap": 0}}, "it has fio options (norandommap)"),
         ({"target": "xfs"}, "target is xfs"),
     ],
 )
@@ -53,17 +53,19 @@ def test_what_they_cannot_do_is_refused(tmp_path: Path, workload: dict[str, Any]
     with pytest.raises(BadInputError) as told:
         planned(tmp_path, suite(workload))
     assert reason in str(told.value)
-    assert "with engine dd" in str(told.value)
+    assert "engine dd only does plain sequential reads of a drive" in str(told.value)
 
 
 def test_sgp_dd_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="sgp_dd tells the end of a launch as an error"):
+    with pytest.raises(BadInputError, match="sgp_dd reports the end of a launch as an error"):
         planned(tmp_path, suite({"factors": {"engine": ["sgp_dd"]}}))
 
 
 @pytest.mark.parametrize("metric", ["latency_p99_us", "read_latency_mean_us", "longest_stall_s", "fio_cpu_us_per_io"])
 def test_a_criterion_on_what_they_do_not_tell_is_refused(tmp_path: Path, metric: str) -> None:
     limit = {"metric": metric, "against": "absolute", "max": 5}
-    with pytest.raises(BadInputError, match=f"{metric} at reads.engine=dd., and dd does not tell it"):
+    with pytest.raises(
+        BadInputError, match=f"engine dd does not report {metric}, which is judged at reads.engine=dd."
+    ):
         planned(tmp_path, suite({}, limit))
     assert planned(tmp_path, suite({}, {**limit, "at": {"engine": "libaio"}}))

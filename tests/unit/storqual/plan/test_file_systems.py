@@ -155,7 +155,7 @@ def test_making_one_on_a_volume_takes_time_of_its_own(tmp_path: Path) -> None:
         line["seconds"]
         for campaign in (both, one)
         for line in campaign.document["plan"]["bench_time"]["b1"]
-        if line["what"] == "file systems made"
+        if line["what"] == "creating file systems"
     ]
     assert made[0] == pytest.approx(2 * made[1], abs=0.2)
 
@@ -165,11 +165,11 @@ def test_files_on_volumes_are_left_out_by_name_where_the_drop_declares_no_volume
     points = plan(tmp_path, suite).document["plan"]["points"]
     skipped = {point["point"]: point["skipped"] for point in points if point["skipped"]}
     assert skipped == {
-        f"of_volume[direct={direct},target=xfs_on_volume]": "needs 1 volume of the drops, there are 0"
+        f"of_volume[direct={direct},target=xfs_on_volume]": "needs 1 volume, the drops declare 0"
         for direct in ("true", "false")
     }
     only = suite.replace("  reads: {rw: read, bs: 64k, factors: {target: [raw, xfs]}}\n", "")
-    with pytest.raises(BadInputError, match="needs 1 volume of the drops, there are 0"):
+    with pytest.raises(BadInputError, match="needs 1 volume, the drops declare 0"):
         plan(tmp_path, only)
 
 

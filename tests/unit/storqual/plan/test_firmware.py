@@ -92,13 +92,22 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"file": "gone.bin"}, "found no file"),
-        ({"sha256": "0" * 64}, "with another SHA-256 than declared"),
-        ({"version": None}, "firmware without `version`"),
-        ({"tool": "sas4flash"}, "'sas4flash' in firmware.tool, expected one of arcconf, fwupd"),
-        ({"component": "ffirmware"}, "'ffirmware' in firmware.component, expected one of bios, firmware"),
-        ({"rollback": {"file": "gone.bin", "sha256": "0" * 64, "version": "1.0"}}, "found no file"),
-        ({"signature": {"file": "fw.sig", "key": "key.pem"}}, "no file 'fw.sig', expected one beside the image"),
+        ({"file": "gone.bin"}, "firmware image"),
+        ({"sha256": "0" * 64}, "does not have the declared SHA-256"),
+        ({"version": None}, "firmware needs `version`"),
+        (
+            {"tool": "sas4flash"},
+            "unknown firmware.tool 'sas4flash' (did you mean 'sas3flash'?); expected one of arcconf, fwupd",
+        ),
+        (
+            {"component": "ffirmware"},
+            "unknown firmware.component 'ffirmware' (did you mean 'firmware'?); expected one of bios, firmware",
+        ),
+        ({"rollback": {"file": "gone.bin", "sha256": "0" * 64, "version": "1.0"}}, "firmware image"),
+        (
+            {"signature": {"file": "fw.sig", "key": "key.pem"}},
+            "file 'fw.sig' of the signature does not exist beside the image",
+        ),
     ],
     ids=["file", "digest", "version", "tool", "part", "rollback", "signature"],
 )
@@ -113,7 +122,7 @@ def test_firmware_of_one_arm_alone_is_refused(tmp_path: Path) -> None:
     request = lab(tmp_path)
     (tmp_path / "drops" / "baseline.yml").write_text("{}")
     (told,) = problems(request)
-    assert "firmware, which drop baseline does not declare, expected both arms with theirs" in told
+    assert "drop baseline declares no firmware; both drops must declare theirs" in told
 
 
 def test_resolve_shows_the_firmware_of_each_owner(tmp_path: Path) -> None:

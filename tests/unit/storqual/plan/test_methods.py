@@ -137,7 +137,7 @@ def test_three_levels_of_one_volume_with_advice_before_it_is_made(campaigns: dic
     assert {(fio["options"]["thinktime_blocks"], fio["ramp_s"]) for fio in bursts} == {("32", 0.0)}
     advice = " ".join(document["plan"]["advice"])
     assert "strips a second" in advice
-    assert "random reads of 320 KiB and more only" in advice
+    assert "can only help random reads of 320 KiB or more" in advice
 
 
 @pytest.mark.parametrize("file", sorted((project_root() / "suites").glob("*.suite.yml")), ids=lambda file: file.name)

@@ -71,7 +71,7 @@ def test_ports_keep_a_pattern_to_the_first_ports() -> None:
 def test_what_an_adapter_lacks_is_said() -> None:
     assert shortage(adapter(4), pattern(4)) == ""
     assert shortage(adapter(1), pattern(4)) == "needs 4 drives, 1 is claimed"
-    assert shortage(adapter(4), pattern(2, ports=3)) == "needs drives on 3 ports, the claimed ones are on 2"
+    assert shortage(adapter(4), pattern(2, ports=3)) == "needs drives on 3 ports, the claimed drives are on 2"
 
 
 def test_unclaimed_drives_are_never_used() -> None:

@@ -68,7 +68,7 @@ def test_a_field_that_one_drive_keeps_is_not_varied_and_is_told_with_the_drive(t
     told = campaign.document["plan"]["not_varied"]["b1"]
     assert set(told) == {"drive.NCS"}
     assert told["drive.NCS"].startswith("not changeable on drive 0x5000c500")
-    assert told["drive.NCS"].endswith("0001 (it is 20, its changeable mask says so)")
+    assert told["drive.NCS"].endswith("0001 (its value is 20, and its changeable mask does not allow another)")
     assert any("b1: drive.NCS is not varied: not changeable on" in warning for warning in campaign.warnings)
 
 
@@ -109,5 +109,5 @@ def test_the_rate_of_a_link_is_varied_only_where_drives_are_on_a_sas_link(
 def test_a_file_that_is_no_answer_of_facts_is_refused(tmp_path: Path, text: str) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInputError, match="expected what `storqual facts --deep --json` says"):
+    with pytest.raises(BadInputError, match="takes the output of `storqual facts --deep --json`"):
         planned(tmp_path, FREE, facts=wrong)

@@ -92,13 +92,13 @@ def test_a_profile_may_vary_other_settings(tmp_path: Path) -> None:
 def test_a_criterion_against_nobody_is_refused(tmp_path: Path) -> None:
     """A suite that compares with a baseline says so before a bench is touched."""
     suite = SUITE.replace("against: absolute, max: 0", "against: baseline")
-    with pytest.raises(BadInputError, match="against the baseline, and no --baseline"):
+    with pytest.raises(BadInputError, match="is judged against the baseline; name a baseline drop"):
         plan(tmp_path, suite=suite)
 
 
 def test_levels_of_a_profile_that_no_workload_has_are_told(tmp_path: Path) -> None:
     with pytest.raises(
-        BadInputError, match=r"drives_per_port 3 in quick, which no workload has, expected one of 1, 2"
+        BadInputError, match=r"no workload has drives_per_port 3, as profile quick asks; their levels: 1, 2"
     ):
         plan(tmp_path, suite=SUITE.replace("drives_per_port: [2]", "drives_per_port: [2, 3]"))
 

@@ -104,7 +104,9 @@ def test_a_budget_of_a_characterisation_only_says_how_many_points(tmp_path: Path
 
 def test_a_budget_too_small_for_anything_is_refused(tmp_path: Path) -> None:
     """With what one point would take."""
-    with pytest.raises(BadInputError, match=r"found a budget of 10 s, expected at least 2 min"):
+    with pytest.raises(
+        BadInputError, match=r"the budget of 10 s is too small: one point alone is expected to take 2 min"
+    ):
         campaign(tmp_path, profile="full", budget=10.0)
 
 
@@ -126,7 +128,7 @@ def test_noise_that_history_knows_sizes_the_plan(tmp_path: Path) -> None:
     quiet, noisy = (one.document["plan"] for one in found)
     assert quiet["expected_units"] < noisy["expected_units"] == 40
     assert quiet["detectable"] < 0.03 < noisy["detectable"]
-    assert any("this plan sees losses from" in warning for warning in found[1].warnings)
+    assert any("this plan detects losses of" in warning for warning in found[1].warnings)
     assert found[0].inputs["history"].data == (tmp_path / "noise.json").read_bytes().replace(b"0.2", b"0.01")
 
 
@@ -150,7 +152,7 @@ def test_the_golden_reference_is_first_and_last_in_each_session(tmp_path: Path) 
     numbers = [x["n"] for block in found.batches for x in block["launches"] if x["point"] == "golden_reference"]
     assert numbers == list(range(1, 9))
     hosts["b1"]["storqual_reference"] = "0x5000c500deadbeef"
-    with pytest.raises(BadInputError, match="expected a claimed drive as golden reference"):
+    with pytest.raises(BadInputError, match="name a claimed drive"):
         campaign(tmp_path / "wrong", hosts=hosts)
 
 
@@ -200,15 +202,15 @@ def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
         (
             "rw: randread, factors: {bs",
             "rw: randread, load: {to: 8ms}, factors: {iodepth: [1, 2], bs",
-            "its load raises",
+            "the load of rand_read raises iodepth",
         ),
         ("rw: randread,", "rw: randread, arrivals: poisson,", "rate_iops"),
         ("metric: iops, against", "metric: iops_at_cap, against", "needs a load"),
-        ("metric: iops, against: baseline,", "metric: iops, against: scaling,", "no over"),
+        ("metric: iops, against: baseline,", "metric: iops, against: scaling,", "has no `over`"),
         (
             "metric: iops, against: baseline,",
             "metric: iops, against: scaling, over: drives, linear_to: 4,",
-            "drives 4 with levels none",
+            "`linear_to` is 4, and the levels of drives are none",
         ),
         ("metric: iops, against: baseline,", "metric: iops, against: baseline, over: drives,", "`against: scaling`"),
     ],

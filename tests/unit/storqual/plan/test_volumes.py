@@ -124,8 +124,13 @@ def test_the_strip_arithmetic_is_that_of_the_varied_number_of_members(tmp_path: 
         drive["rotation_rate"] = 15000
     request = make_lab(tmp_path, hosts=hosts, baseline=raid(level=0), candidate=raid(level=0), suite=suite)
     advice = " ".join(make_plan(request).document["plan"]["advice"])
-    assert "(64 KiB strips, 2 drives): the drives' own read-ahead can help random reads of 192 KiB and more" in advice
-    assert "(64 KiB strips, 4 drives): the drives' own read-ahead can help random reads of 320 KiB and more" in advice
+    assert (
+        "(64 KiB strips, 2 drives): the drives' own read-ahead can only help random reads of 192 KiB or more"
+    ) in advice
+    assert (
+        "(64 KiB strips, 4 drives): the drives' own read-ahead can only help random reads of 320 KiB or more"
+        in advice
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,33 +139,33 @@ def test_the_strip_arithmetic_is_that_of_the_varied_number_of_members(tmp_path: 
         (
             raid(level=0),
             "{raid.members: [2, 5]}",
-            "found 5 members, expected at most 4, the drives of the volume of drop candidate on b1 sym",
+            "5 members are asked for, and drop candidate gives the volume of sym on b1 only 4",
         ),
         (
             raid(level=5),
             "{raid.members: [2, 3]}",
-            "found 2 members for RAID 5, expected 3 at least",
+            "RAID 5 needs at least 3 members; 2 given",
         ),
         (
             raid(level=10, tool="storcli"),
             "{raid.members: [3, 4]}",
-            "found 3 members for RAID 10, expected another number: RAID 10 needs 4 members, 3 are named",
+            "RAID 10 needs 4 members, 3 are named",
         ),
         (
             raid(level=0),
             "{raid.members: [1, 2]}",
-            "found 1 member for RAID 0, expected another number: RAID 0 needs 2 members, 1 are named",
+            "RAID 0 needs 2 members, 1 are named",
         ),
-        (raid(), "{raid.members: {5: 3}}", "found counts for 5, expected raid.level varied beside it"),
+        (raid(), "{raid.members: {5: 3}}", "raid.members gives counts for raid.level 5; vary raid.level too"),
         (
             raid(),
             "{raid.level: [0, 5], raid.members: {5: 3}}",
-            "found counts for 5, expected counts for the levels 0, 5 of raid.level",
+            "raid.members gives counts for raid.level 5, and raid.level varies over 0, 5",
         ),
         (
             raid(),
             "{raid.level: [5], raid.members: [4, {5: 3}]}",
-            "found counts by raid.level beside others, expected one mapping of levels to counts, or counts alone",
+            "raid.members mixes counts by raid.level with plain counts; use one mapping, or plain counts only",
         ),
     ],
 )
@@ -178,7 +183,7 @@ def test_a_level_has_its_fewest_members_whatever_tool_will_make_the_volume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("storqual.plan.members.count_objection", lambda *_: "")
-    with pytest.raises(BadInputError, match="found 2 members for RAID 5, expected 3 at least"):
+    with pytest.raises(BadInputError, match="RAID 5 needs at least 3 members; 2 given"):
         plan(tmp_path, raid(level=5), raid(level=5), ON_VOLUME + "vary: {raid.members: [2, 4]}\n")
 
 
@@ -246,7 +251,7 @@ def test_what_an_adapter_may_make_keeps_its_disk_cache(
 
 def test_a_write_cache_that_is_declared_twice_is_refused(tmp_path: Path) -> None:
     drop = {**raid(disk_cache="disable"), "drive": {"WCE": 1}}
-    told = f"b1: raid.disk_cache disable means WCE=0 of member {DRIVES[0]}, and 1 is declared"
+    told = f"b1: raid.disk_cache disable means WCE=0 on member {DRIVES[0]}, but the drop declares WCE=1 for it"
     with pytest.raises(BadInputError, match=told):
         plan(tmp_path, drop, drop, ON_VOLUME)
 
@@ -264,8 +269,8 @@ def test_members_are_by_default_all_claimed_drives_but_the_spares(tmp_path: Path
 @pytest.mark.parametrize(
     ("baseline", "suite", "words"),
     [
-        ({}, SUITE, "needs 1 volume of the drops, there are 0"),
-        ({}, SUITE.replace(", target: volume", "") + "vary: {raid.strip: [64k, 128k]}\n", "a section raid in both"),
+        ({}, SUITE, "needs 1 volume, the drops declare 0"),
+        ({}, SUITE.replace(", target: volume", "") + "vary: {raid.strip: [64k, 128k]}\n", "add a section `raid`"),
     ],
 )
 def test_a_volume_that_no_drop_declares_is_told_before_the_bench_is_touched(

@@ -75,7 +75,7 @@ def test_a_shift_that_excludes_zero_has_a_line_though_it_decides_nothing() -> No
     (line,) = shown_beside([row(), beside], ["lab"])
     told = "".join(map(str, line)).replace("\u00a0", " ")
     assert told == (
-        "CPU time per I/O decides nothing here, yet at 1 of 1 points its interval excludes no change: "
+        "CPU time per I/O does not affect the outcome, but at 1 of 1 points its interval excludes zero: "
         "61.9 % more CPU time per I/O at hba rand_read[bs=4k]"
     )
     unsure = row("cpu_us_per_io", -61.9, required=False, ci95_percent=[-130.0, 4.0])

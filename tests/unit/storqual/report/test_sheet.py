@@ -35,7 +35,7 @@ def test_what_is_there_is_told_beside_what_is_declared() -> None:
     (card,) = sheet.adapters
     assert [drive.state for drive in card.drives] == [
         "running, 1234 h",
-        "running, FAILING by its own word, 65592 h",
+        "running, reports that it is FAILING, 65592 h",
         "MISSING",
     ]
     assert card.drives[0].place == "shelf 1, bay 0"
@@ -51,7 +51,7 @@ def test_what_is_there_is_told_beside_what_is_declared() -> None:
 def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     sheet = make_sheet(bench_of(), None, made=MADE, drop="d")
     assert (sheet.differences, sheet.drift, sheet.last) == (None, None, None)
-    assert {drive.state for drive in sheet.adapters[0].drives} == {"not looked at"}
+    assert {drive.state for drive in sheet.adapters[0].drives} == {"not read"}
     page = render_sheet(sheet)
     assert "Not looked at: the bench did not answer." in page
     assert "Not compared: the bench could not be looked at." in page
@@ -150,4 +150,4 @@ def test_a_file_that_holds_no_facts_is_refused(tmp_path: Path) -> None:
         ended = CliRunner().invoke(
             sheet_command, ["-i", str(tmp_path / "hosts.yml"), "--facts", str(tmp_path / "facts.json")]
         )
-        assert "expected the output of `storqual facts --json`" in str(ended.exception)
+        assert "--facts takes the output of `storqual facts --json`" in str(ended.exception)

@@ -87,7 +87,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "checkout 'blktests'",
             "report '../results.xml'",
             "unknown key 'restarts'",
-            "no 'run' in external.c",
+            "key 'run' is missing in external.c",
             "no program 'd'",
         ),
         strict=True,

@@ -63,7 +63,7 @@ profiles:
   brief: {leave_out: {drive_removl: fusion}}
 """
     told = refusals(tmp_path, text)
-    assert [problem.split(": found")[0] for problem in told] == [
+    assert [problem.partition(": ")[0] for problem in told] == [
         *("own:2", "own:3", "own:3", "own:5", "own:6", "own:6", "own:8", "own:9"),
     ]
     assert "no profile 'fast', expected one of quick, brief" in told[0]

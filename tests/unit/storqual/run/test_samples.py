@@ -106,14 +106,14 @@ def test_a_launch_is_that_of_its_sample_whatever_the_line_is(
     ],
 )
 def test_a_line_that_is_no_sample_is_no_launch(tmp_path: Path, line: bytes) -> None:
-    with pytest.raises(StorqualError, match=r"samples\.jsonl:1: found no sample"):
+    with pytest.raises(StorqualError, match=r"samples\.jsonl:1: this is not a sample"):
         list(read_launches(stored(tmp_path, line)))
 
 
 def test_a_launch_is_not_read_twice(tmp_path: Path) -> None:
     path = stored(tmp_path, dump_line(SAMPLE), dump_line({**SAMPLE, "n": 2}))
     for read in (read_samples, read_launches, lambda run: read_samples(run, lambda _: False)):
-        with pytest.raises(StorqualError, match=r"samples\.jsonl:2: found sample s01-b01/0 a second time"):
+        with pytest.raises(StorqualError, match=r"samples\.jsonl:2: found sample s01-b01/0 twice"):
             list(read(path))
 
 
@@ -130,7 +130,7 @@ def test_a_start_that_is_no_time_is_told_with_its_sample(tmp_path: Path) -> None
 
 def test_nan_is_no_json(tmp_path: Path) -> None:
     line = json.dumps({**SAMPLE, "primitives": {"read_ios": float("nan")}}).encode() + b"\n"
-    with pytest.raises(StorqualError, match="found no sample"):
+    with pytest.raises(StorqualError, match="this is not a sample"):
         list(read_samples(stored(tmp_path, line)))
 
 

@@ -133,7 +133,7 @@ def test_an_input_that_was_changed_is_found(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"expected the run\.json of a planned run"):
+    with pytest.raises(BadInputError, match=r"this is not a run directory"):
         read_run(tmp_path)
     write_json(tmp_path / "run.json", {"schema": "storqual.run/9"})
     with pytest.raises(BadInputError, match=r"found schema 'storqual\.run/9'"):
@@ -143,9 +143,9 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"{", "found no sample"),
-        (b'{"id": "x"}', "found no sample"),
-        (None, "a second time"),
+        (b"{", "this is not a sample"),
+        (b'{"id": "x"}', "this is not a sample"),
+        (None, "twice"),
     ],
     ids=["no json", "no sample", "twice"],
 )

@@ -59,11 +59,11 @@ def test_a_note_that_was_changed_is_a_problem(
     assert any("scope.png: is not what was attached" in told for told in verify_run(run, keys, as_of=LATER).problems)
     (run / added.file).write_bytes((run / added.file).read_bytes().replace(b"A", b"B", 1))
     (problem,) = verify_run(run, keys, as_of=LATER).problems
-    assert problem.startswith("annex/notes/0001.json: it is no signed note")
+    assert problem.startswith("annex/notes/0001.json: it is not a signed note")
 
 
 def test_only_a_trusted_key_adds_to_the_annex(run: Path, keys: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="does not list; add it there"):
+    with pytest.raises(BadInputError, match=r"is not listed in .*; add it there"):
         noted(run, make_person(tmp_path, "Eve", "technician"), keys)
     assert not (run / "annex").exists()
 

@@ -70,19 +70,19 @@ def test_nobody_releases_a_run_by_its_own_gate(
     sign(alone, people[0], keys)
     own = verify(alone, keys, allow_virtual=True)
     assert (own.problems, own.exit_code) == ((), 2)
-    assert "nobody but the run itself says who must sign" in own.withheld[0]
+    assert "only the run itself says who must sign" in own.withheld[0]
     by_file = verify(alone, with_policy(keys, BOTH, tmp_path), allow_virtual=True)
     assert by_file.exit_code == 1
-    assert "gate asks for technician only, keys.yml asks for a signature as release-manager" in by_file.problems[0]
+    assert "gate requires technician only, keys.yml requires a signature as release-manager" in by_file.problems[0]
     assert "there is no valid signature as release-manager" in by_file.problems
     by_option = verify(alone, keys, require_roles=["release-manager"], allow_virtual=True)
-    assert "technician only, --require-role asks for a signature as release-manager" in by_option.problems[0]
+    assert "technician only, --require-role requires a signature as release-manager" in by_option.problems[0]
 
 
 def test_a_run_that_asks_for_less_than_the_policy_is_not_signed(
     alone: Path, people: tuple[Person, Person], keys: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadInputError, match=r"gate asks for technician only, keys.yml asks for"):
+    with pytest.raises(BadInputError, match=r"gate requires technician only, keys.yml requires"):
         sign(alone, people[0], with_policy(keys, BOTH, tmp_path))
 
 
@@ -124,10 +124,10 @@ def test_hardware_that_is_asked_for_is_not_waved_away(
 ) -> None:
     policy = with_policy(keys, f"{BOTH}    hardware: required\n", tmp_path)
     found = verify(signed, policy, allow_virtual=True)
-    assert found.problems == ("keys.yml asks for hardware: vbench is emulated hardware",)
+    assert found.problems == ("keys.yml requires hardware: vbench is emulated hardware",)
     run = make_run(tmp_path / "gated", gate="signatures: [technician]\nhardware: required\n", **FEW)
     judge_run(run)
-    with pytest.raises(BadInputError, match=r"inputs/gate.yml asks for hardware: vbench is emulated hardware"):
+    with pytest.raises(BadInputError, match=r"inputs/gate.yml requires hardware: vbench is emulated hardware"):
         sign(run, people[0], keys)
 
 
@@ -177,14 +177,14 @@ def fingerprint_of(person: Person) -> str:
     ("changed", "words"),
     [
         ({}, ""),
-        ({"outcome": "FAIL"}, "that is no release"),
-        ({"outcome": "MARGINAL"}, "its predicate.storqual.outcome is not what the files say"),
-        ({"result": "WARNED"}, "its predicate.result is not"),
-        ({"passedTests": []}, "its predicate.passedTests is not"),
-        ({"waivers": [{"expiry": "2999-01-01"}]}, "its predicate.storqual.waivers is not"),
-        ({"benches": {"vbench": "hardware"}}, "its predicate.storqual.benches is not"),
-        ({"configuration": []}, "its predicate.configuration is not"),
-        ({"judged_as_of": "2020-01-01T00:00:00Z"}, "its predicate.storqual.judged_as_of is not"),
+        ({"outcome": "FAIL"}, "which is not a release"),
+        ({"outcome": "MARGINAL"}, "its predicate.storqual.outcome does not match the files"),
+        ({"result": "WARNED"}, "its predicate.result does not"),
+        ({"passedTests": []}, "its predicate.passedTests does not"),
+        ({"waivers": [{"expiry": "2999-01-01"}]}, "its predicate.storqual.waivers does not"),
+        ({"benches": {"vbench": "hardware"}}, "its predicate.storqual.benches does not"),
+        ({"configuration": []}, "its predicate.configuration does not"),
+        ({"judged_as_of": "2020-01-01T00:00:00Z"}, "its predicate.storqual.judged_as_of does not"),
         ({"judgement": {"path": "report.html", "sha256": "0" * 64}}, "is not where judgements of a run are"),
         ({"judgement": {"path": "../x/verdict.json", "sha256": "0" * 64}}, "is not where judgements of a run are"),
         ({"run": "another"}, "it is about the run another"),
@@ -209,7 +209,9 @@ def test_a_statement_of_a_failure_is_no_release(tmp_path: Path, people: tuple[Pe
     write_bytes(bad / MANIFEST, dump_manifest(read_run(bad).name, list_files(bad)))
     forge(bad, people[1])
     assert verify(good, keys).problems == ()
-    assert "it says FAIL, and the judgement FAIL: that is no release" in "\n".join(verify(bad, keys).problems)
+    assert "it says FAIL, and the judgement says FAIL, which is not a release" in "\n".join(
+        verify(bad, keys).problems
+    )
 
 
 def test_a_run_that_was_signed_by_the_first_rules_verifies_by_them(tmp_path: Path) -> None:

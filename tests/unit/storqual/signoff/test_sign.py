@@ -123,7 +123,7 @@ def test_files_of_the_drop_are_subjects_by_their_digest(
 def test_a_key_with_a_passphrase_asks_for_it(run: Path, tmp_path: Path) -> None:
     pat = make_person(tmp_path, "Pat", "technician", passphrase="open sesame")  # noqa: S106 - of a key made for this test
     keys = write_keys(tmp_path, pat)
-    assert "found no usable key" in refusal(run, pat, keys, passphrase=lambda: "wrong")
+    assert "this is not a usable key" in refusal(run, pat, keys, passphrase=lambda: "wrong")
     assert sign(run, pat, keys, passphrase=lambda: "open sesame").name == "Pat"
 
 
@@ -150,7 +150,7 @@ def test_a_key_that_ssh_keygen_cannot_use_is_told_in_its_words(run: Path, tmp_pa
 def test_a_key_that_nobody_trusts_does_not_sign(run: Path, tmp_path: Path, keys: Path) -> None:
     """The message says where it would have to stand."""
     stranger = make_person(tmp_path, "Sam", "technician")
-    assert "does not list; add it there" in refusal(run, stranger, keys)
+    assert "; add it there" in refusal(run, stranger, keys)
 
 
 def test_what_is_no_private_key_does_not_sign(
@@ -160,8 +160,8 @@ def test_what_is_no_private_key_does_not_sign(
         file = tmp_path / name
         file.write_bytes(data)
         stranger = Person("Sam", file, "", "technician", "")
-        assert "found no usable key" in refusal(run, stranger, keys)
-    assert "found no readable file" in refusal(run, Person("Sam", tmp_path / "none", "", "", ""), keys)
+        assert "this is not a usable key" in refusal(run, stranger, keys)
+    assert "cannot be read" in refusal(run, Person("Sam", tmp_path / "none", "", "", ""), keys)
 
 
 @pytest.mark.parametrize(
@@ -225,13 +225,13 @@ def test_one_person_is_not_two(run: Path, tmp_path: Path, people: tuple[Person, 
     again = Person("Pat", other.key, other.public, other.role, other.expires)
     keys = write_keys(tmp_path, people[0], again)
     sign(run, people[0], keys)
-    assert "found Pat to have signed already" in refusal(run, again, keys)
-    assert "found a signature as technician already, of Pat" in refusal(run, people[0], keys)
+    assert "Pat has already signed" in refusal(run, again, keys)
+    assert "Pat has already signed as technician" in refusal(run, people[0], keys)
 
 
 def test_a_run_that_was_not_judged_is_not_signed(tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
     run = make_run(tmp_path, points=POINTS[:1])
-    assert "found no verdict, expected one; judge it first" in refusal(run, people[1], keys)
+    assert "this run has no verdict; judge it first" in refusal(run, people[1], keys)
 
 
 @pytest.mark.parametrize("field", ["outcome", "criterion", "number", "as_of"])
@@ -247,7 +247,7 @@ def test_an_edited_verdict_is_not_signed(field: str, run: Path, people: tuple[Pe
         verdict["as_of"] = "yesterday"
     (run / "verdict.json").write_text(json.dumps(verdict))
     said = refusal(run, people[0], keys)
-    assert "the files say" in said or "found no verdict in this file" in said
+    assert "the files say" in said or "this file holds no verdict" in said
 
 
 def test_a_run_whose_inputs_were_changed_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
@@ -256,10 +256,10 @@ def test_a_run_whose_inputs_were_changed_is_not_signed(run: Path, people: tuple[
 
 
 def test_a_failure_needs_waivers(failed: Path, tmp_path: Path, people: tuple[Person, Person], keys: Path) -> None:
-    assert "expected waivers that cover every failure" in refusal(failed, people[1], keys)
+    assert "give waivers that cover every failure" in refusal(failed, people[1], keys)
     for more in ({"adapter": "mpt"}, {"expiry": "2026-11-20"}, {"point": POINTS[0]}):
         waivers = waivers_of(tmp_path, **more)
-        assert "found outcome FAIL" in refusal(failed, people[1], keys, waivers=waivers), more
+        assert "the outcome is FAIL" in refusal(failed, people[1], keys, waivers=waivers), more
 
 
 def test_a_waiver_that_is_wider_than_what_failed_is_refused(
@@ -305,7 +305,7 @@ def test_what_was_not_judged_is_never_signed(tmp_path: Path, people: tuple[Perso
     run = make_run(tmp_path, noise=0.003, points=POINTS[:1], statuses={"sym": "refused"})
     assert judge_run(run)["exit_code"] == 2
     waivers = waivers_of(tmp_path)
-    assert "a run that could not be judged is neither signed nor waived" in refusal(
+    assert "a run that could not be judged can be neither signed nor waived" in refusal(
         run, people[1], keys, waivers=waivers
     )
 
@@ -317,12 +317,12 @@ def test_a_link_in_a_run_directory_is_not_signed(run: Path, people: tuple[Person
 
 def test_a_report_of_another_verdict_is_not_signed(run: Path, people: tuple[Person, Person], keys: Path) -> None:
     (run / "report.html").write_text("<p>PASS</p>")
-    assert "found a report of another verdict" in refusal(run, people[0], keys)
+    assert "this report is of another verdict" in refusal(run, people[0], keys)
 
 
 def test_a_signed_run_takes_no_more_writers(signed: Path) -> None:
     """Whatever would write to it is refused before it does."""
     before = (signed / "events.jsonl").read_bytes()
-    with pytest.raises(BadInputError, match="found a signed run"):
+    with pytest.raises(BadInputError, match="this run is signed"):
         append_event(signed, "note", {"text": "one more thing"})
     assert (signed / "events.jsonl").read_bytes() == before

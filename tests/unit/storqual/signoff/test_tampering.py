@@ -152,7 +152,7 @@ def test_lines_in_another_order_are_told_from_changed_ones(signed: Path, keys: P
         before = path.read_bytes()
         lines = before.splitlines(keepends=True)
         path.write_bytes(b"".join([lines[1], lines[0], *lines[2:]]))
-        assert f"{name}: was changed: its lines were put in another order" in problems(signed, keys)
+        assert f"{name}: was changed: its lines are in another order" in problems(signed, keys)
         path.write_bytes(before)
 
 
@@ -206,8 +206,8 @@ def test_another_name_or_other_rights_of_a_file_are_found(
     (tmp_path / "other").unlink()
     mode = file.stat().st_mode & 0o777
     for other, words in (
-        (0o755, "may be executed"),
-        (mode | 0o002, "can be written by anybody"),
+        (0o755, "executable"),
+        (mode | 0o002, "can be written by anyone"),
         (mode | 0o4000, "has the rights of its owner"),
     ):
         file.chmod(other)
@@ -271,7 +271,10 @@ def test_a_key_that_is_trusted_no_more_does_not_count(
     assert "it names Rene, but the key is that of Robin" in problems(signed, write_keys(tmp_path, pat, named))
     keys = write_keys(tmp_path, pat, rene)
     late = "\n".join(verify_run(signed, keys, as_of=NOW.replace(year=2028)).problems)
-    assert "the key of Rene expired on 2027-12-31; if it was known to be signed before, verify with --as-of" in late
+    assert (
+        "the key of Rene expired on 2027-12-31; if it is known to have been signed before, verify with --as-of"
+        in late
+    )
     early = "\n".join(verify_run(signed, keys, as_of=NOW - timedelta(days=1)).problems)
     assert "which is not before" in early
 
@@ -282,7 +285,7 @@ def test_what_scripts_read_says_whether_the_sign_off_is_valid(signed: Path, run:
     assert {one["name"] for one in good["signatures"]} == {"Pat", "Rene"}
     bad = verify_run(run, keys, as_of=LATER).to_json()
     assert (bad["valid"], bad["missing"]) == (False, ["technician", "release-manager"])
-    with pytest.raises(BadInputError, match="found no folder"):
+    with pytest.raises(BadInputError, match="no such run directory"):
         verify_run(run / "nowhere", keys)
 
 
@@ -297,7 +300,7 @@ def test_two_signatures_of_one_person_are_not_two(run: Path, tmp_path: Path, peo
         shutil.copy(made, run / made.name)
     said = verify_run(run, keys, as_of=LATER)
     assert [one.problem for one in said.signatures] == ["", ""]
-    assert "Pat signed as release-manager and as technician, expected two people" in "\n".join(said.problems)
+    assert "Pat signed as release-manager and as technician; two people must sign" in "\n".join(said.problems)
 
 
 def test_people_can_check_an_ssh_signature_by_hand(

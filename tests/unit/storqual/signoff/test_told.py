@@ -16,7 +16,7 @@ def test_a_report_of_an_unsigned_run_does_not_say_that_it_is_signed(run: Path) -
     page = build_report(run).read_text(encoding="utf-8")
     assert "Signed off" not in page
     assert "Not signed. For signatures on paper" in page
-    assert "this run vouches for itself" in page
+    assert "only the run itself vouches for" in page
     assert with_signatures(page, signatures_told(run)) == page
 
 

@@ -50,7 +50,7 @@ def test_both_arms_of_a_run_can_be_compared(tmp_path: Path) -> None:
 def test_one_subject_is_nothing_to_compare(tmp_path: Path) -> None:
     """It is told what would be."""
     run = run_of(tmp_path, "20261121T100000Z-one-0001")
-    with pytest.raises(BadInputError, match="found 1 measured adapter, expected two at least"):
+    with pytest.raises(BadInputError, match="found 1 measured adapter, expected at least two"):
         compare_runs([run])
 
 

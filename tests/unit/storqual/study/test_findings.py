@@ -43,7 +43,7 @@ def test_a_contest_finds_who_leads_where() -> None:
     """Ahead where it was planted, nobody elsewhere, and the first sentence says it."""
     found = {one.metric: one for one in contests(rivals())}
     assert found["iops"].leaders == {512.0: "qla", 4096.0: None, 65536.0: None}
-    assert found["iops"].sentences[0] == ("In IOPS qla leads at 512 B; nobody is shown to lead from 4 KiB to 64 KiB.")
+    assert found["iops"].sentences[0] == ("In IOPS qla leads at 512 B; none is shown to lead from 4 KiB to 64 KiB.")
 
 
 def test_one_subject_is_no_contest() -> None:
@@ -55,7 +55,7 @@ def test_what_has_no_interval_anywhere_is_told_once() -> None:
         point(name, "seq_read", 1000.0, bs=size, launches=1) for name in ("qla", "sym", "mraid") for size in SIZES
     ]
     found = {one.metric: one.sentences for one in contests(points)}
-    assert found["iops"] == ("In IOPS nothing is compared: the launches are too few, or too unlike.",)
+    assert found["iops"] == ("In IOPS nothing can be compared: there are too few launches, or they vary too much.",)
 
 
 def test_levels_that_only_one_subject_has_are_left_out() -> None:
@@ -75,7 +75,7 @@ def test_cpu_at_equal_iops_finds_the_planted_cost() -> None:
 
 def test_equal_adapters_show_nothing_at_equal_load() -> None:
     sentences = [one.sentence for one in equal_loads(swept(1.0)) if one.of == "cpu_percent"]
-    assert any("nothing is shown between" in sentence for sentence in sentences)
+    assert any("no difference between" in sentence for sentence in sentences)
 
 
 def test_scaling_names_the_level_that_is_enough() -> None:

@@ -15,7 +15,7 @@ from storqual.study.placement import placement_advice, shared_advice
     [
         (133e6, 80e6, 2, "feeds 1 of 2 ports at full rate"),
         (1e9, 300e6, 2, "feeds all 2 ports at full rate"),
-        (133e6, 320e6, 1, "not one port runs at full rate"),
+        (133e6, 320e6, 1, "no port runs at full rate"),
     ],
 )
 def test_slots_are_told_by_what_their_ports_need(slot: float, link: float, ports: int, said: str) -> None:

@@ -106,8 +106,9 @@ def test_an_interval_that_reaches_tenfold_is_not_read_out() -> None:
     points = [replace(point("sym", "w", 1.0, varied={"drive.DRA": level}), launches=launches) for level in (0, 1)]
     (found,) = setting_studies(points)
     (told,) = found.sentences
-    assert (
-        told == "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or too unlike ones: +0.0 % shows nothing."
+    assert told == (
+        "sym, w, IOPS: drive.DRA from 0 to 1 has too few launches, or launches that vary too much: "
+        "a change of +0.0 % is not conclusive."
     )
     (effect,) = found.effects
     assert effect.shift.high is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others without a bench: what is planned, followed, recorded, judged and shown."""
+"""Third-party programs without a bench: what is planned, followed, recorded, judged and shown."""
 
 from __future__ import annotations
 

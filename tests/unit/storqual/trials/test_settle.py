@@ -124,7 +124,7 @@ def test_a_layer_that_was_left_over_a_drive_is_taken_away(settled: Any) -> None:
     link.layers = f"{LAYER}sda\n{LAYER}sdc\n"
     told = settled(link, FakeMonitor(left=False))
     assert [sentence.partition(": ")[2] for sentence in told] == [
-        f"{LAYER}{name} was left between a load and its drive, and was taken away" for name in ("sda", "sdc")
+        f"{LAYER}{name} was left between a load and its drive, and was removed" for name in ("sda", "sdc")
     ]
     asked = next(command for command in link.ran if LAYER in command)
     # by the beginning of its name alone: what is somebody else's stays
@@ -135,7 +135,7 @@ def test_a_bench_that_is_silent_or_busy_is_waited_for_and_that_is_said_once(sett
     told = settled(FakeLink(silent=3, held=2), FakeMonitor(left=False))
     assert [sentence.partition("vbench")[2][:20] for sentence in told] == [
         " does not answer (no",
-        ": waiting for the en",
+        ": waiting until what",
     ]
 
 
@@ -199,7 +199,7 @@ def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(
             settle.settle(cast("Any", Shell()), str(memory.parent), None, say=said.append)
     else:
         settle.settle(cast("Any", Shell()), str(memory.parent), None, say=said.append)
-        assert said == [f"vbench: {path} was left switched off, and was switched on" for path in (phy, slot)]
+        assert said == [f"vbench: {path} was left switched off, and was switched on again" for path in (phy, slot)]
     assert phy.read_text(encoding="ascii") == "1\n"
     assert memory.exists() is stays
 
@@ -225,6 +225,6 @@ def test_what_rules_of_scsi_debug_left_is_put_back_once_and_told(settled: Any, t
             return done.stdout
 
     [sentence] = settled(Here(), FakeMonitor(left=False))
-    assert sentence == f"vbench: {timeout} was left changed by rules of scsi_debug, and was put back"
+    assert sentence == f"vbench: {timeout} was left changed by rules of scsi_debug, and was restored"
     assert (timeout.read_text(encoding="ascii"), memory.exists()) == ("30\n", False)
     assert settled(Here(), FakeMonitor(left=False)) == []

@@ -72,7 +72,7 @@ def test_what_was_told_holds_and_a_rewritten_run_does_not(run: Path, tmp_path: P
     assert check_witness(run, str(kept)) == []
     said = check_witness(rewritten(run, tmp_path / "copy"), str(kept))
     assert len(said) == len(batches_of(run)) >= 4
-    assert all("was told another digest: the run was rewritten since" in one for one in said)
+    assert all("recorded another digest, so the run was changed afterwards" in one for one in said)
 
 
 def test_a_digest_that_is_told_later_does_not_undo_the_first(run: Path, tmp_path: Path) -> None:
@@ -86,10 +86,10 @@ def test_a_batch_that_one_side_does_not_have_is_told(run: Path, tmp_path: Path) 
     kept = log_of(run, tmp_path)
     first, *rest = kept.read_text().splitlines(keepends=True)
     kept.write_text("".join(rest))
-    assert check_witness(run, str(kept)) == ["batch s01-b01: the witness was not told of it"]
+    assert check_witness(run, str(kept)) == ["batch s01-b01: the witness has no record of it"]
     kept.write_text("".join([first, *rest, first.replace("batch=s01-b01", "batch=s99-b01")]))
     assert check_witness(run, str(kept)) == [
-        "batch s99-b01: the witness was told of it, and the run does not have it"
+        "batch s99-b01: the witness has a record of it, but the run does not have it"
     ]
 
 
@@ -151,7 +151,7 @@ def test_verify_finds_a_rewritten_run_by_its_witness(run: Path, tmp_path: Path) 
     kept = log_of(run, tmp_path)
     assert not any("witness" in one for one in verify_run(run, keys, witness=str(kept)).problems)
     said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=str(kept)).problems
-    assert any("the witness was told another digest" in one for one in said)
+    assert any("the witness recorded another digest" in one for one in said)
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_a_time_authority_signs_each_batch_when_it_ends(tmp_path: Path) -> None:
         said = check_witness(run, str(authority.certificates))
         # what `make_run` made is of another day than the answers
         assert [one for one in said if "s9-b01" in one] == []
-        assert all("and was told at" in one for one in said)
+        assert all("and was recorded at" in one for one in said)
         assert all("did not sign this" in one for one in check_witness(run, str(other.certificates)))
         again = check_witness(rewritten(run, tmp_path / "copy"), str(authority.certificates))
         assert any(one.startswith("batch s9-b01: the time authority did not sign this") for one in again)

@@ -90,7 +90,7 @@ def test_verify_finds_a_run_of_trials_that_was_rewritten_as_a_whole(tmp_path: Pa
     assert not any("the witness" in one for one in verify_run(run, keys, witness=str(kept)).problems)
     said = verify_run(rewritten(run, tmp_path / "copy"), keys, witness=str(kept)).problems
     first = next(one.text("trial") for one in iter_events(run) if one.fields.get("outcome") == "failed")
-    assert f"trial {first}: the witness was told another digest: the run was rewritten since" in said
+    assert f"trial {first}: the witness recorded another digest, so the run was changed afterwards" in said
 
 
 def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_added_are_told(
@@ -107,8 +107,8 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
     lines = kept.read_text().splitlines(keepends=True)
     kept.write_text("".join(lines[1:]) + lines[1].replace(f"batch={second}", "batch=gone"))
     assert check_witness(run, str(kept)) == [
-        f"trial {first}: the witness was not told of it",
-        "trial gone: the witness was told of it, and the run does not have it",
+        f"trial {first}: the witness has no record of it",
+        "trial gone: the witness has a record of it, but the run does not have it",
     ]
 
 
@@ -186,7 +186,7 @@ def test_a_witness_that_is_away_is_told_of_and_stops_no_trial(passed: Path, kept
     run = with_witness(passed, kept / "no folder")
     wrong = witness_batches(run, "vbench")
     assert len(wrong) == len(batches_of(run))
-    assert all(one.startswith("the witness was not told trial ") for one in wrong)
+    assert all(one.startswith("the digest of trial ") for one in wrong)
 
 
 def test_a_campaign_of_trials_has_the_witness_of_its_bench() -> None:
@@ -202,4 +202,4 @@ def test_the_report_counts_the_trials_that_were_told(passed: Path, kept: Path) -
     witness_batches(run, "vbench")
     count = len(batches_of(run))
     page = publish(run).report.read_text(encoding="utf-8")
-    assert f"{count} of {count} trials and programs were told to" in page
+    assert f"{count} of {count} trials and programs had their digest recorded by" in page

@@ -40,7 +40,7 @@ def test_a_block_files_targets() -> None:
 
 def test_an_unclaimed_target_is_refused() -> None:
     """`claim: false` is no claim, whatever stands beside it."""
-    with pytest.raises(BadInputError, match="it is not claimed, so it is no target"):
+    with pytest.raises(BadInputError, match="it is not claimed, so it is not a target"):
         read_claims({"x": {**DRIVE, "claim": False}})
 
 
@@ -69,7 +69,7 @@ def test_on_a_local_bench_drives_are_files() -> None:
     """And nothing else."""
     adapters = {"files": {"drives": [{"file": "/s/targets/a", "size": "64MiB", "claim": True}]}}
     assert claims_of_adapters(adapters, kind="local")[0].id == "/s/targets/a"
-    with pytest.raises(BadInputError, match="and this is no file"):
+    with pytest.raises(BadInputError, match="and this is not a file"):
         claims_of_adapters({"sym": {"drives": [DRIVE]}}, kind="local")
 
 

@@ -36,7 +36,7 @@ def test_a_file_is_made_once_and_given_out(tmp_path: Path) -> None:
         assert dict(held) == {mine.id: mine.file}
         assert (held.window(mine.id).offset, held.window(mine.id).size) == (0, SIZE)
         with (
-            pytest.raises(GuardRefusalError, match="another program took it"),
+            pytest.raises(GuardRefusalError, match="another program opened it"),
             hold.hold([mine], purpose="write", state_dir=tmp_path),
         ):
             pytest.fail("given out twice")
@@ -60,12 +60,12 @@ def symlink(path: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda path: path.unlink(), "it does not exist; run the preflight of a run, which makes it"),
+    "missing": (lambda path: path.unlink(), "it does not exist; run the preflight of a run, which creates it"),
     "symbolic-link": (symlink, "it is a symbolic link; claim the file itself"),
     "replaced": (replace, "it is another file than the claimed one"),
     "other-size": (lambda path: os.truncate(path, SIZE - 1), "its size is 1048575 bytes, the claim says 1048576"),
     "hard-link": (lambda path: os.link(path, path.parent / "b"), "it has 2 names (hard links)"),
-    "folder": (lambda path: (path.unlink(), path.mkdir()), "it is no regular file"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), "it is not a regular file"),
     "record-lost": (lambda path: (path.parent / ".claims.json").unlink(), "storqual did not make it"),
     "record-damaged": (lambda path: (path.parent / ".claims.json").write_text("{"), "cannot be read"),
 }
@@ -94,7 +94,7 @@ def test_a_file_that_is_replaced_after_the_check_is_not_opened(
     opened = hold.open_file
     monkeypatch.setattr(hold, "open_file", lambda found: (arrange(Path(found.path)), opened(found))[1])
     with (
-        pytest.raises(GuardRefusalError, match=r"it cannot be opened: (it is another file now|No such file)"),
+        pytest.raises(GuardRefusalError, match=r"it cannot be opened: (it is a different file now|No such file)"),
         hold.hold([mine], purpose="write", state_dir=tmp_path),
     ):
         pytest.fail("given out")

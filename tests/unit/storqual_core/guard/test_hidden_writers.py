@@ -77,7 +77,7 @@ def test_a_loop_device_over_a_node_that_was_removed_is_a_use_of_the_device(node:
     try:
         private.unlink()
         loop = Path(above.stdout.strip()).name
-        assert find_uses(Machine())[name] == [f"is what loop device {loop} reads and writes"]
+        assert find_uses(Machine())[name] == [f"backs loop device {loop}"]
     finally:
         subprocess.run(["losetup", "-d", above.stdout.strip()], check=True)
 

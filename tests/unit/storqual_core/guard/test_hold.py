@@ -151,7 +151,7 @@ def test_a_purpose_nobody_defined_is_an_error(tree: BenchTree) -> None:
 
 @pytest.mark.parametrize("purpose", ["firmware", "format", "delete_volume"])
 def test_what_a_claim_does_not_cover_needs_a_consent_that_names_the_drive(tree: BenchTree, purpose: str) -> None:
-    assert "nobody consented to it; add -e consent=00000001" in refusals(tree, purpose=purpose)[0]
+    assert "there is no consent to it; add -e consent=00000001" in refusals(tree, purpose=purpose)[0]
     assert refusals(tree, purpose=purpose, consent=["00001"])
     assert refusals(tree, purpose=purpose, consent=["000002"])
     assert refusals(tree, purpose=purpose, consent=[""])
@@ -244,7 +244,7 @@ def test_a_volume_that_storqual_made_of_claimed_drives_is_given_out_instead_of_i
 def test_a_volume_with_an_unclaimed_member_or_of_somebody_else_is_refused(tree: BenchTree) -> None:
     made = volume(tree, own=False)
     said = refusals(tree, claim(), volumes=[VolumeClaim("vol0", made.path, made.uuid, (claim().id,))])
-    assert any("it also lies on sdb, which the claim does not name" in sentence for sentence in said)
+    assert any("it is also on sdb, which the claim does not name" in sentence for sentence in said)
     said = refusals(tree, claim(), claim(**SECOND), volumes=[made])
     assert any("volume vol0: storqual did not make it" in sentence for sentence in said)
 

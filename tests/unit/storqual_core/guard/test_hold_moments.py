@@ -36,13 +36,13 @@ BUSY_SECONDS: dict[str, tuple[Callable[[BenchTree], object], str]] = {
         lambda t: t.machine.meanwhile.append(
             lambda: t.write("/sys/block/sda/stat", "0 0 0 0 1 0 8 0 0 0 0 0 0 0 0 0 0\n")
         ),
-        "it is being written to, and no program can be told; find out who writes to it",
+        "it is being written to, and the program is not known; find out what writes to it",
     ),
     "discarded": (
         lambda t: t.machine.meanwhile.append(
             lambda: t.write("/sys/block/sda/stat", "0 0 0 0 0 0 0 0 0 0 0 1 0 8 0 0 0\n")
         ),
-        "it is being written to, and no program can be told",
+        "it is being written to, and the program is not known",
     ),
     "under-way": (lambda t: t.write("/sys/block/sda/inflight", "       0        1\n"), "it is being written to"),
     "uncounted": (lambda t: t.write("/sys/block/sda/stat", ""), "the kernel does not count what is written to it"),
@@ -51,7 +51,7 @@ BUSY_SECONDS: dict[str, tuple[Callable[[BenchTree], object], str]] = {
             t.scsi("sdc").stacked("dm-7", ["sda", "sdc"], title="mpatha", uuid="mpath-35000c50000000001"),
             t.machine.meanwhile.append(lambda: t.write("/sys/block/sdc/stat", "0 0 0 0 1 0 8 0 0 0 0 0 0 0 0 0 0\n")),
         ),
-        "it is being written to, and no program can be told",
+        "it is being written to, and the program is not known",
     ),
 }
 
@@ -100,7 +100,7 @@ def test_a_node_that_leads_elsewhere_after_the_check_is_not_opened(tree: BenchTr
     tree.machine.busy = swapped  # type: ignore[method-assign]
     written(tree)
     with (
-        pytest.raises(GuardRefusalError, match="/dev/sda is another device now"),
+        pytest.raises(GuardRefusalError, match="/dev/sda is a different device now"),
         hold.hold([claim()], purpose="write", state_dir=STATE, machine=tree.machine),
     ):
         pytest.fail("the drive was given out")

@@ -143,5 +143,5 @@ def test_the_window_lies_between_the_guards_areas_in_whole_mib() -> None:
 
 def test_a_name_that_does_not_fit_is_refused() -> None:
     for drive in ("", "x" * 257):
-        with pytest.raises(ValueError, match="no drive name"):
+        with pytest.raises(ValueError, match="not a drive name"):
             make_stamp(drive, SIZE, end="start")

@@ -105,4 +105,4 @@ def test_a_write_through_a_path_is_no_quiet_second(tree: BenchTree) -> None:
         tree.write(f"/sys/block/{path}/inflight", "       0        0\n")
     tree.machine.meanwhile.append(lambda: counted(tree, "nvme0c1n1", 19))
     seen = Quiet(tree.machine, {"nvme0n1": "", "sda": ""}).end()
-    assert seen == {"nvme0n1": "it is being written to, and no program can be told"}
+    assert seen == {"nvme0n1": "it is being written to, and the program is not known"}

@@ -72,7 +72,7 @@ def test_what_cannot_be_resolved_has_a_problem_and_no_disks(tree: BenchTree) -> 
     tree.machine.nodes["/dev/megaraid_sas_ioctl_node"] = Node("char", 245, 0)
     for path, problem in {
         "/dev/nothing": "leads to nothing",
-        "/dev/megaraid_sas_ioctl_node": "no physical drive can be told behind",
+        "/dev/megaraid_sas_ioctl_node": "no physical drive can be found behind",
         "/dev/disk": "is neither a device nor a file",
     }.items():
         found = resolve(tree.machine, path)

@@ -66,14 +66,14 @@ def test_cycles_of_all_processors_are_added(tmp_path: Path) -> None:
 def test_a_counter_that_was_shared_counts_nothing_from_then_on(tmp_path: Path) -> None:
     counter = CycleCounter(machine(tmp_path, "0"), counters([(100, 9, 4), (200, 19, 19)]))
     assert counter.read() is None
-    assert "something else used" in counter.reason
+    assert "another program used" in counter.reason
     assert counter.read() is None
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (errno.ENOENT, "no counter of cycles"),
+        (errno.ENOENT, "no cycle counter"),
         (errno.EOPNOTSUPP, "usual for emulated"),
         (errno.EACCES, "kernel.perf_event_paranoid is 4"),
         (errno.ENOSYS, "no performance events"),

@@ -44,7 +44,7 @@ def test_what_was_done_is_the_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "words"), [(MemoryError(), "MemoryError; look"), (KeyError("wwid"), "KeyError: 'wwid'; look")]
+    ("problem", "words"), [(MemoryError(), "MemoryError; check"), (KeyError("wwid"), "KeyError: 'wwid'; check")]
 )
 def test_a_fault_of_the_program_is_a_sentence_with_its_place_and_counts_as_a_change(
     problem: Exception, words: str

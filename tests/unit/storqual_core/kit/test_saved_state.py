@@ -63,6 +63,6 @@ def test_only_a_proven_restore_forgets(tmp_path: Path, as_run: Callable[..., Any
 def test_a_memory_that_cannot_be_read_stops_everything(tmp_path: Path, as_run: Callable[..., Any], text: str) -> None:
     """Writing over it would lose the state before the first write."""
     saved_path(tmp_path).write_text(text, encoding="utf-8")
-    with pytest.raises(StorqualError, match="the state before the first write is in it"):
+    with pytest.raises(StorqualError, match="it holds the state of the bench before the first write"):
         as_run(remember, {"a@bench": 1})
     assert saved_path(tmp_path).read_text(encoding="utf-8") == text

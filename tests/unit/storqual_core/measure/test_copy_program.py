@@ -102,7 +102,7 @@ def test_a_sample_is_derived_from_what_the_program_printed(program: str, tmp_pat
 def test_what_ends_before_the_launch_does_is_short(tmp_path: Path) -> None:
     launched = run(ask("sg_dd"), sparse(tmp_path / "a"), sparse(tmp_path / "small", 1 << 20))
     assert launched.result.status == "short"
-    assert "sg_dd on small came to the end" in launched.result.reason
+    assert "sg_dd on small reached the end of its data" in launched.result.reason
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_a_summary_that_contradicts_itself_is_no_measurement(
     [
         ("sg_dd", TOLD["sg_dd"].replace("at 181.42", "at 171.42"), -2, "lost", "other bytes"),
         ("sg_dd", TOLD["sg_dd"].replace("524280", "524281"), -2, "lost", "do not fit"),
-        ("dd", TOLD["dd"], 0, "short", "came to the end"),
+        ("dd", TOLD["dd"], 0, "short", "reached the end of its data"),
         ("dd", TOLD["dd"], 1, "io_error", "exit status 1"),
         ("dd", TOLD["dd"], -9, "killed", "signal 9"),
         ("dd", fixture_text("dd", "read_error.txt"), 1, "io_error", "Input/output error"),

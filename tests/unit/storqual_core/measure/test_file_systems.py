@@ -132,7 +132,7 @@ def test_what_is_no_held_drive_gets_no_file_system(rig: Rig, held: guard.Hold) -
 
 def test_a_mount_of_another_device_is_undone(rig: Rig, held: guard.Hold) -> None:
     rig.mounted_device = "9:9"
-    with pytest.raises(ToolError, match="another device than /dev/sda1 is mounted there"):
+    with pytest.raises(ToolError, match="a device other than /dev/sda1 is mounted there"):
         rig.systems(held).aim(WWNS[:1], XFS)
     assert rig.tools.tools[-3:] == ["mount", "umount", "delpart"]
     assert rig.parts == []

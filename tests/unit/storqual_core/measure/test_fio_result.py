@@ -73,8 +73,8 @@ def test_jobs_and_drives_are_added_bin_by_bin() -> None:
         (result(job(ios=0, error=2)), 1, "io_error", "No such file or directory"),
         (result(job()), 1, "io_error", "exit status 1 and named no error"),
         ("fio: engine libaio not loadable\nfio: failed to load engine\n", 1, "refused", "failed to load engine"),
-        ("", 1, "refused", "did not run (exit status 1): it said nothing"),
-        ("", 0, "lost", "its result cannot be read: it said nothing"),
+        ("", 1, "refused", "did not run (exit status 1): it printed nothing"),
+        ("", 0, "lost", "its result cannot be read: it printed nothing"),
         (result(job())[:-40], 0, "lost", "its result cannot be read"),
         ('{"jobs": []}', 0, "lost", "its result cannot be read"),
         ('{"jobs": [{"read": {"total_ios": "many"}}]}', 0, "refused", "no I/O"),
@@ -232,9 +232,9 @@ def without(entry: dict[str, Any], *path: str) -> dict[str, Any]:
         (result(job(bins={"250880": 999})), "read.bins (999 latencies, N says 1000)"),
         (result(job(bins={"250880": 1000, "905216": 1})), "read.bins (1001 latencies, N says 1000)"),
         (result(without(job(), "read", "lat_ns", "N")), "read.bins (1000 latencies, N says 0)"),
-        (result(job()).replace('"total_ios": 1000', '"total_ios": 2000, "total_ios": 1000'), "read (a key stands in"),
-        (result(job()).replace('"250880": 1000', '"250880": 1, "250880": 1000'), "read.lat_ns.bins (a key stands in"),
-        (result(job()).replace('"error": 0', '"error": 5, "error": 0', 1), "a job (a key stands in it twice)"),
+        (result(job()).replace('"total_ios": 1000', '"total_ios": 2000, "total_ios": 1000'), "read (a key is in"),
+        (result(job()).replace('"250880": 1000', '"250880": 1, "250880": 1000'), "read.lat_ns.bins (a key is in"),
+        (result(job()).replace('"error": 0', '"error": 5, "error": 0', 1), "a job (a key is in it twice)"),
     ],
 )
 def test_a_result_that_does_not_agree_with_itself_is_no_measurement(output: str, said: str) -> None:

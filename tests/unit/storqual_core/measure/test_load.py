@@ -104,7 +104,7 @@ def test_a_cap_beyond_the_most_load_has_no_value_and_says_why(tmp_path: Path) ->
     sample = sample_of(tmp_path, {**LOAD, "most": 16})
     assert [step["load"] for step in sample["primitives"]["load_steps"]][-1] == 16
     assert value(sample, "iops_at_cap") == Unavailable(
-        "20 ms is not reached: 4 ms at load 16, the most that was asked for"
+        "20 ms is not reached: 4 ms at load 16, the highest load that was planned"
     )
 
 

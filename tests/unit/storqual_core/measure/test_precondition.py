@@ -251,7 +251,7 @@ def test_a_format_without_consent_is_refused_before_anything_is_touched(
 
     def refusing(_claims: object, **options: Any) -> Any:
         seen.append(options)
-        raise GuardRefusalError(["drive 0x5: nobody consented to it"])
+        raise GuardRefusalError(["drive 0x5: there is no consent to it"])
 
     monkeypatch.setattr("storqual_core.guard.hold.hold", refusing)
     monkeypatch.setattr("storqual_core.measure.targets.read_claims", lambda _targets: ())

@@ -69,7 +69,7 @@ def test_a_spool_cut_anywhere_keeps_every_complete_line(tmp_path_factory: pytest
 def test_damage_in_the_middle_is_no_torn_end(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text(json.dumps(START) + "\nrubbish\n" + json.dumps(sample(0)) + "\n", encoding="utf-8")
-    with pytest.raises(StorqualError, match=r"line 2: is no spool record"):
+    with pytest.raises(StorqualError, match=r"line 2: is not a spool record"):
         Spool(path)
 
 

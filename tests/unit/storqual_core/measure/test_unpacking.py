@@ -33,14 +33,14 @@ def test_plain_files_are_unpacked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "a//b", ".hidden", "a\\b", "a/", "-rf"])
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ToolError, match="is no plain file inside it"):
+    with pytest.raises(ToolError, match="is not a plain file in it"):
         unpacked(packed(tmp_path, "__main__.py", name), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["core.pyz"]
 
 
 @pytest.mark.parametrize("kind", [0o120777, 0o020666, 0o060666, 0o010644])
 def test_links_and_devices_are_refused(tmp_path: Path, kind: int) -> None:
-    with pytest.raises(ToolError, match="is no plain file inside it"):
+    with pytest.raises(ToolError, match="is not a plain file in it"):
         unpacked(packed(tmp_path, "link", kind=kind, content=b"/etc"), tmp_path)
     assert not (tmp_path / "core").exists()
 

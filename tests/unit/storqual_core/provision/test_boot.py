@@ -66,7 +66,7 @@ def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) 
     bench.reboot()
     with pytest.raises(
         TrialFailedError,
-        match=f"kernel {NEW} did not come up in its trial boot: the bench is back by itself on {OLD}",
+        match=f"kernel {NEW} did not start in its trial boot: the bench is back by itself on {OLD}",
     ):
         boot(bench, "verify", kernel=NEW, mark="abc")
 
@@ -75,7 +75,7 @@ def test_a_trial_of_the_default_kernel_is_told_from_the_default(bench: FakeBench
     boot(bench, "trial", kernel=OLD, arguments=["rdinit=/storqual-panic"], mark="abc")
     bench.reboot()
     assert bench.running == OLD
-    with pytest.raises(TrialFailedError, match="did not come up"):
+    with pytest.raises(TrialFailedError, match="did not start"):
         boot(bench, "verify", kernel=OLD, mark="abc")
 
 
@@ -96,7 +96,7 @@ def test_a_driver_that_is_not_there_is_a_sentence(bench: FakeBench) -> None:
     boot(bench, "trial", kernel=NEW, mark="abc")
     bench.reboot()
     bench.modules["mptsas"] = {NEW: "CC"}
-    with pytest.raises(ToolError, match=r"has no driver other\n.*mptsas is installed .* and not loaded"):
+    with pytest.raises(ToolError, match=r"has no driver other\n.*mptsas is installed .* but not loaded"):
         boot(bench, "verify", kernel=NEW, mark="abc", modules=["other", "mptsas"])
 
 

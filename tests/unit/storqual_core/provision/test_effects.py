@@ -210,4 +210,4 @@ def test_watching_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = apply(Subject(0.06), plans(3), save=lambda _memory: None, prove_s=0.1).settings
     caches = [entry for entry in settings if entry.name == "drive.WCE"]
     assert [entry.proven for entry in caches] == [True, None, None]
-    assert "were over" in caches[1].proof
+    assert "was used up" in caches[1].proof

@@ -134,7 +134,7 @@ def test_check_mode_touches_nothing(lab: Lab) -> None:
         ({"dc390": {"host_scsi_idd": 6}}, BadInputError, "did you mean host_scsi_id"),
         ({"dc390": {"host_scsi_id": 16}}, BadInputError, "16 is above 15"),
         ({"dc391": {"host_scsi_id": 6}}, BadInputError, "is no adapter of this bench's inventory"),
-        ({"dc390": {"host_scsi_id": 9}}, ToolError, "9 is no SCSI id of an 8-bit bus"),
+        ({"dc390": {"host_scsi_id": 9}}, ToolError, "9 is not a SCSI id of an 8-bit bus"),
         ({"dc390": {"host_scsi_id": 0}}, ToolError, f"0 is the id of drive {WWN}"),
         ({"dc390": {"max_tags": 5}}, ToolError, "power of two"),
         ({"dc390": {"frame_size": 2048}}, ToolError, "dc390 does not keep nvram.frame_size"),

@@ -117,7 +117,7 @@ def test_a_drive_in_use_is_refused_by_the_guard(bench: AdapterBench) -> None:
     """Loading the driver again would take it away."""
     bench.tree.mount(bench.machine.text("/sys/block/sda/dev"), "/data")
     with pytest.raises(
-        GuardRefusalError, match=r"is mounted on /data \(ext4\); loading sym53c8xx again takes it away"
+        GuardRefusalError, match=r"is mounted on /data \(ext4\); reloading sym53c8xx unloads it for a moment"
     ):
         provide(bench, FOUR)
     assert bench.given == {}

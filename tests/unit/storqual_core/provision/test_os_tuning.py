@@ -207,7 +207,7 @@ def test_managed_interrupts_are_refused(lab: Lab) -> None:
 def test_an_irqbalance_that_systemd_does_not_know_is_a_persons_matter(tmp_path: Path) -> None:
     lab = Lab(tmp_path, service="inactive")
     lab.tree.write("/proc/4711/comm", "irqbalance\n")
-    with pytest.raises(ToolError, match="irqbalance runs, and not as a service"):
+    with pytest.raises(ToolError, match="irqbalance runs, but not as a service"):
         lab.set(irq_affinity={"sas0": [0]})
 
 

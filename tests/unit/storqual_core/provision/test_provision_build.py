@@ -105,11 +105,15 @@ def test_a_driver_that_the_bench_never_had_is_taken_out_again(tmp_path: Path, *,
     [
         (f"BBBB|hba|{MAGIC}", {"sha256": "0" * 64}, "its SHA-256 is"),
         (f"BBBB|other|{MAGIC}", {}, "is module other, the drop declares hba"),
-        ("BBBB|hba|6.1.0-9-amd64 SMP", {}, "is built for kernel 6.1.0-9-amd64, kernel 6.1.0-1-amd64 is to load it"),
+        (
+            "BBBB|hba|6.1.0-9-amd64 SMP",
+            {},
+            "is built for kernel 6.1.0-9-amd64, but kernel 6.1.0-1-amd64 has to load it",
+        ),
         (f"BBBB|hba|{KERNEL} SMP", {}, "this kernel as"),
         (f"|hba|{MAGIC}", {}, "has no srcversion"),
         (f"BBBB|hba|{MAGIC}", {"version": "3.0"}, "is version 2.0, 3.0 is declared"),
-        ("BBBB|hba|", {}, "is no kernel module: it has no vermagic"),
+        ("BBBB|hba|", {}, "is not a kernel module: it has no vermagic"),
     ],
 )
 def test_a_file_that_is_not_what_it_must_be_is_refused(

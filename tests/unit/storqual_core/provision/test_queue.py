@@ -75,7 +75,7 @@ def test_check_mode_touches_nothing(sysfs: Path) -> None:
 
 def test_a_depth_above_the_adapters_is_refused_before_any_write(sysfs: Path) -> None:
     """The kernel would answer with an error number."""
-    with pytest.raises(ToolError, match="0x5000: queue depth 17 is declared, its adapter takes 16 commands in all"):
+    with pytest.raises(ToolError, match="0x5000: queue depth 17 is declared, its adapter takes 16 commands in total"):
         run_step({"queue_depth": 17, "scheduler": "none"}, sysfs)
     assert "mq-deadline" in (sysfs / "block" / "sdb" / "queue" / "scheduler").read_text()
 

@@ -168,7 +168,7 @@ def test_a_memory_that_nothing_here_can_restore_is_named(tmp_path: Path, sysfs: 
     body = json.loads(path.read_text())
     body["values"]["moon.phase@bench"] = 1
     path.write_text(json.dumps(body))
-    with pytest.raises(PartialError, match=r"moon\.phase@bench is remembered, but nothing here can restore it"):
+    with pytest.raises(PartialError, match=r"moon\.phase@bench was saved, but nothing here can restore it"):
         put_back(tmp_path, sysfs, [])
     assert (Path(sysfs) / "block" / "sd0" / "device" / "queue_depth").read_text() == "8\n"
 

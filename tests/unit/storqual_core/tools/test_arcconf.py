@@ -73,7 +73,7 @@ def test_an_image_is_written_and_waits_for_a_boot() -> None:
     line = "arcconf ROMUPDATE 1 /x/as.ufi NOPROMPT"
     arcconf.download(Replay([Call(line, DONE, rc=1)]), "1", image)
     assert arcconf.activation(Replay([]), "1", image) == "reboot"
-    with pytest.raises(ToolError, match="was not taken by controller 1"):
+    with pytest.raises(ToolError, match="was not accepted by controller 1"):
         arcconf.download(Replay([Call(line, "Command aborted.\n")]), "1", image)
     versions = Replay([Call("arcconf GETCONFIG 1 AD", CONFIG)])
     assert arcconf.read_versions(versions, "1")["firmware"] == "4.21 (7)"
@@ -180,12 +180,12 @@ def test_a_drive_under_another_heading_is_refused() -> None:
 
 @pytest.mark.parametrize("text", [LIST, TASK + DONE], ids=["LIST", "GETSTATUS"])
 def test_the_answer_to_another_command_is_no_configuration(text: str) -> None:
-    with pytest.raises(ToolError, match="no answer to GETCONFIG"):
+    with pytest.raises(ToolError, match="not an answer to GETCONFIG"):
         arcconf.parse_config(text)
 
 
 def test_a_configuration_is_no_list_of_tasks_and_no_list_of_controllers() -> None:
-    with pytest.raises(ToolError, match="no answer to GETSTATUS"):
+    with pytest.raises(ToolError, match="not an answer to GETSTATUS"):
         arcconf.parse_tasks(CONFIG)
     with pytest.raises(ToolError, match="says that it found 1 controllers and lists 0"):
         arcconf.parse_list(CONFIG)

@@ -99,7 +99,7 @@ def test_half_a_write_shows_itself_and_the_saved_image_repairs_it(monkeypatch: p
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [("host_scsi_id", 8, "no SCSI id"), ("max_tags", 5, "power of two"), ("max_tags", 64, "power of two")],
+    [("host_scsi_id", 8, "not a SCSI id"), ("max_tags", 5, "power of two"), ("max_tags", 64, "power of two")],
 )
 def test_a_value_that_does_not_fit_is_refused(name: str, value: int, words: str) -> None:
     assert words in dc390.objection(NOBODY, PCI, name, value)

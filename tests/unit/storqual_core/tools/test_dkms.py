@@ -65,7 +65,7 @@ def test_sources_are_named_by_their_own_configuration(tmp_path: Path) -> None:
     place.write_text('PACKAGE_NAME="hba-$(arch)"\nPACKAGE_VERSION="1"\n')
     with pytest.raises(ToolError, match="does not say PACKAGE_NAME and PACKAGE_VERSION in plain words"):
         dkms.source_of(Replay([listed]), "hba-dkms", str(tmp_path))
-    with pytest.raises(ToolError, match="it is no DKMS package"):
+    with pytest.raises(ToolError, match="it is not a DKMS package"):
         dkms.source_of(Replay([Call("dpkg-query -L -- other", "/usr/share/doc\n")]), "other", str(tmp_path))
 
 

@@ -41,5 +41,5 @@ def test_the_paths_of_a_map_are_read_from_its_status(said: str, paths: dict[str,
     ],
 )
 def test_anything_else_is_refused(said: str) -> None:
-    with pytest.raises(ToolError, match="no status of a multipath device"):
+    with pytest.raises(ToolError, match="not a status of a multipath device"):
         parse_status(said)

@@ -107,7 +107,7 @@ def test_a_recorded_output_is_read(transcripts: Path) -> None:
 def test_an_image_is_written_and_the_tool_says_so(said: str) -> None:
     image = FirmwareImage("/x/fw.grp", "00", "14.0.0.1")
     hbacmd.download(Replay([Call(f"hbacmd Download {WWN} /x/fw.grp", said)]), WWN, image)
-    with pytest.raises(ToolError, match=r"did not take .*: ERROR"):
+    with pytest.raises(ToolError, match=r"did not accept .*: ERROR"):
         hbacmd.download(Replay([Call(f"hbacmd Download {WWN} /x/fw.grp", "ERROR: <1>\n")]), WWN, image)
     look = Call(f"hbacmd HbaAttributes {WWN}", text_of("attributes"))
     assert hbacmd.activation(Replay([look]), WWN, image) == "reboot"

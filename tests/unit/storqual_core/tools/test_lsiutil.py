@@ -179,7 +179,7 @@ def test_the_output_of_another_command_is_no_display_and_no_power_page(name: str
 def test_another_number_of_ports_than_it_says_is_refused() -> None:
     with pytest.raises(ToolError, match="found 3 ports and lists 2"):
         lsiutil.parse_ports(text_of("table").replace("2 MPT Ports", "3 MPT Ports"))
-    with pytest.raises(ToolError, match="says not how many"):
+    with pytest.raises(ToolError, match="does not say how many"):
         lsiutil.parse_ports("nothing of the kind")
 
 

@@ -112,7 +112,7 @@ VOLUME = VolumeFacts("/dev/md9", level="1")
         (
             "mdadm --stop /dev/md9",
             lambda r: mdadm.delete(r, "md", VOLUME),
-            "could not be stopped.*; end what uses it",
+            "could not be stopped.*; stop what uses it",
         ),
         (
             "mdadm --grow /dev/md9 --bitmap=none",
@@ -122,7 +122,7 @@ VOLUME = VolumeFacts("/dev/md9", level="1")
         (
             "mdadm --readwrite /dev/md9",
             lambda r: mdadm.resume(r, "md", VOLUME),
-            "array /dev/md9 of md does not go on",
+            "array /dev/md9 of md does not continue",
         ),
     ],
 )
@@ -172,7 +172,7 @@ def test_metadata_is_no_node() -> None:
 def test_a_count_or_a_size_that_is_not_borne_out_is_refused(old: str, new: str) -> None:
     text = REBUILDING
     assert mdadm.parse_detail(text).members
-    with pytest.raises(ToolError, match="tells"):
+    with pytest.raises(ToolError, match="reports"):
         mdadm.parse_detail(text.replace(old, new))
 
 

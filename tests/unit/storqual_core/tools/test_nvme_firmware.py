@@ -52,7 +52,7 @@ def test_the_image_goes_beside_the_running_one() -> None:
 @pytest.mark.parametrize(
     ("calls", "image", "words"),
     [
-        ([slots(), controller(), Call(DOWN.line, rc=1)], IMAGE, "did not take /x/fw.bin"),
+        ([slots(), controller(), Call(DOWN.line, rc=1)], IMAGE, "did not accept /x/fw.bin"),
         ([slots(), controller(), DOWN, commit(3, 1, "", 7)], IMAGE, "did not commit /x/fw.bin to slot 3"),
         ([slots(), controller(), DOWN, commit(3, 1, "odd\n")], IMAGE, "did not commit /x/fw.bin to slot 3: odd"),
     ],

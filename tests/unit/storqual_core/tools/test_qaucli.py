@@ -150,7 +150,7 @@ def test_an_image_is_written_whole_and_waits_for_a_boot() -> None:
     image = FirmwareImage("/x/fw.bin", "00", "9.03.00")
     line = "qaucli -pr fc -b 3 -rg all /x/fw.bin"
     qaucli.download(Replay([Call(line, "Updating...\nFlash update complete.\n")]), "3", image)
-    with pytest.raises(ToolError, match=r"HBA instance 3 did not take .*: Option is unsupported with selected HBA"):
+    with pytest.raises(ToolError, match=r"HBA instance 3 did not accept .*: Option is unsupported with selected HBA"):
         qaucli.download(Replay([Call(line, "Option is unsupported with selected HBA\n")]), "3", image)
     look = Call("qaucli -pr fc -i all", text_of("instances"))
     assert qaucli.activation(Replay([look]), "3", image) == "reboot"
@@ -162,7 +162,7 @@ def test_an_image_is_written_whole_and_waits_for_a_boot() -> None:
 
 def test_adapters_that_would_be_lost_are_refused() -> None:
     listing = (FIXTURES / "listing.txt").read_text()
-    with pytest.raises(ToolError, match="tells of 2 adapters and lists 1"):
+    with pytest.raises(ToolError, match="reports 2 adapters and lists 1"):
         qaucli.parse_listing(listing.replace("HBA(s) : 1", "HBA(s) : 2"))
     with pytest.raises(ToolError, match="a port that belongs to no adapter"):
         qaucli.parse_listing(listing.replace("HBA Model QLE0000", "Adapter QLE0000"))

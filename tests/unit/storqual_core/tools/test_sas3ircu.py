@@ -88,7 +88,7 @@ def test_a_volume_is_made_and_deleted_with_words_that_the_help_shows() -> None:
         sas3ircu.create(Replay([Call("sas3ircu HELP", "LIST DISPLAY")]), "sas3ircu 0", request)
     with pytest.raises(ToolError, match="cannot be told a strip of a new volume"):
         sas3ircu.create(Replay([]), "sas3ircu 0", VolumeRequest("1", ("2:0", "2:1"), strip=65536))
-    with pytest.raises(ToolError, match="made no volume"):
+    with pytest.raises(ToolError, match="created no volume"):
         sas3ircu.create(
             Replay([HELP, Call(made.line, "SAS3IRCU: Error executing command CREATE.\n")]), "sas3ircu 0", request
         )

@@ -60,7 +60,11 @@ def test_an_image_is_written_and_the_address_survives() -> None:
 @pytest.mark.parametrize(
     ("said", "after", "words"),
     [
-        ("Finished Processing Commands Successfully.\nExiting SAS3Flash.\n", [], "did not take /x/fw.bin: Finished"),
+        (
+            "Finished Processing Commands Successfully.\nExiting SAS3Flash.\n",
+            [],
+            "did not accept /x/fw.bin: Finished",
+        ),
         ("ERROR: Cannot downgrade NVDATA version\n", [], "Cannot downgrade"),
         (DONE, [LIST.replace("500605b-0-1111-2220", "0000000-0-0000-0000")], "its SAS Address is 0000000"),
         (DONE, ["no adapter\n"], "could not be read: no adapter"),

@@ -42,7 +42,7 @@ def test_a_device_that_is_no_disk_is_identified() -> None:
     found = sg3_text.read_inquiry(Replay(calls), "/dev/sg1")
     assert (found.vendor, found.product, found.revision, found.serial) == ("EXAMPLE", "JBOD 24", "1.02", "ENC0001")
     assert (found.kind, found.flags["EncServ"]) == ("enclosure services device", 1)
-    with pytest.raises(ToolError, match="does not say who the device is"):
+    with pytest.raises(ToolError, match="does not identify the device"):
         sg3_text.parse_inquiry("standard INQUIRY:\n")
     with pytest.raises(ToolError, match=r"the identity of /dev/sg1: .*not ready"):
         sg3_text.read_inquiry(Replay([Call("sg_inq /dev/sg1", rc=2)]), "/dev/sg1")

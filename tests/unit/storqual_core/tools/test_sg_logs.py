@@ -35,7 +35,7 @@ def test_error_counters_are_those_of_the_error_pages() -> None:
 
 
 def test_another_number_of_phys_than_listed_is_refused() -> None:
-    with pytest.raises(ToolError, match="tells of 2 phys and lists 1"):
+    with pytest.raises(ToolError, match="reports 2 phys and lists 1"):
         sg_logs.parse_log_pages(ALL.replace("number of phys = 1", "number of phys = 2"))
 
 

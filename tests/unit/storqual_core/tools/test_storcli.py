@@ -254,7 +254,7 @@ def test_an_incomplete_foreign_configuration_is_there_and_not_importable() -> No
 def test_a_foreign_configuration_is_listed() -> None:
     (row,) = storcli.parse_foreign(said("foreign"))
     assert (row["DG"], row["Importable"], row["Size"]) == ("0", "yes", "446.625 GB")
-    with pytest.raises(ToolError, match="tells of 2"):
+    with pytest.raises(ToolError, match="reports 2"):
         storcli.parse_volumes(said("foreign").replace('Drive Groups": 1', 'Drive Groups": 2'))
 
 
@@ -278,7 +278,7 @@ def test_what_does_not_tell_of_a_battery_is_refused(answer: str) -> None:
 def test_an_overview_is_read_as_what_it_is() -> None:
     (adapter,) = storcli.parse_adapters(said("overview"))
     assert (adapter.index, adapter.model, adapter.health) == ("0", "ExampleRAID9", "Opt")
-    with pytest.raises(ToolError, match="tells of 2"):
+    with pytest.raises(ToolError, match="reports 2"):
         storcli.parse_adapters(said("overview").replace('Controllers": 1', 'Controllers": 2'))
 
 
@@ -301,13 +301,13 @@ def test_a_short_list_of_volumes_is_read() -> None:
     ],
 )
 def test_the_answer_to_another_command_is_refused(parse: Callable[[str], Any], answer: str) -> None:
-    with pytest.raises(ToolError, match="tells nothing of"):
+    with pytest.raises(ToolError, match="says nothing about"):
         parse(said(answer))
 
 
 def test_another_number_of_drives_than_it_says_is_refused() -> None:
     text = said("show_all").replace('"PD LIST":', '"Physical Drives": 9, "PD LIST":')
-    with pytest.raises(ToolError, match=r"storcli tells of 9 \(Physical Drives\) and lists"):
+    with pytest.raises(ToolError, match=r"storcli reports 9 \(Physical Drives\) and lists"):
         storcli.parse_adapters(text)
 
 
@@ -368,7 +368,7 @@ def test_an_overview_lists_controllers_of_every_firmware() -> None:
     mega, plain = storcli.parse_adapters(json.dumps(overview))
     assert (plain.index, plain.model, plain.pci) == ("1", "HBA 9400-8i", "0000:5e:00.0")
     del data["System Overview"]
-    with pytest.raises(ToolError, match="tells of 2 controllers and lists 1"):
+    with pytest.raises(ToolError, match="reports 2 controllers and lists 1"):
         storcli.parse_adapters(json.dumps(overview))
     data["Number of Controllers"] = 1
     assert storcli.parse_adapters(json.dumps(overview)) == (plain,)

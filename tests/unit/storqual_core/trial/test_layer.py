@@ -124,10 +124,10 @@ def test_a_layer_that_somebody_else_has_is_taken_away(kernel: Kernel, monkeypatc
 
 def test_a_drive_that_the_guard_does_not_get_back_is_told(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_drive: str) -> str:
-        raise GuardRefusalError(["drive: another program took it meanwhile"])
+        raise GuardRefusalError(["drive: another program opened it in the meantime"])
 
     monkeypatch.setattr(kernel, "retake", refuse)
-    with pytest.raises(GuardRefusalError, match="another program took it"), over(kernel):
+    with pytest.raises(GuardRefusalError, match="another program opened it"), over(kernel):
         pass
 
 

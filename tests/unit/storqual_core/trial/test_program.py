@@ -318,7 +318,7 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, problem: s
 
     window = SimpleNamespace(offset=1 << 20, size=14 << 20)
     held = SimpleNamespace(window=lambda _drive: window)
-    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0", name="sda", host="host2")
+    drive = SimpleNamespace(id="0x5000c50000000001", adapter="0000:00:05.0", name="sda", host="host2", hctl="2:0:0:0")
     way = SimpleNamespace(scope="adapter", layered=False, needs="/sys", after=look, bring=None)
 
     class Held(FakeDevice):

@@ -215,13 +215,13 @@ class Adapters:
                 yield from map(str, volume_uses(self.access.machine, volumes[drive.node]))
             else:
                 yield (
-                    f"drive {visible(drive.id)} ({drive.name}): it is behind adapter {alias} and nobody claimed it; "
-                    "a flash takes it away from whoever uses it: claim it, or plug it in elsewhere"
+                    f"drive {visible(drive.id)} ({drive.name}): it is behind adapter {alias} and is not claimed, "
+                    "and a flash interrupts access to it; claim it, or move it to another adapter"
                 )
         if write and not claims and not _consents(self.access.consent, declared, pci):
             name = str(declared.get("serial") or "")[-8:] or pci
             yield (
-                f"adapter {alias}: its firmware goes beyond any claim and nobody consented to it; "
+                f"adapter {alias}: its firmware is not covered by a claim, and there is no consent to it; "
                 f"add -e consent={visible(name)} if you mean this adapter"
             )
 

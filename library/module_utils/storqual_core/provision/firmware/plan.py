@@ -95,7 +95,9 @@ def make_plan(
     if action == DOWNLOAD:
         pending = versions.get(f"{image.component}.pending", "")
         if pending and entry is None:
-            problems.append(f"{owner}: {pending} waits for a restart, which this run did not write; restart it first")
+            problems.append(
+                f"{owner}: {pending} waits for a restart, which this run did not write; restart the device first"
+            )
         problems += [f"{owner}: {text}" for text in _tries(image, entry, saved)]
         origin = entry.found if entry else found
         problems += [f"{owner}: {text}" for text in _order((origin, found), request, saved)]
@@ -147,7 +149,7 @@ def _health(subject: Subject, request: FirmwareRequest) -> list[str]:
 def _tries(image: Image, entry: Entry | None, saved: Mapping[str, Any] | None) -> Iterator[str]:
     if entry is not None and entry.sha256 == image.sha256 and entry.tries >= MOST_TRIES:
         yield (
-            f"{image.version} was written {entry.tries} times and did not come to run; power-cycle the bench by "
+            f"{image.version} was written {entry.tries} times and did not start; power-cycle the bench by "
             f"hand, or {_by_hand(entry, saved)}, then remove its entry from firmware.json"
         )
 
@@ -180,7 +182,9 @@ def _way_back(
     known += [image for image in request.rollback if image.component == request.image.component]
     for image in known:
         if same_version(image.version, version):
-            return image, [f"the way back is not there: {text}" for text in _file_problems(subject, request, image)]
+            return image, [
+                f"the image to go back to is missing: {text}" for text in _file_problems(subject, request, image)
+            ]
     return None, [f"there is no image of {version} to go back to; add it to `rollback`"]
 
 

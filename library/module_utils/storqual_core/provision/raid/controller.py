@@ -110,7 +110,7 @@ class ControllerVolumes:
             elif place.drive.position not in taken and free and place.drive.state not in free:
                 said.append(
                     f"{wish.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} in "
-                    f"the words of {self.name}, expected {' or '.join(free)}; make it so, or name another"
+                    f"the words of {self.name}, expected {' or '.join(free)}; change its state, or name another drive"
                 )
         indexes = {places[drive].adapter for drive in wish.drives if drive in places}
         if len(indexes) > 1:
@@ -233,7 +233,7 @@ def volume_uses(machine: Machine, volume: VolumeFacts) -> Iterator[Refusal]:
     uses = find_uses(machine)
     for device in (name, *above(machine, name)):
         for use in uses.get(device, ()):
-            yield Refusal(f"volume {volume.id}", f"{device} {use}", "end that use")
+            yield Refusal(f"volume {volume.id}", f"{device} {use}", "stop that use")
         if device != name and not is_partition(machine, device):
             yield Refusal(f"volume {volume.id}", f"{describe(machine, device)} is made of it", "take that apart")
     busy = machine.busy(volume.device)

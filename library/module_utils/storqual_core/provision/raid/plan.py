@@ -196,8 +196,8 @@ def _plan(wish: Wish, existing: Sequence[Existing], claimed: set[str]) -> Volume
         others = sorted(volume.drives - claimed)
         if others:
             problems.append(
-                f"{wish.owner}: volume {volume.facts.id} is in its way and also lies on {', '.join(others)}, "
-                f"which nobody claims; delete it yourself if nobody wants it"
+                f"{wish.owner}: volume {volume.facts.id} is in its way and is also on {', '.join(others)}, "
+                f"which no claim covers; delete it yourself if it is not needed"
             )
     return VolumePlan(wish, None, delete=tuple(touching), problems=tuple(problems))
 

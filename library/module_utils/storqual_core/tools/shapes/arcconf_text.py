@@ -118,7 +118,9 @@ def parse_config(text: str, index: str = "1") -> ToolFacts:
     own = next((part for part in parts if part.kind == "controller"), _Part("controller"))
     kinds = {part.kind for part in parts}
     if "Controller Model" not in own.fields and not kinds & {"volumes", "devices"}:
-        raise ToolError(f"controller {index}: this is no answer to GETCONFIG: it has no controller, volume or device")
+        raise ToolError(
+            f"controller {index}: this is not an answer to GETCONFIG: it has no controller, volume or device"
+        )
     devices = [part for part in parts if part.kind == "device"]
     drives = [part for part in devices if _is_drive(part)]
     enclosures = [part for part in devices if "enclosure" in part.fields.get("Device").lower()]

@@ -65,7 +65,7 @@ def parse_display(text: str) -> Display:
         elif section == "firmware settings" and line.labelled:
             settings.add(line.label, line.value)
     if not shown:
-        raise ToolError("lsiutil shows neither settings nor devices: this is no answer to -i -s")
+        raise ToolError("lsiutil shows neither settings nor devices: this is not an answer to -i -s")
     return Display(settings.printed(), tuple(mappings), tuple(drives))
 
 

@@ -245,7 +245,7 @@ def _enclosure(part: Part) -> EnclosureFacts:
     # the controller's own processor is at no port
     alone = part.fields.get("Port").lower() == "unknown"
     if not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None:
-        raise ToolError(f"ssacli tells half of where {part.name[:80]!r} is")
+        raise ToolError(f"ssacli gives only part of where {part.name[:80]!r} is")
     port, box, bays = (part.fields.get(name) for name in ("Port", "Box", "Drive Bays"))
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,

@@ -186,7 +186,9 @@ def adapter_of(answer: Answer, firmware: Mapping[str, Sequence[str]]) -> Adapter
     """The adapter itself; `firmware` gives the names of each component's version, the preferred one first."""
     settings = flat(answer.data)
     if not {"basics", "productname", "adaptertype"} & {plain_label(key) for key in answer.data}:
-        raise ToolError(f"the answer of controller {answer.controller or '?'} tells nothing of the controller itself")
+        raise ToolError(
+            f"the answer of controller {answer.controller or '?'} says nothing about the controller itself"
+        )
     versions = {component: first(settings, *names) for component, names in firmware.items()}
     enclosures = [as_mapping(row) for name in _ENCLOSURES for row in as_list(answer.data.get(name))]
     return AdapterFacts(

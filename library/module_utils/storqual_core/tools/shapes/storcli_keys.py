@@ -104,10 +104,10 @@ def check_counts(data: Mapping[str, Any], tool: str) -> None:
         told = as_int(data.get(count))
         listed = max(len(as_list(data.get(name))) for name in lists)
         if told is not None and told != listed:
-            raise ToolError(f"{tool} tells of {told} ({count}) and lists {listed}: the answer is not whole")
+            raise ToolError(f"{tool} reports {told} ({count}) and lists {listed}: the answer is not whole")
     told, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
     if told is not None and told != listed:
-        raise ToolError(f"{tool} tells of {told} controllers and lists {listed}: the answer is not whole")
+        raise ToolError(f"{tool} reports {told} controllers and lists {listed}: the answer is not whole")
     inner = data.get("Physical Device Information")
     for name, value in [*data.items(), *(inner.items() if isinstance(inner, dict) else ())]:
         for row in as_list(value):

@@ -34,4 +34,4 @@ def test_what_moved_is_told_per_arm(tmp_path: Path) -> None:
 
 def test_what_was_watched_and_stayed_is_said(tmp_path: Path) -> None:
     assert "No error counter of 1 watched drives" in coverage(tmp_path / "quiet", block("s01", ioerr_cnt=0))
-    assert "No error counter is on record" in coverage(tmp_path / "old")
+    assert "No error counter was recorded" in coverage(tmp_path / "old")

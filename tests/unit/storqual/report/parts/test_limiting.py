@@ -75,7 +75,7 @@ def test_where_nothing_is_reached_the_limit_is_not_known(run: Path) -> None:
     found = at(knowing(run, {"iops": round(iops / 2)}), POINTS[1])
     assert found.what == "not known"
     assert "50 % of the IOPS that the emulated drives are granted" in why(found)
-    assert why(found).endswith("the rest of an emulated bench is the emulator's")
+    assert why(found).endswith("otherwise an emulated bench is limited by the emulator")
     known = at(knowing(run), POINTS[1])
     assert (known.what, "granted" in why(known)) == ("not known", False)
 

@@ -59,7 +59,7 @@ def test_the_page_tells_each_stage_with_its_numbers(tmp_path: Path) -> None:
 
 SETTLED = {**STEADY, "steady": True}
 AS_FOUND = "disks were measured as they were found"
-NOT_CONDITIONED = "not purged, conditioned and brought to a steady state"
+NOT_CONDITIONED = "not purged, preconditioned or brought to a steady state"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_drives_scale_as_they_were_planted(page: Page) -> None:
 
 def test_settings_that_were_not_varied_are_told_with_the_reason(tmp_path: Path) -> None:
     material = read_material(run_of(tmp_path, SUITE + STUDIES))
-    why = "not changeable on drive 0x1 (it is 20, its changeable mask says so)"
+    why = "not changeable on drive 0x1 (its value is 20, and its changeable mask does not allow another)"
     material.run.document["plan"]["not_varied"] = {"b1": {"drive.NCS": why}}
     (study,) = [study for study in studies_of(material)[0] if study.ident == "study-settings"]
     assert study.note == "Nothing was varied whose effect could be ranked."

@@ -49,7 +49,7 @@ def test_the_first_screen_counts_failures_among_proven_trials(monkeypatch: pytes
         ("Faults", "1"),
         ("Worst recovery", "3.5 s"),
     ]
-    assert "without a proven fault: 2" in found.figures[0][2]
+    assert "(fault not proven): 2" in found.figures[0][2]
     assert found.left_out == ("host_reset on sym: no way",)
 
 

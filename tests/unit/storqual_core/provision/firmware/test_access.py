@@ -58,17 +58,17 @@ def refusal(owners: Adapters | Drives, *cards: AdapterFacts, write: bool = True)
 
 
 def test_a_flash_needs_a_consent_that_names_every_drive_behind_the_adapter(tree: BenchTree) -> None:
-    assert "nobody consented to it; add -e consent=00000001" in refusal(adapters(tree))
+    assert "there is no consent to it; add -e consent=00000001" in refusal(adapters(tree))
     assert refusal(adapters(tree), write=False) == ""
     assert refusal(adapters(tree, ["000001"])) == ""
-    assert "nobody consented" in refusal(Drives(access(tree), (claim(),)))
+    assert "there is no consent" in refusal(Drives(access(tree), (claim(),)))
     assert refusal(Drives(access(tree, ["000001"]), (claim(),))) == ""
 
 
 def test_a_drive_behind_the_adapter_that_nobody_claimed_forbids_it(tree: BenchTree) -> None:
     tree.scsi("sdb", pci=PCI, wwn="0x5000c50000000002", serial="SER2")
     told = refusal(adapters(tree, ["000001"]))
-    assert "drive 0x5000c50000000002 (sdb): it is behind adapter sas0 and nobody claimed it" in told
+    assert "drive 0x5000c50000000002 (sdb): it is behind adapter sas0 and is not claimed" in told
     assert "0x5000c50000000002" in refusal(adapters(tree), write=False)
 
 
@@ -101,7 +101,7 @@ def test_an_adapter_with_nothing_behind_it_is_named_itself(tmp_path: Path) -> No
     tree = BenchTree(tmp_path).adapter(PCI)
     bare = {"drives": [], "serial": "CSN00012345"}
     assert "add -e consent=00012345 if you mean this adapter" in refusal(adapters(tree, **bare))
-    assert "nobody consented" in refusal(adapters(tree, ["12345"], **bare))
+    assert "there is no consent" in refusal(adapters(tree, ["12345"], **bare))
     assert refusal(adapters(tree, ["012345"], **bare)) == ""
     assert refusal(adapters(tree, [PCI], **bare)) == ""
     assert refusal(adapters(tree, **bare), write=False) == ""
@@ -126,11 +126,11 @@ def test_a_volume_of_claimed_drives_that_nobody_uses_may_go_away(volume: BenchTr
     """Its members are named by the consent, although the kernel does not show them."""
     assert refusal(adapters(volume, ["000001"]), raid("252:0")) == ""
     assert refusal(adapters(volume), raid("252:0"), write=False) == ""
-    assert "nobody consented to it; add -e consent=00000001" in refusal(adapters(volume), raid("252:0"))
+    assert "there is no consent to it; add -e consent=00000001" in refusal(adapters(volume), raid("252:0"))
 
 
 def test_a_volume_in_use_or_of_foreign_drives_forbids_it(volume: BenchTree) -> None:
-    assert "nobody claimed it" in refusal(adapters(volume, ["000001"]), raid("252:0", "252:1"))
+    assert "is not claimed" in refusal(adapters(volume, ["000001"]), raid("252:0", "252:1"))
     assert "neither the kernel nor the adapter shows" in refusal(adapters(volume, ["000001"]), AdapterFacts("0"))
     volume.mount(volume.machine.text("/sys/class/block/sda/dev"), "/data")
     assert "volume 0: sda is mounted on /data" in refusal(adapters(volume, ["000001"]), raid("252:0"))

@@ -69,7 +69,7 @@ def test_a_controller_that_is_not_well_is_not_flashed(bench: Bench, health: str)
         (lambda b: b.request(rollback=(b.image("1.5"),)), "no image of 1.0 to go back to; add it to `rollback`"),
         (
             lambda b: b.request(rollback=(replace(b.image("1.0"), sha256="0" * 64),)),
-            "the way back is not there: .*SHA-256",
+            "the image to go back to is missing: .*SHA-256",
         ),
         (lambda b: replace(b.request(), image=replace(b.image("2.0"), sha256="0" * 64)), "found SHA-256"),
         (
@@ -93,8 +93,8 @@ def test_all_reasons_are_told_at_once(bench: Bench) -> None:
 
 
 def test_the_guard_has_the_last_word_before_a_write(bench: Bench) -> None:
-    bench.refusal = "drive x: this goes beyond the claim and nobody consented to it"
-    with pytest.raises(GuardRefusalError, match="nobody consented"):
+    bench.refusal = "drive x: this goes beyond the claim, and there is no consent to it"
+    with pytest.raises(GuardRefusalError, match="there is no consent"):
         bench.flash()
     assert bench.untouched
 
@@ -271,7 +271,7 @@ def test_an_image_that_does_not_start_is_written_once_more_and_then_a_person_mus
         if tries == 2:
             assert bench.flash()["pending"] == "reboot"
     with pytest.raises(
-        ToolError, match=r"was written 2 times and did not come to run.* write 1.0 \(on the bench: .*fw-1.0"
+        ToolError, match=r"was written 2 times and did not start.* write 1.0 \(on the bench: .*fw-1.0"
     ):
         bench.flash()
 

@@ -137,7 +137,7 @@ def test_a_volume_is_made_read_back_and_found_again(tool: FakeTool, tree: BenchT
 
 def test_what_nobody_can_look_at_needs_consent(tool: FakeTool, tree: BenchTree) -> None:
     for check in (True, False):
-        with pytest.raises(GuardRefusalError, match="nobody consented to it; add -e consent=00000003"):
+        with pytest.raises(GuardRefusalError, match="there is no consent to it; add -e consent=00000003"):
             provision(tool, tree, VOLUME, consent=CONSENT[:2], check=check)
     assert tool.done == []
 
@@ -235,7 +235,7 @@ def test_a_volume_of_somebody_is_deleted_by_consent_and_never_while_it_is_used(
     theirs = VolumeFacts("0", level="1", state="Optl", members=("252:0", "252:1"), device="/dev/sdx", healthy=True)
     tool.volumes.append(theirs)
     tree.scsi("sdx", wwn="0x600062b200000010", serial="V")
-    with pytest.raises(GuardRefusalError, match="nobody consented"):
+    with pytest.raises(GuardRefusalError, match="there is no consent"):
         provision(tool, tree, VOLUME, consent=())
     tree.mount(tree.machine.nodes["/dev/sdx"].number, "/srv")
     with pytest.raises(GuardRefusalError, match="volume 0: sdx is mounted on /srv"):

@@ -158,7 +158,7 @@ def test_a_volume_of_somebody_needs_consent_that_names_every_member(md: FakeMd, 
     md.assemble(Array("/dev/md0", FOREIGN, "1", ["/dev/sda", "/dev/sdb"], [], "512K", "theirs"))
     before = content(md.tree)
     for consent in ([], ["00000001"]):
-        with pytest.raises(GuardRefusalError, match="nobody consented to it; add -e consent=00000002"):
+        with pytest.raises(GuardRefusalError, match="there is no consent to it; add -e consent=00000002"):
             provision(md, VOLUME, consent=consent, check=check)
     assert content(md.tree) == before
     assert not any(word in line for line in md.seen for word in ("--stop", "--create"))
@@ -176,13 +176,13 @@ def test_with_consent_the_volume_of_somebody_goes_and_its_drives_are_cleared(md:
 def test_a_volume_that_is_kept_from_an_earlier_run_needs_consent_too(md: FakeMd) -> None:
     provision(md, VOLUME)
     Path(md.tree.machine.path(STATE), "saved.json").unlink()
-    with pytest.raises(GuardRefusalError, match="nobody consented"):
+    with pytest.raises(GuardRefusalError, match="there is no consent"):
         provision(md, {**VOLUME, "level": "0"}, run="later")
 
 
 def test_consent_does_not_reach_drives_that_nobody_claims(md: FakeMd) -> None:
     md.assemble(Array("/dev/md0", FOREIGN, "1", ["/dev/sda", "/dev/sde"], [], "512K", "theirs"))
-    with pytest.raises(ToolError, match="is in its way and also lies on sde, which nobody claims"):
+    with pytest.raises(ToolError, match="is in its way and is also on sde, which no claim covers"):
         provision(md, VOLUME, claimed=4, consent=["00000001", "00000005"])
 
 
