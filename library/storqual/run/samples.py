@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
+from orjson import loads
 
 from storqual.run.layout import SAMPLES, complete_lines
 from storqual.run.records import NAMES, STATUSES, Launch, RawFile, Sample
@@ -99,8 +99,8 @@ def _once(where: str, name: str, seen: set[str]) -> None:
 
 def _sample(where: str, line: bytes, look: Look | None = None) -> Sample:
     try:
-        # NaN and infinity are no JSON: other people's parsers refuse them, and so does a verdict
-        parsed = from_json(line, allow_inf_nan=False)
+        # NaN and infinity are no JSON: other people's parsers refuse them, and so does this one
+        parsed = loads(line)
         sample = Sample.from_json(parsed)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise StorqualError(f"{where}: this is not a sample ({problem}); the run directory is damaged") from None
@@ -116,7 +116,7 @@ def _launch(where: str, line: bytes) -> Launch:
         return Launch.of(_sample(where, line))
     try:
         # a key inside of primitives would leave a brace too many: that is no JSON, and the whole line is parsed
-        tail = from_json(b"{" + line[at + 1 :])
+        tail = loads(b"{" + line[at + 1 :])
         raw = tuple(RawFile(file["path"], file["sha256"]) for file in tail["raw"])
         names: dict[str, Any] = {name: sys.intern(head[name].decode()) for name in NAMES}
         status = head["status"].decode()

@@ -12,7 +12,8 @@ from typing import Any, Callable, Dict, Mapping, Sequence
 
 from ..host.counters import DiskCounters, Snapshot, differences, idle_window
 from .copy_result import Copies, Copy, copies_result
-from .fio_result import Find, FioResult, find_document, per_second, read_result
+from .fio_log import per_second
+from .fio_result import Find, FioResult, find_document, read_result
 
 SAMPLE_SCHEMA = "storqual.sample/2"
 RECORD_SCHEMA = "storqual.launch/1"

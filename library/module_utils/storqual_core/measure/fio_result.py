@@ -16,6 +16,9 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 from ..kit.json_text import Repeated, find_spans
 
 _NUMBERS = frozenset((int, float))
+_MOVED = ("io_bytes", "total_ios", "iops", "runtime")
+_TIMED = ("mean", "max", "N")
+_ENDED = ("error", "total_err", "job_runtime", "usr_cpu", "sys_cpu", "ctx")
 _LONGEST_EDGE = 18
 _TOO_MANY = 1 << 63
 _VERSION = re.compile(r"fio-(\d+)\.")
@@ -220,35 +223,37 @@ class _Job:
 def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
     """Sums over jobs (and so over drives); times are the longest, histograms are added bin by bin."""
     found: dict[str, Any] = {
-        "runtime_ns": max((job.runtime_ns for job in jobs), default=0),
-        "fio_user_ns": sum(job.user_ns for job in jobs),
-        "fio_system_ns": sum(job.system_ns for job in jobs),
-        "fio_context_switches": sum(job.context_switches for job in jobs),
-        "fio_errors": sum(job.error_count or (1 if job.error else 0) for job in jobs),
+        "runtime_ns": max([job.runtime_ns for job in jobs], default=0),
+        "fio_user_ns": sum([job.user_ns for job in jobs]),
+        "fio_system_ns": sum([job.system_ns for job in jobs]),
+        "fio_context_switches": sum([job.context_switches for job in jobs]),
+        "fio_errors": sum([job.error_count or (1 if job.error else 0) for job in jobs]),
     }
     for name in _WAYS:
         ways = [job.ways[name] for job in jobs if name in job.ways]
         ios = sum([way.ios for way in ways])
-        if name in ("read", "write") or ios:
+        if ios or name in ("read", "write"):
             found[f"{name}_ios"] = ios
             found[f"{name}_bytes"] = sum([way.bytes for way in ways])
         # a job may measure none (gtod_reduce): that is no latency of 0
         if all(way.lat_max_ns for way in ways if way.ios) and ios:
             found[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
             found[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
-        bins = _added([way.bins for way in ways if way.bins])
-        if bins:
-            found[f"{name}_bins"] = bins
+        every = [way.bins for way in ways if way.bins]
+        if every:
+            found[f"{name}_bins"] = _added(every)
     return found
 
 
 def _added(every: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     """Histograms bin by bin, the lowest edge first; one alone, as fio prints it, is that already."""
-    found = dict(every[0]) if every else {}
-    for edge, count in (one for bins in every[1:] for one in bins.items()):
-        found[edge] = found.get(edge, 0) + count
-    edges = sorted(found, key=int)
-    return found if edges == list(found) else {edge: found[edge] for edge in edges}
+    found = every[0] if every else {}
+    if len(every) > 1:
+        found = dict(found)
+        for edge, count in (one for bins in every[1:] for one in bins.items()):
+            found[edge] = found.get(edge, 0) + count
+    edges = list(map(int, found))
+    return found if edges == sorted(edges) else {edge: found[edge] for edge in sorted(found, key=int)}
 
 
 def _is_histogram(bins: Mapping[str, Any]) -> bool:
@@ -272,6 +277,14 @@ class _Reader:
         self.unreadable.add(where + key)
         return 0
 
+    def numbers(self, entry: Mapping[str, Any], keys: Sequence[str], where: str = "") -> list[float]:
+        """`number` of each key; looked at together, since nearly always all of them are numbers."""
+        found = [entry.get(key, 0) for key in keys]
+        # what is no finite number makes the sum none
+        if _NUMBERS.issuperset(map(type, found)) and min(found) >= 0 and sum(found) < _TOO_MANY:
+            return found
+        return [self.number(entry, key, where) for key in keys]
+
     def mapping(self, entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         """A mapping; an empty one for a field that this fio does not have."""
         value = entry.get(key, {})
@@ -286,17 +299,18 @@ class _Reader:
         if sum(way.ios > 0 for way in ways.values()) > 1:
             ways.pop("mixed", None)  # unified_rw_reporting=both prints the sum beside its parts
         runtime_ns = max((way.runtime_ns for way in ways.values()), default=0)
-        counted_ns = self.number(entry, "job_runtime") * 1e6 or runtime_ns
+        error, errors, counted_ms, user, system, switches = self.numbers(entry, _ENDED)
+        counted_ns = counted_ms * 1e6 or runtime_ns
         described = entry.get("desc") or self.mapping(entry, "job options").get("description") or ""
         return _Job(
             name=str(entry.get("jobname", ""))[:200],
             drive=str(described)[:200],
-            error=int(self.number(entry, "error")),
-            error_count=int(self.number(entry, "total_err")),
+            error=int(error),
+            error_count=int(errors),
             runtime_ns=runtime_ns,
-            user_ns=int(self.number(entry, "usr_cpu") / 100 * counted_ns),
-            system_ns=int(self.number(entry, "sys_cpu") / 100 * counted_ns),
-            context_switches=int(self.number(entry, "ctx")),
+            user_ns=int(user / 100 * counted_ns),
+            system_ns=int(system / 100 * counted_ns),
+            context_switches=int(switches),
             ways=ways,
             ios=sum([way.ios for way in ways.values()]),
         )
@@ -306,15 +320,15 @@ class _Reader:
         where = f"{name}."
         scale = 1000 if old_units else 1
         suffix = "" if old_units else "_ns"
+        size, done, rate, runtime_ms = self.numbers(entry, _MOVED, where)
         # fio before 2.1.3 gives a rate and a time only
-        rated = self.number(entry, "iops", where) * self.number(entry, "runtime", where) / 1000.0
-        ios = int(self.number(entry, "total_ios", where)) if "total_ios" in entry else round(rated)
+        ios = int(done) if "total_ios" in entry else round(rate * runtime_ms / 1000.0)
         total = self.mapping(entry, f"lat{suffix}")
         completion = self.mapping(entry, f"clat{suffix}")
-        counted = self.number(total, "N", where) or ios
+        mean, longest, counted = self.numbers(total, _TIMED, where)
         source = completion if completion.get("bins") and not total.get("bins") else total
         bins = self.bins(source.get("bins") or {}, where, scale)
-        moved = int(self.number(entry, "io_bytes", where) * (1024 if old_units else 1))
+        moved = int(size * (1024 if old_units else 1))
         if ios and not moved:
             self.unreadable.add(f"{where}io_bytes (nothing moved by {ios} I/Os)")
         if not old_units:
@@ -322,9 +336,9 @@ class _Reader:
         return _Way(
             ios=ios,
             bytes=moved,
-            runtime_ns=int(self.number(entry, "runtime", where) * 1e6),
-            lat_sum_ns=round(self.number(total, "mean", where) * counted * scale),
-            lat_max_ns=int(self.number(total, "max", where) * scale),
+            runtime_ns=int(runtime_ms * 1e6),
+            lat_sum_ns=round(mean * (counted or ios) * scale),
+            lat_max_ns=int(longest * scale),
             bins=bins,
         )
 
@@ -346,55 +360,3 @@ class _Reader:
         if scale == 1 and 0 not in entry.values() and ",0" not in f",{','.join(entry)}":
             return entry
         return _added([{str(int(edge) * scale): count} for edge, count in entry.items() if count])
-
-
-_LEAST_REST_MS = 500.0
-_MOST = 1_000_000
-
-
-def parse_log(text: str) -> list[tuple[int, int, int]]:
-    """Time (ms since the ramp's end), value, direction of each entry; a line that is no entry is left out."""
-    entries = []
-    for line in text.splitlines():
-        words = line.split(",")
-        try:
-            time_ms, value, way = int(words[0]), int(words[1]), int(words[2])
-        except (ValueError, IndexError):
-            continue
-        if time_ms >= 0 and value >= 0:
-            entries.append((time_ms, value, way))
-    return entries
-
-
-def per_second(
-    logs: Sequence[str], *, jobs_ios: Sequence[int], runtime_ns: int, interval_ms: int = 1000
-) -> list[float]:
-    """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
-
-    fio never logs the interval that is open when it ends. What the log does not hold is known exactly: the I/Os of
-    the whole run (`jobs_ios`, one number per log) less those logged, over the time that is left, when that is half a
-    second or more. Empty when the logs cannot tell: another number of logs than jobs, or nothing in them.
-    """
-    if len(logs) != len(jobs_ios) or interval_ms <= 0:
-        return []
-    sums: dict[int, float] = {}
-    logged_ios = 0.0
-    last_ms = 0
-    for text in logs:
-        before: dict[int, int] = {}
-        for time_ms, value, way in parse_log(text):
-            number = max(round(time_ms / interval_ms), 1)
-            if number > _MOST:
-                continue
-            sums[number] = sums.get(number, 0.0) + value
-            # an entry covers the time since the one before it, or one interval when those between were left out
-            spent = time_ms - before.get(way, 0)
-            logged_ios += value * (spent if spent < 1.5 * interval_ms else interval_ms) / 1000.0
-            before[way] = time_ms
-            last_ms = max(last_ms, time_ms)
-    series = [sums.get(number, 0.0) for number in range(1, max(sums, default=0) + 1)]
-    left_ms = runtime_ns / 1e6 - last_ms
-    if left_ms < _LEAST_REST_MS or (not sums and left_ms >= 1.5 * interval_ms):
-        return series
-    rest = max(sum(jobs_ios) - logged_ios, 0.0) / (left_ms / 1000.0)
-    return series + [round(rest, 3)] * max(int(left_ms // interval_ms), 1)

@@ -25,8 +25,10 @@ from tests.support.simulated_campaign import Bench, Rates, drive, plan
 DOUBLED = ('"error": 0', '"error": 0, "error": 0')
 
 
-def test_the_fast_way_finds_what_the_bench_finds() -> None:
-    assert _alone(result(job()))[0] == find_document(result(job()))[0]
+@pytest.mark.parametrize("more", ["", '"time": "10:00:00", ', '"a:b": {"c": ["d:e", {"\\n": ":"}]}, '])
+def test_the_fast_way_finds_what_the_bench_finds(more: str) -> None:
+    output = result(job()).replace('"error": 0', f'{more}"error": 0')
+    assert _alone(output)[0] == find_document(output)[0]
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,8 @@ def test_the_fast_way_finds_what_the_bench_finds() -> None:
         "fio: a note\n" + result(job()),
         result(job()) + result(job(ios=0)),
         result(job()).replace(*DOUBLED),
+        # the colon that the dropped pair takes along, written as an escape
+        result(job()).replace('"error": 0', '"error": 0, "error": 0, "note": "\\u003a"'),
         result(job()).replace('"error": 0', '"error": NaN'),
         "no result",
         '{"jobs": []}',
@@ -77,24 +81,36 @@ def test_nothing_that_differs_is_proven_the_fast_way(measured: Path) -> None:
     assert not is_made_again(folder, name, line)
 
 
+def replaced(run: Path, file: dict[str, str], *change: str) -> None:
+    """Change the text of a piece of evidence, and its name with it."""
+    text = gzip.decompress((run / file["path"]).read_bytes()).decode()
+    assert change[0] in text
+    data = gzip.compress(text.replace(*change).encode())
+    path = file["path"].replace(file["sha256"], sha256_of(data))
+    (run / path).write_bytes(data)
+    file.update(path=path, sha256=sha256_of(data))
+
+
+def test_a_number_past_64_bits_in_a_record_is_read_the_slow_way_as_it_stands_there(measured: Path) -> None:
+    name = read_run(measured).name
+    sample = json.loads((measured / "samples.jsonl").read_bytes().splitlines()[0])
+    record = next(file for file in sample["raw"] if file["path"].endswith(RECORD_END))
+    replaced(measured, record, f'"seed":{sample["seed"]}', f'"seed":{1 << 64}')
+    for seed in (1 << 64, float(1 << 64)):
+        line = dump_line({**sample, "seed": seed}).rstrip()
+        assert not is_made_again(str(measured), name, line)
+    assert not evidence_problem(measured, name, {**sample, "seed": 1 << 64}, derived=True)
+
+
 def test_a_key_that_stands_twice_in_the_raw_output_is_found(measured: Path) -> None:
     """Which value is meant is not known: the bench's reader says lost, so the sample may not say ok."""
     run = read_run(measured)
     line = (measured / "samples.jsonl").read_bytes().splitlines()[0]
     sample = json.loads(line)
     (output, record) = sample["raw"] if sample["raw"][1]["path"].endswith(RECORD_END) else sample["raw"][::-1]
-
-    def replaced(file: dict[str, str], *change: str) -> None:
-        text = gzip.decompress((measured / file["path"]).read_bytes()).decode()
-        assert change[0] in text
-        data = gzip.compress(text.replace(*change).encode())
-        path = file["path"].replace(file["sha256"], sha256_of(data))
-        (measured / path).write_bytes(data)
-        file.update(path=path, sha256=sha256_of(data))
-
     before = output["path"]
-    replaced(output, *DOUBLED)
-    replaced(record, before, output["path"])
+    replaced(measured, output, *DOUBLED)
+    replaced(measured, record, before, output["path"])
     assert not is_made_again(str(measured), run.name, dump_line(sample).rstrip())
     found = evidence_problem(measured, run.name, sample, derived=True)
     assert 'its raw files say "lost"' in found

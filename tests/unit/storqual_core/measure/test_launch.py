@@ -17,8 +17,8 @@ import pytest
 from storqual_core.host.counters import Meter
 from storqual_core.kit.errors import ToolError
 from storqual_core.measure.fio_job import FioTarget, read_ask
+from storqual_core.measure.fio_log import parse_log
 from storqual_core.measure.fio_process import FioProcess
-from storqual_core.measure.fio_result import parse_log
 from storqual_core.measure.launch import Launched, StopRequestedError, run_fio, scratch_folder
 from tests.support.fake_fio import fake_fio, job, result
 
