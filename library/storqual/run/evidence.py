@@ -37,11 +37,17 @@ _RECORDS = {"trial_finished": ("trials", "trial"), "external_finished": ("extern
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BLOCKS}/", "document": RUN_FILE}
 
 
+def is_derived(run: Run) -> bool:
+    """Whether all that a verdict counts is derived again from what was recorded, as runs of today are."""
+    plan = run.document["plan"]
+    return run.schema == RUN_SCHEMA and ("trials" not in plan or plan.get("evidence") == TRIAL_SCHEMA)
+
+
 def rules_of(run: Run) -> str:
     """By which rules a run is held to its evidence, as a sentence."""
     plan = run.document["plan"]
     if run.schema == RUN_SCHEMA and "trials" in plan:
-        if plan.get("evidence") == TRIAL_SCHEMA:
+        if is_derived(run):
             return f"by the rules of {TRIAL_SCHEMA}: the record of each trial is derived again from its stream"
         return (
             f"by the rules of {RUN_SCHEMA}: the record of each trial, and the stream that it rests on, are those "

@@ -195,7 +195,7 @@ def manifest_differences(run: Path, signed: Manifest) -> list[str]:
             same = now.sorted_sha256 is not None and now.sorted_sha256 == then.sorted_sha256
             said[path] = "was changed: its lines are in another order" if same else "was changed"
         elif now.executable != then.executable and not signed.first_rules:
-            said[path] = "is now executable" if now.executable else "is no longer executable"
+            said[path] = "is executable now" if now.executable else "is no longer executable"
     said.update(dict.fromkeys(missing, "is missing"))
     if not signed.first_rules:
         said.update(dict.fromkeys(folders.difference(signed.folders), "was added (a folder)"))

@@ -206,9 +206,9 @@ def test_another_name_or_other_rights_of_a_file_are_found(
     (tmp_path / "other").unlink()
     mode = file.stat().st_mode & 0o777
     for other, words in (
-        (0o755, "executable"),
+        (0o755, "is executable"),
         (mode | 0o002, "can be written by anyone"),
-        (mode | 0o4000, "has the rights of its owner"),
+        (mode | 0o4000, "runs with the rights of its owner"),
     ):
         file.chmod(other)
         assert f"{name}: {words}" in problems(signed, keys)
