@@ -54,7 +54,7 @@ def test_it_is_judged_and_reported_as_it_was(name: str, tmp_path: Path) -> None:
     verdict = json.loads(judged.stdout)
     # suspect launches were evidence then; what rested on them is not decided now, and says so
     left = {tuple(map(str, one)) for one in facts.get("rested_on_suspects", ())}
-    assert all("are suspect and no evidence" in reasons(verdict["criteria"])[key] for key in left)
+    assert all("are suspect and do not count as evidence" in reasons(verdict["criteria"])[key] for key in left)
     outcome, code = ("INCONCLUSIVE", 2) if left else (facts["outcome"], facts["exit_code"])
     assert (verdict["outcome"], judged.returncode) == (outcome, code), judged.stderr
     assert outcomes(verdict["criteria"]) == {**outcomes(facts["criteria"]), **dict.fromkeys(left, "INCONCLUSIVE")}

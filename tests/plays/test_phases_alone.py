@@ -115,7 +115,7 @@ def test_a_preflight_without_a_run_writes_nothing(measured: Lab, tmp_path: Path)
     other = planned(tmp_path)
     ended = play(tmp_path, "preflight.yml")
     assert ended.code == 4, ended.output
-    assert "of a run, which makes it" in ended.output
+    assert "of a run, which creates it" in ended.output
     assert not (other.state / "targets" / "drive0").exists()
 
 

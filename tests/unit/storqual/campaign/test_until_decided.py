@@ -239,7 +239,7 @@ def test_without_a_budget_suspect_launches_are_among_the_most_that_a_point_may_h
         assert set(launches(path).values()) == {2 * effort.most * times}
         verdict = judge_run(path)
         assert verdict["outcome"] == "INCONCLUSIVE"
-        assert all("are suspect and no evidence" in one["reason"] for one in verdict["criteria"])
+        assert all("are suspect and do not count as evidence" in one["reason"] for one in verdict["criteria"])
 
 
 class Settling(Rates):
@@ -280,7 +280,7 @@ def test_launches_that_still_settle_get_a_longer_ramp_in_the_rest_of_the_campaig
         for launch in read_block(path, name)["launches"]:
             by_arm.setdefault(launch["arm"], Counter())[launch["fio"]["ramp_s"]] += 1
     assert by_arm["baseline"] == by_arm["candidate"]
-    (told,) = [text for text in judge_run(path)["warnings"] if "longer by that" in text]
+    (told,) = [text for text in judge_run(path)["warnings"] if "had a longer ramp" in text]
     assert told.startswith("b1: launches at ")
 
 

@@ -76,8 +76,8 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
         (["verify", "none", "--keys", "none"], "storqual verify: Invalid value for '--keys'"),
         (["plan", "--sed", "1"], "storqual plan: No such option"),
         (["judge", "--as-of", "soon", "."], "storqual judge: Invalid value for '--as-of'"),
-        (["judge", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
-        (["events", "."], "storqual: run.json: found no readable file, expected the run.json of a planned run"),
+        (["judge", "."], "storqual: run.json: cannot be read; this is not a run directory"),
+        (["events", "."], "storqual: run.json: cannot be read; this is not a run directory"),
         (["plan"], "storqual: -i/--inventory is needed"),
         (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
     ],
@@ -128,7 +128,7 @@ def test_the_list_of_commands_cuts_no_sentence(
     out = capsys.readouterr().out
     listed = " ".join(out.partition("Commands:")[2].split())
     assert "..." not in listed
-    assert "Write a waiver file for the required failures of a judged run, to edit" in listed
+    assert "Draft a waiver file for the required failures of a" in listed
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -217,7 +217,7 @@ def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
     with pytest.raises(SystemExit) as ended:
         main(["signoff", str(hostile_run), "--key", str(pat.key), "--keys", str(keys)])
     assert ended.value.code == 3
-    assert "no terminal to ask for it at; add the key to an agent and sign with --ssh" in capsys.readouterr().err
+    assert "there is no terminal to ask for it; add the key to an agent and sign with --ssh" in capsys.readouterr().err
 
 
 def completions(line: str, folder: Path) -> list[str]:

@@ -130,7 +130,7 @@ def test_a_number_that_no_launch_can_have_is_a_damaged_run(
 ) -> None:
     BROKEN[broken](run)
     assert ended(["judge", str(run)]) == 2
-    assert "samples.jsonl:1: found no sample" in capsys.readouterr().err
+    assert "samples.jsonl:1: this is not a sample" in capsys.readouterr().err
 
 
 def test_what_nobody_foresaw_is_2_with_a_sentence_and_a_report(
@@ -144,7 +144,7 @@ def test_what_nobody_foresaw_is_2_with_a_sentence_and_a_report(
     monkeypatch.setattr(storqual, "main", fails)
     assert ended(["judge", "runs/x", "-e", "password=secret"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("storqual: nothing was judged: ZeroDivisionError: division by \\x1b[31mzero; what a")
+    assert said.startswith("storqual: nothing was judged: ZeroDivisionError: division by \\x1b[31mzero; details")
     assert said.count("\n") == 1
     reports = list(run.parent.glob("storqual-error-*.txt"))
     assert len(reports) == 1
@@ -174,7 +174,7 @@ def test_a_folder_of_runs_that_cannot_be_written_to_is_said(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(BadInputError, match="found a file, expected a folder for run directories"):
+    with pytest.raises(BadInputError, match="this is a file; --runs takes a folder"):
         create_run(tmp_path / "runs", "r1", {}, inputs={}, blocks=[])
     lab = Path("inventories/local")
     words = ["plan", "-i", str(lab), "--baseline", "baseline", "--candidate", "candidate", "--suite", "adapter"]
@@ -222,11 +222,11 @@ def test_a_host_whose_name_would_lead_elsewhere_is_no_bench(host: str) -> None:
 def test_a_drop_and_a_suite_without_a_name_are_named_by_files_that_are_names(tmp_path: Path) -> None:
     drop, suite = tmp_path / "a drop;.yml", tmp_path / "-rf.suite.yml"
     drop.write_text("description: x\n")
-    with pytest.raises(BadInputError, match="expected a name of letters"):
+    with pytest.raises(BadInputError, match="its file name cannot be one"):
         load_drop(drop)
     suite.write_bytes(next(iter(sorted(Path("suites").glob("adapter.suite.yml")))).read_bytes())
     suite.write_text("\n".join(line for line in suite.read_text().splitlines() if not line.startswith("name:")))
-    assert any("expected a name of letters" in problem for problem in read_suite(suite)[1])
+    assert any("its file name cannot be one" in problem for problem in read_suite(suite)[1])
 
 
 INPUTS = {

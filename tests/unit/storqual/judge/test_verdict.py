@@ -266,7 +266,7 @@ def test_a_percentile_is_found_in_a_sessions_launches_together(tmp_path: Path) -
     assert entry["source"] == "launches of a session merged"
     assert entry["outcome"] == "PASS"
     counted = r"[1-9][0-9]*,[0-9]{3} I/Os of [0-9]+ launches, merged into [0-9]+ values"
-    assert re.search(rf"; it rests on {counted} \(baseline: {counted}\)$", entry["reason"])
+    assert re.search(rf"; based on {counted} \(baseline: {counted}\)$", entry["reason"])
 
 
 @pytest.mark.parametrize("against", ["absolute, max: 1s", "peers, margin: 90%"])
@@ -276,7 +276,7 @@ def test_a_percentile_against_anything_names_the_ios_and_launches_that_it_rests_
     verdict = judged(tmp_path, suite=suite_with("{metric: latency_p50_us, against: " + against + "}"))
     reasons = {entry["reason"] for entry in verdict["criteria"] if entry["metric"] == "latency_p50_us"}
     assert reasons
-    assert all(re.search(r"; it rests on [0-9,]+ I/Os of [0-9]+ launches$", reason) for reason in reasons), reasons
+    assert all(re.search(r"; based on [0-9,]+ I/Os of [0-9]+ launches$", reason) for reason in reasons), reasons
 
 
 def test_limits_are_held_or_broken_by_the_interval(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_sample_seen_twice_stops_the_judge(tmp_path: Path) -> None:
     path = make_run(tmp_path, **QUIET)
     data = (path / "samples.jsonl").read_bytes()
     (path / "samples.jsonl").write_bytes(data + data.splitlines(keepends=True)[0])
-    with pytest.raises(StorqualError, match="second time"):
+    with pytest.raises(StorqualError, match="twice"):
         judge_run(path)
 
 

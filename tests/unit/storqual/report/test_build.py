@@ -39,7 +39,7 @@ def test_a_verdict_of_another_run_or_version_is_refused(content: str, tmp_path: 
 def test_a_verdict_that_is_no_json_is_damage(tmp_path: Path) -> None:
     run = judged(tmp_path, points=QUICK[:1])
     (run / "verdict.json").write_text("{")
-    with pytest.raises(StorqualError, match="found no JSON"):
+    with pytest.raises(StorqualError, match="not JSON"):
         build_report(run)
 
 

@@ -179,8 +179,8 @@ def test_a_run_without_shifts_says_so(pages: dict[str, Page]) -> None:
     [
         ("pass", "May be signed by: release manager."),
         ("waived", "May be signed by: release manager, with the waivers below."),
-        ("fail", "Nobody, until waivers cover every failure"),
-        ("error", "Nobody: a run that could not be judged is neither signed nor waived."),
+        ("fail", "Cannot be signed until waivers cover every failure"),
+        ("error", "Cannot be signed: the run could not be judged."),
     ],
 )
 def test_the_first_screen_says_who_may_sign(name: str, said: str, pages: dict[str, Page]) -> None:

@@ -128,7 +128,7 @@ def test_evidence_must_hash_to_its_name(tmp_path: Path) -> None:
     outside = "raw/../../" + name[4:]
     for artifacts, said in (
         ({name: other}, "holds bytes of digest"),
-        ({name: "?"}, "is no base64"),
+        ({name: "?"}, "is not base64"),
         ({outside: text}, "expected raw/<sha256>"),
         ({}, "which the spool does not hold"),
     ):
@@ -155,6 +155,6 @@ def test_the_spool_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_block_that_was_never_planned_is_refused(tmp_path: Path) -> None:
     path, _ = empty_run(tmp_path)
-    with pytest.raises(BadInputError, match="found no such batch"):
+    with pytest.raises(BadInputError, match="no such batch"):
         collect(path, "s99-b01", "")
     assert read_block(path, BLOCK)["session"] == "s02"

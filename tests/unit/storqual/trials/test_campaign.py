@@ -260,7 +260,7 @@ def test_a_campaign_that_fails_tells_how_to_go_on(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("storqual.trials.campaign.run_playbook", lambda *_, **__: 4)
     ended = CliRunner().invoke(qualify_command, ["--resume", path.name, "--runs", str(tmp_path)])
     assert isinstance(ended.exception, StorqualError)
-    assert f"go on with: storqual qualify --resume {path.name}" in ended.output
+    assert f"to resume: storqual qualify --resume {path.name}" in ended.output
 
 
 def test_one_trial_is_planned_as_often_as_it_is_to_be_repeated(tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def test_a_block_that_goes_on_makes_the_last_switch_again(bench: Bench, switched
 def test_a_file_has_nothing_to_switch(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storqual_core.measure.switch.read_claims", lambda _targets: ())
     block = bench.block(launch(0, switch=[SWITCH]))
-    assert "d0: is no drive that this batch holds" in bench.run(block).message
+    assert "d0: is not a drive that this batch holds" in bench.run(block).message
 
 
 def test_all_samples_of_failing_fios_are_kept_with_their_reason(tmp_path: Path) -> None:

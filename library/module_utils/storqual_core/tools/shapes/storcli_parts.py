@@ -44,7 +44,8 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
                 for row in rows
             ]
         elif incomplete:
-            told = {key: as_text(value).strip() for key, value in answer.data.items()}
+            # a release may write its labels in capitals
+            told = {key.capitalize(): as_text(value).strip() for key, value in answer.data.items()}
             found.append({"State": "Incomplete foreign configuration", "Importable": "no", **told})
         elif not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
             raise ToolError(f"{tool} does not tell whether there is a foreign configuration: {_said(answer)[:200]}")
