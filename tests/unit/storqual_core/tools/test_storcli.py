@@ -381,4 +381,4 @@ def test_what_is_counted_of_an_incomplete_foreign_configuration_is_kept() -> Non
         "Response Data": {"Total Foreign PDs": 7},
     }
     (row,) = storcli.parse_foreign(json.dumps({"Controllers": [answer]}))
-    assert (row["Total Foreign PDs"], row["Importable"]) == ("7", "no")
+    assert (row["Total foreign pds"], row["Importable"]) == ("7", "no")
