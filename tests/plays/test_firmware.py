@@ -83,7 +83,7 @@ def test_a_power_cycle_without_a_management_controller_is_a_persons_work(tmp_pat
     answers = {"adapter_firmware": [{**DONE, "pending": "power cycle"}], "bench_reboot": [{}]}
     played = play(tmp_path, "firmware", variables(tmp_path), answers)
     assert played.code != 0
-    assert "take its power away for" in " ".join(played.output.split())
+    assert "power it on, and run this again" in " ".join(played.output.split())
     assert played.order == ["adapter_firmware"]
 
 
