@@ -154,7 +154,7 @@ def test_a_campaign_on_a_bench_out_of_control_says_so_in_its_verdict(tmp_path: P
         limits = {"bench": "vbench", "drive": "0x5", "low": 0.95 * share * iops, "high": 1.05 * share * iops}
         file.write_text(json.dumps({"schema": "storqual.history/1", "noise": [], "reference": [limits]}))
         warnings = judge_run(path)["warnings"]
-        told = [one for one in warnings if "out of control, this campaign is suspect" in one]
+        told = [one for one in warnings if "out of its control limits, so this campaign is suspect" in one]
         assert [one.partition(" gave ")[0] for one in told] == ["vbench: its golden reference 0x5"] * suspect
 
 
