@@ -217,7 +217,7 @@ def test_a_passphrase_is_not_asked_for_where_nobody_can_answer(
     with pytest.raises(SystemExit) as ended:
         main(["signoff", str(hostile_run), "--key", str(pat.key), "--keys", str(keys)])
     assert ended.value.code == 3
-    assert "there is no terminal to ask for it; add the key to an agent and sign with --ssh" in capsys.readouterr().err
+    assert "there is no terminal to ask for it; add the key to an agent" in capsys.readouterr().err
 
 
 def completions(line: str, folder: Path) -> list[str]:

@@ -120,7 +120,7 @@ def test_nothing_lies_where_the_default_looks_before_the_boot_has_shown_it(bench
     boot(bench, "trial", kernel=KERNEL, mark="m1", initramfs=staged["initramfs"])
     bench.grub.variables.pop("next_entry")  # a panic: GRUB forgot the trial, and the bench started again
     bench.reboot()
-    with pytest.raises(TrialFailedError, match=f"with {staged['initramfs']} did not start in its trial boot: .* back by itself on"):
+    with pytest.raises(TrialFailedError, match=f"with {staged['initramfs']} did not start .* back by itself on"):
         boot(bench, "verify", kernel=KERNEL, mark="m1", initramfs=staged["initramfs"])
     assert (bench.loaded, bench.on_disk) == ("AAAA", "AAAA")
     with pytest.raises(ToolError, match=r"needs a boot \(.* carries it\), and this boot's initramfs does not carry"):
