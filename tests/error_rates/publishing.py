@@ -34,10 +34,11 @@ SMALL = (2, 10, 4)
 
 _COUNTER = """
 import atexit, collections, json, os, sys
-import pydantic_core
+import orjson, pydantic_core
 
 found = collections.Counter()
 standard, fast = json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json
+faster = orjson.loads
 
 
 def count():
@@ -62,6 +63,12 @@ def by_pydantic(data, **options):
     return fast(data, **options)
 
 
+def by_orjson(data):
+    if b'"primitives"' in data if isinstance(data, bytes) else '"primitives"' in data:
+        count()
+    return faster(data)
+
+
 def told():
     if found:
         with open(os.path.join(os.environ["COUNTED"], str(os.getpid())), "w") as file:
@@ -69,6 +76,7 @@ def told():
 
 
 json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json = by_standard, by_pydantic
+orjson.loads = by_orjson
 atexit.register(told)
 """
 """Loaded by each Python of a turn at its start: counts the samples that any of them parses, by who asked."""

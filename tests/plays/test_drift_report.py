@@ -114,8 +114,8 @@ def test_benches_of_which_none_answers_have_a_row_each(tmp_path: Path) -> None:
     gone = {f"bench{n}": bench(n, ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1) for n in (1, 2)}
     code, output = look(tmp_path, DRIFT, gone, "--tags", "modepages")
     assert code != 0, output
-    assert "bench1  not looked at: unreachable" in output
-    assert "bench2  not looked at: unreachable" in output
+    assert "bench1  not read: unreachable" in output
+    assert "bench2  not read: unreachable" in output
 
 
 def test_limit_and_tags_choose_and_a_bench_out_of_reach_is_not_one_without_drift(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_limit_and_tags_choose_and_a_bench_out_of_reach_is_not_one_without_drift
     hosts = {"bench1": bench(1), "bench2": bench(2), "bench3": gone}
     code, output = look(tmp_path, DRIFT, hosts, "--limit", "bench2,bench3", "--tags", "modepages")
     assert code == 2, output
-    assert "drift: 1 of 2 benches differ from what is declared, 1 could not be looked at" in output
-    assert "bench3  not looked at: unreachable" in output
+    assert "drift: 1 of 2 benches differ from what is declared, 1 could not be read" in output
+    assert "bench3  not read: unreachable" in output
     assert "bench1" not in output
     asked = {(name, tuple(drives)) for name, _, drives in calls(tmp_path)}
     assert asked - {("bench_restore", ())} == {("scsi_mode_page", (drive(2),))}

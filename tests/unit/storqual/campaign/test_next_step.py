@@ -179,7 +179,7 @@ def test_a_session_beyond_the_plan_is_recorded_and_run(tmp_path: Path) -> None:
 def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
     path = plan(tmp_path)
     for ask in (lambda: next_command(path, "b2"), lambda: record(path, "restored", {"bench": "b2"})):
-        with pytest.raises(BadInputError, match="found no bench 'b2', expected one of b1"):
+        with pytest.raises(BadInputError, match="this run has no bench 'b2'; its benches: b1"):
             ask()
 
 

@@ -100,7 +100,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
 def test_what_is_not_on_record_is_not_judged_and_never_passes(
     keyword: Callable[[StorqualLibrary], None], tmp_path: Path
 ) -> None:
-    with pytest.raises(NotJudgedError, match=r"was not read|no record|not recorded|not known|not read"):
+    with pytest.raises(NotJudgedError, match="was not read in this run"):
         keyword(about({}, tmp_path))
 
 

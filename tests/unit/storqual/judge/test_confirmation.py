@@ -138,5 +138,5 @@ def test_a_loss_that_is_shown_to_lie_between_the_limits_is_settled(tmp_path: Pat
     path = sequential(tmp_path, noise=0.0005, effect={f"sym/{POINT}": -0.05})
     outcome, reason = outcome_at(path, "sym")
     assert outcome == "MARGINAL"
-    assert "probably more than the acceptable loss (2 %), while the unacceptable loss (8 %) is excluded" in reason
+    assert "probably more than the acceptable 2 % is lost, but the unacceptable loss (8 %) is excluded" in reason
     assert needs(read_run(path)) == []

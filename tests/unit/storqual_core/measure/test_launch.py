@@ -16,8 +16,8 @@ import pytest
 
 from storqual_core.host.counters import Meter
 from storqual_core.kit.errors import ToolError
+from storqual_core.measure.derive import parse_log
 from storqual_core.measure.fio_job import FioTarget, read_ask
-from storqual_core.measure.fio_log import parse_log
 from storqual_core.measure.fio_process import FioProcess
 from storqual_core.measure.launch import Launched, StopRequestedError, run_fio, scratch_folder
 from tests.support.fake_fio import fake_fio, job, result
@@ -121,7 +121,7 @@ def test_a_fio_that_does_not_end_is_given_up(tmp_path: Path, target: FioTarget) 
     launched = run(target, program=program, runtime_s=0.1, grace_s=0.3)
     assert time.monotonic() - began < 15
     assert launched.result.status == "killed"
-    assert launched.result.reason.startswith("storqual gave fio up")
+    assert launched.result.reason.startswith("storqual gave up on fio")
 
 
 def test_a_stop_ends_fio_at_once(target: FioTarget) -> None:

@@ -98,7 +98,7 @@ def test_a_block_is_started_attached_to_stopped_and_finished(bench: Bench) -> No
     status = json.loads(bench.call("status", first).stdout)
     assert (status["running"], status["of"], status["end"]) == (True, 4, None)
     again = bench.call("start", first)
-    assert (again.returncode, again.stdout) == (0, "batch s01-b01 runs already\n")
+    assert (again.returncode, again.stdout) == (0, "batch s01-b01 is already running\n")
     taken = bench.call("start", second)
     assert taken.returncode == 2
     assert "held by run r1, measuring" in taken.stderr
@@ -169,7 +169,7 @@ def test_the_guard_refuses_before_fio_runs(bench: Bench) -> None:
         ((), 3, "usage: core.pyz start|run|status|stop BATCH.json"),
         (("measure", "x"), 3, "usage:"),
         (("start", "/no/such/block.json"), 3, "/no/such/block.json: cannot be read: No such file"),
-        (("start", "/dev/null"), 3, "/dev/null: is no batch file"),
+        (("start", "/dev/null"), 3, "/dev/null: is not a batch file"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(bench: Bench, words: tuple[str, ...], code: int, said: str) -> None:

@@ -248,7 +248,7 @@ def test_a_drive_that_the_block_does_not_hold_is_not_touched(rig: Rig) -> None:
     with hold_lock(rig.state, "r1", "measuring") as lock:
         switcher = Switcher(block, {}, {rig.ids[0]: Place(None, ())}, lock, rig.drives, rig.drives.sysfs)
         for drive in (rig.ids[0], "0x5000c50099999999"):
-            with pytest.raises(ToolError, match="is no drive that this batch holds"):
+            with pytest.raises(ToolError, match="is not a drive that this batch holds"):
                 switcher.apply([SwitchStep(drive, "WCE", 0)])
     assert rig.drives.writes == []
 

@@ -85,7 +85,7 @@ MET: dict[str, tuple[str, str, str]] = {
     "storcli/hba9500-8i_call_show_all.json": ("storcli", "parse_adapters", ""),
     "storcli/m5015_call_show_all.json": ("storcli", "parse_adapters", ""),
     "storcli/mr9560_add_vd_fail.json": ("storcli", "parse_adapters", "doesn't have enough capacity (code 13)"),
-    "storcli/mr9560_set_cache_ok.json": ("storcli", "parse_volumes", "tells nothing of volumes"),
+    "storcli/mr9560_set_cache_ok.json": ("storcli", "parse_volumes", "says nothing about volumes"),
     "storcli/mr9560_vd_show_all_v239.json": ("storcli", "parse_volumes", ""),
     "storcli/none_number_of_controllers_0.json": ("storcli", "parse_adapters", ""),
     "storcli/text_m5110e_leading_failure.txt": ("storcli", "parse_adapters", "storcli printed no JSON object"),
@@ -96,7 +96,7 @@ MET: dict[str, tuple[str, str, str]] = {
     "storcli2/mr9660-16i_c0_show_all.json": ("storcli2", "parse_adapters", ""),
     "storcli2/none_number_of_controllers_0.json": ("storcli2", "parse_adapters", ""),
     "storcli2/plaintext_despite_J_combined_set.txt": ("storcli2", "parse_volumes", "unexpected TOKEN_WRITE_CACHE"),
-    "storcli2/set_wrcache_ok.json": ("storcli2", "parse_volumes", "tells nothing of volumes"),
+    "storcli2/set_wrcache_ok.json": ("storcli2", "parse_volumes", "says nothing about volumes"),
     "storcli2/show_one_controller.json": ("storcli2", "parse_adapters", ""),
 }
 

@@ -46,7 +46,7 @@ def test_a_report_that_contradicts_its_data_is_put_aside(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(report, "build_report", falsified)
     run = make_run(tmp_path, finished=False, noise=0.001)
-    with pytest.raises(StorqualError, match=r"not published, 1 statements .*\n.*page.exit_code"):
+    with pytest.raises(StorqualError, match=r"not published: 1 statements .*\n.*page.exit_code"):
         publish(run)
     assert (run / "report.refused.html").is_file()
     assert not (run / "report.html").exists()
@@ -55,9 +55,10 @@ def test_a_report_that_contradicts_its_data_is_put_aside(tmp_path: Path, monkeyp
 
 _COUNTER = """
 import atexit, json, os
-import pydantic_core
+import orjson, pydantic_core
 
 found, standard, fast = [], json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json
+faster = orjson.loads
 
 
 def by_standard(self, text, idx=0):
@@ -71,6 +72,11 @@ def by_pydantic(data, **options):
     return found[-1]
 
 
+def by_orjson(data):
+    found.append(faster(data))
+    return found[-1]
+
+
 def told():
     names = [one["id"] for one in found if isinstance(one, dict) and "primitives" in one and "id" in one]
     if names:
@@ -79,6 +85,7 @@ def told():
 
 
 json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json = by_standard, by_pydantic
+orjson.loads = by_orjson
 atexit.register(told)
 """
 """Loaded by every Python of a publication at its start: notes the samples that any of them parses."""

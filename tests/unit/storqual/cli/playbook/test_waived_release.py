@@ -52,7 +52,7 @@ def released(tmp_path_factory: pytest.TempPathFactory, person: Person, waivers: 
     close_run(run)
     assert publish(run).verdict["exit_code"] == 1
     keys = write_keys(person.key.parent, person)
-    with pytest.raises(BadInputError, match=r"report.html: found a report of another verdict.*publish .* --waivers"):
+    with pytest.raises(BadInputError, match=r"report.html: this report is of another verdict.*publish .* --waivers"):
         sign(run, person, keys, now=NOW, waivers=waivers)
     assert publish(run, waivers=waivers).verdict["exit_code"] == 0
     sign(run, person, keys, now=NOW)
@@ -106,6 +106,6 @@ def test_verify_says_released_with_the_waivers(
 
 def test_a_signed_run_is_not_published_again(released: Path, waivers: Path) -> None:
     before = (released / "verdict.json").read_bytes()
-    with pytest.raises(BadInputError, match="found a signed run, which stays as it is"):
+    with pytest.raises(BadInputError, match="this run is signed and cannot be published again"):
         publish(released, waivers=waivers)
     assert (released / "verdict.json").read_bytes() == before

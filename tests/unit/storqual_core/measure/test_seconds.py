@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual_core.measure.fio_log import parse_log, per_second
+from storqual_core.measure.derive import parse_log, per_second
 
 
 def series(*logs: str, ios: list[int], runtime_s: float) -> list[float]:
