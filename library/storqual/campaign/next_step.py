@@ -26,7 +26,7 @@ def next_step(run: Run, bench: str) -> Step:
     waits to be collected. A session that lost its boot goes on under a new id with the launches that have no sample.
     """
     if bench not in run.benches:
-        raise BadInputError([f"{run.path}: found no bench {bench!r}, expected one of {', '.join(run.benches)}"])
+        raise BadInputError([f"{run.path}: this run has no bench {bench!r}; its benches: {', '.join(run.benches)}"])
     progress = read_progress(run.events, bench)
     known = [session for session in run.plan.sessions if session.bench == bench] + progress.added
     sessions = [replace(s, blocks=(*s.blocks, *progress.more.get(s.id, ()))) for s in known]

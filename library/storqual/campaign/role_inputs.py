@@ -111,7 +111,7 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
     """
     benches = load_inventory(sources).benches
     if bench not in benches:
-        raise BadInputError([f"{sources[0]}: found no bench {bench!r}, expected one of {', '.join(benches)}"])
+        raise BadInputError([f"{sources[0]}: there is no bench {bench!r}; the benches are: {', '.join(benches)}"])
     here = benches[bench]
     unknown = [alias for alias in adapters if alias not in here.adapters]
     if unknown:

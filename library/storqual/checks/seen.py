@@ -239,7 +239,7 @@ class RecordedBench:
     def __init__(self, run: Path, bench: str) -> None:
         self.run: Run = read_run(run)
         if bench not in self.run.benches:
-            raise BadInputError([f"{run}: found no bench {bench!r}, expected one of {', '.join(self.run.benches)}"])
+            raise BadInputError([f"{run}: this run has no bench {bench!r}; its benches: {', '.join(self.run.benches)}"])
         self.bench = bench
         self.kind = str(self.run.benches[bench].get("kind") or "")
 
@@ -383,8 +383,8 @@ def subject_of(run: str, inventory: str, bench: str) -> RecordedBench | LiveBenc
     if run:
         benches = list(read_run(Path(run)).benches)
         if not bench and len(benches) != 1:
-            raise BadInputError([f"StorqualLibrary: found no bench, expected one of {', '.join(benches)}"])
+            raise BadInputError([f"StorqualLibrary: name the bench; the benches are: {', '.join(benches)}"])
         return RecordedBench(Path(run), bench or benches[0])
     if not bench:
-        raise BadInputError(["StorqualLibrary: found no bench, expected one of the inventory's"])
+        raise BadInputError(["StorqualLibrary: name the bench (bench=...) along with the inventory"])
     return LiveBench(inventory.split(","), bench)
