@@ -239,7 +239,8 @@ class RecordedBench:
     def __init__(self, run: Path, bench: str) -> None:
         self.run: Run = read_run(run)
         if bench not in self.run.benches:
-            raise BadInputError([f"{run}: this run has no bench {bench!r}; its benches: {', '.join(self.run.benches)}"])
+            known = ", ".join(self.run.benches)
+            raise BadInputError([f"{run}: this run has no bench {bench!r}; its benches: {known}"])
         self.bench = bench
         self.kind = str(self.run.benches[bench].get("kind") or "")
 

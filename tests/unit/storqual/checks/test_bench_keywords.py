@@ -204,5 +204,5 @@ def test_a_finding_in_a_block_is_not_judged(good: StorqualLibrary, tmp_path: Pat
 
 @pytest.mark.parametrize("words", [{}, {"run": "a", "inventory": "b"}, {"inventory": "lab"}])
 def test_a_suite_must_say_what_it_is_about(words: dict[str, str]) -> None:
-    with pytest.raises(Exception, match="StorqualLibrary: (found run=.* and inventory=|name the bench)"):
+    with pytest.raises(Exception, match=r"StorqualLibrary: (found run=.* and inventory=|name the bench)"):
         _ = StorqualLibrary(**words).subject
