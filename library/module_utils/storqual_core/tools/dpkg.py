@@ -13,7 +13,6 @@ from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import visible
 
 _KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
-_IMAGE = re.compile(r"(?<![\w.+-])linux-image-[a-z0-9][a-z0-9.+-]*")
 _INSTALL_TIMEOUT = 3600.0
 # deb-control(5), deb-version(7); neither can be read as an option
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,127}\Z")

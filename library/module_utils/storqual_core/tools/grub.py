@@ -21,7 +21,6 @@ from ..kit.errors import ToolError
 
 TRIAL_ENTRY = "storqual-trial"
 KEPT_ENTRY = "storqual-kept"
-_OURS = (TRIAL_ENTRY, KEPT_ENTRY)
 _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
 _RELEASE = re.compile(r"vmlinuz-(\S+)$")

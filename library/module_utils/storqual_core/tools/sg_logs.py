@@ -137,8 +137,3 @@ def read_log_pages(runner: Runner, device: str) -> dict[tuple[int, int], LogPage
     if ended.rc != 0:
         raise ToolError(f"the log pages of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
     return parse_log_pages(ended.stdout)
-
-
-def read_counters(runner: Runner, device: str) -> dict[str, int]:
-    """The error counters of a drive's log pages. Raises ToolError."""
-    return error_counters(read_log_pages(runner, device))

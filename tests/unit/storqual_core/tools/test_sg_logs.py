@@ -25,7 +25,7 @@ def test_pages_are_read_by_number() -> None:
 
 def test_error_counters_are_those_of_the_error_pages() -> None:
     calls = [Call("sg_logs -a /dev/sg1", "", rc=6), Call("sg_logs -a /dev/sg1", ALL)]
-    assert sg_logs.read_counters(Replay(calls), "/dev/sg1") == {
+    assert sg_logs.error_counters(sg_logs.read_log_pages(Replay(calls), "/dev/sg1")) == {
         "write.Errors corrected without substantial delay": 0,
         "write.Total errors corrected": 3,
         "write.Total bytes processed": 123456,
