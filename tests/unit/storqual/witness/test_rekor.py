@@ -179,9 +179,18 @@ def _root(_: str, entry: dict[str, Any]) -> None:
     _proof(entry)["rootHash"] = "00" * 32
 
 
-def _checkpoint_of_another(_: str, entry: dict[str, Any]) -> None:
-    log = Log(records=[b"others", b"records"])
-    _proof(entry)["checkpoint"] = log.checkpoint()
+def _checkpoint_line(entry: dict[str, Any], number: int, text: str) -> None:
+    lines = _proof(entry)["checkpoint"].split("\n")
+    lines[number] = text
+    _proof(entry)["checkpoint"] = "\n".join(lines)
+
+
+def _checkpoint_size(_: str, entry: dict[str, Any]) -> None:
+    _checkpoint_line(entry, 1, "7")
+
+
+def _checkpoint_root(_: str, entry: dict[str, Any]) -> None:
+    _checkpoint_line(entry, 2, base64.b64encode(bytes(32)).decode())
 
 
 def _checkpoint_by_another(_: str, entry: dict[str, Any]) -> None:
@@ -210,7 +219,8 @@ ALTERED: list[tuple[Change, str]] = [
     (_shorter, "the proof of inclusion is too short"),
     (_place, "does not lead to the root"),
     (_root, "does not lead to the root"),
-    (_checkpoint_of_another, "the checkpoint is not of the tree"),
+    (_checkpoint_size, "the checkpoint is not of the tree"),
+    (_checkpoint_root, "the checkpoint is not of the tree"),
     (_checkpoint_by_another, "the checkpoint is not signed by this log"),
     (_checkpoint_unsigned, "the checkpoint is not of the tree"),
     (_lab, "which is not among those given"),
