@@ -116,8 +116,8 @@ def _passphrase(key: Path) -> str:
 @click.option(
     "--witness",
     help=(
-        "What the witness recorded: a file of log lines, ssh://HOST/PATH, or the certificates of a "
-        "time-stamping authority."
+        "What the witness recorded: a file of log lines, ssh://HOST/PATH, the certificates of a "
+        "time-stamping authority, or the public keys of Rekor and of the lab in one PEM file."
     ),
 )
 @click.option("--allow-virtual", is_flag=True, help="Accept a run on emulated hardware or on files as a release too.")

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from storqual.inputs.boot_features import BootFeatures
 from storqual.inputs.fields import Duration, Marking, Name, Pci, Percent, Pseudo, Rate, Size, Text, Wwn
-from storqual.inputs.places import TEMPLATES, bench_path, witness_problem
+from storqual.inputs.places import TEMPLATES, bench_path, witness_key_problem, witness_problem
 from storqual.inputs.shape import Shape, did_you_mean, one_of, shaped, shown, sound, unknown
 from storqual.inputs.yaml_file import Document, Keys
 from storqual_core.host.identity import declared_address
@@ -173,6 +173,12 @@ class Bench(Shape):
     witness: Annotated[Text, AfterValidator(_witness)] | None = Field(
         default=None, description="a second place that records the digest of each batch"
     )
+    witness_key: Text | None = Field(default=None, description="the lab's private key, for a witness that is a log")
+
+    def witnessed(self) -> dict[str, str]:
+        """The witness as run.json names it."""
+        found = {"witness": self.witness, "witness_key": self.witness_key}
+        return {name: value for name, value in found.items() if value}
 
     def drive(self, drive_id: str) -> Drive | None:
         """The drive of that id on any adapter of this bench."""
@@ -249,7 +255,9 @@ def _sound_part(host: str, data: Mapping[str, Any]) -> Bench:
 
 
 def _with_paths(bench: Bench, folder: Path) -> Bench:
-    """The bench with absolute paths for its files; only a local bench has any on this machine."""
+    """The bench with absolute paths for its files on this machine: those of a local bench, the witness's key."""
+    if bench.witness_key is not None:
+        bench = bench.model_copy(update={"witness_key": bench_path(bench.witness_key, bench.name, folder)})
     if bench.kind != "local":
         return bench
 
@@ -290,6 +298,9 @@ def _bench_problems(bench: Bench, document: Document) -> list[str]:
             problems.append(document.about(where, f"{bench.name} has no adapter {alias!r}{known}"))
     if bench.kind == "local" and "{{" in bench.state_dir:
         problems.append(document.about(("storqual_state_dir",), f"{bench.state_dir!r} {TEMPLATES}"))
+    wrong = witness_key_problem(bench.witness or "", bench.witness_key or "")
+    if wrong:
+        problems.append(document.about(("storqual_witness_key" if bench.witness_key else "storqual_witness",), wrong))
     if not bench.adapters and bench.kind in _KINDS:
         problems.append(document.about((_ADAPTERS,), "this bench has no adapter; name at least one"))
     return problems

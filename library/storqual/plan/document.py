@@ -165,7 +165,7 @@ def _bench(plan: BenchPlan) -> dict[str, Any]:
         adapters[alias] = {**entry, "under_test": alias in plan.under_test, "drives": drives}
     return {
         "kind": plan.bench.kind,
-        **({"witness": plan.bench.witness} if plan.bench.witness else {}),
+        **plan.bench.witnessed(),
         "state_dir": plan.bench.state_dir,
         "adapters": adapters,
         "environment": {},

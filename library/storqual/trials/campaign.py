@@ -235,7 +235,7 @@ def _bench(bench: Bench, under_test: set[str]) -> dict[str, Any]:
             for drive in adapter.drives
         ]
         adapters[alias] = {**entry, "under_test": alias in under_test, "drives": drives}
-    told = {"witness": bench.witness} if bench.witness else {}
+    told = bench.witnessed()
     return {"kind": bench.kind, "state_dir": bench.state_dir, "adapters": adapters, "environment": {}, **told}
 
 

@@ -83,7 +83,8 @@ def witness_batches(run: Path, bench: str) -> list[str]:
     event, with the place's answer where it gives one. A witness that cannot be reached stops no campaign: the event
     says so, and the batch is told with the next one.
     """
-    place = place_of(read_run_json(run), bench)
+    document = read_run_json(run)
+    place = _told_of(document, bench, "witness")
     if not place:
         return []
     wrong = []
@@ -93,7 +94,7 @@ def witness_batches(run: Path, bench: str) -> list[str]:
             continue
         fields = {"bench": bench, "block": batch.name, "place": place, "sha256": batch.sha256}
         try:
-            answer = tell(place, batch.line(), bytes.fromhex(batch.sha256))
+            answer = tell(place, batch.line(), bytes.fromhex(batch.sha256), _told_of(document, bench, "witness_key"))
         except StorqualError as problem:
             wrong.append(f"the digest of {batch.word} {batch.name} did not reach the witness: {problem}")
             append_event(run, NOT_TOLD, {**fields, "reason": str(problem)})
@@ -102,11 +103,11 @@ def witness_batches(run: Path, bench: str) -> list[str]:
     return wrong
 
 
-def place_of(document: Mapping[str, object], bench: str) -> str:
-    """The witness of a bench, by run.json; empty without one."""
+def _told_of(document: Mapping[str, object], bench: str, key: str) -> str:
+    """What run.json says under `key` of a bench; empty for nothing."""
     benches = document.get("benches")
     entry = benches.get(bench) if isinstance(benches, Mapping) else None
-    return str(entry.get("witness") or "") if isinstance(entry, Mapping) else ""
+    return str(entry.get(key) or "") if isinstance(entry, Mapping) else ""
 
 
 def answers_of(run: Path) -> dict[str, bytes]:

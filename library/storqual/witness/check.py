@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 
 _LINE = re.compile(r"storqual run=(\S+) batch=(\S+) sha256=([0-9a-f]{64})(?:\s|\Z)")
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_PUBLIC_KEY = b"-----BEGIN PUBLIC KEY-----"
 LATEST = timedelta(hours=1)
 """A batch is told when it is collected, and one that could not be told with the next one."""
 _CLOCKS = timedelta(minutes=2)
@@ -25,8 +26,9 @@ def check_witness(run: Path, witness: str) -> list[str]:
     """What in a run is not as its witness was told; empty when every batch is.
 
     `witness` is a file with the lines that a syslog server or another machine kept, `ssh://…` to read them there, or
-    a file with the certificates (PEM) of the time authority whose answers the run holds. Raises BadInputError for a
-    witness that cannot be read; a run that cannot be read is a sentence.
+    a file (PEM) with what the answers in the run are checked by: certificates of the time authority, or public keys
+    of the log and of the lab. Raises BadInputError for a witness that cannot be read; a run that cannot be read is a
+    sentence.
     """
     try:
         batches = batches_of(run)
@@ -42,10 +44,12 @@ def check_witness(run: Path, witness: str) -> list[str]:
     try:
         data = Path(witness).read_bytes()
     except OSError as problem:
-        expected = "lines of a log, or certificates of a time authority"
+        expected = "lines of a log, certificates of a time authority, or public keys of Rekor and of the lab"
         raise BadInputError([f"{witness}: cannot be read ({problem.strerror}), expected {expected}"]) from None
     if _CERTIFICATE in data:
-        return _by_times(run, batches, data)
+        return _by_answers(run, batches, "the time authority", _by_times(data))
+    if _PUBLIC_KEY in data:
+        return _by_answers(run, batches, "the log", _by_entries(data))
     return _by_lines(batches, data.decode("utf-8", "replace"))
 
 
@@ -68,8 +72,8 @@ def _by_lines(batches: Mapping[str, Batch], text: str) -> list[str]:
     return problems + [f"{word} {one}: the witness has a record of it, but the run does not have it" for one in told]
 
 
-def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> list[str]:
-    """Answers are in the run itself; a rewritten one can only get answers of a later time."""
+def _by_times(certificates: bytes) -> Callable[[bytes, bytes], datetime]:
+    """When an answer of the time authority says that it was asked about a digest; a ValueError when it does not."""
     try:
         from cryptography.x509 import load_pem_x509_certificates  # noqa: PLC0415 - asked for by few
         from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response  # noqa: PLC0415
@@ -80,6 +84,33 @@ def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> l
     except ValueError as problem:
         raise BadInputError([f"found no certificates ({problem}), expected those of the time authority"]) from None
     verifier = VerifierBuilder(roots=list(roots)).build()
+
+    def signed(answer: bytes, digest: bytes) -> datetime:
+        try:
+            response = decode_timestamp_response(answer)
+            verifier.verify_message(response, digest)
+        except (VerificationError, TypeError) as problem:
+            raise ValueError(str(problem)) from None
+        return response.tst_info.gen_time.astimezone(UTC)
+
+    return signed
+
+
+def _by_entries(keys: bytes) -> Callable[[bytes, bytes], datetime]:
+    """When an entry of the log says that it took a digest; a ValueError when it does not."""
+    from storqual.witness.rekor import logged_at, read_keys  # noqa: PLC0415 - loads OpenSSL: asked for by few
+
+    try:
+        known = read_keys(keys)
+    except ValueError as problem:
+        raise BadInputError([f"found no keys ({problem}), expected those of the log and of the lab"]) from None
+    return lambda answer, digest: logged_at(answer, digest, known)
+
+
+def _by_answers(
+    run: Path, batches: Mapping[str, Batch], who: str, signed: Callable[[bytes, bytes], datetime]
+) -> list[str]:
+    """Answers are in the run itself; a rewritten one can only get answers of a later time."""
     problems = []
     try:
         answers = answers_of(run)
@@ -88,18 +119,17 @@ def _by_times(run: Path, batches: Mapping[str, Batch], certificates: bytes) -> l
     for batch in batches.values():
         answer = answers.get(batch.name)
         if not answer:
-            problems.append(f"{batch.word} {batch.name}: the run has no answer of the time authority about it")
+            problems.append(f"{batch.word} {batch.name}: the run has no answer of {who} about it")
             continue
         try:
-            response = decode_timestamp_response(answer)
-            verifier.verify_message(response, bytes.fromhex(batch.sha256))
-            signed = response.tst_info.gen_time.astimezone(UTC)
+            moment = signed(answer, bytes.fromhex(batch.sha256))
             over = datetime.fromisoformat(batch.time)
-        except (VerificationError, ValueError, TypeError) as problem:
-            problems.append(f"{batch.word} {batch.name}: the time authority did not sign this ({problem})")
+            late = not over - _CLOCKS <= moment <= over + LATEST
+        except (ValueError, TypeError, OverflowError) as problem:
+            problems.append(f"{batch.word} {batch.name}: {who} did not sign this ({problem})")
             continue
-        if not over - _CLOCKS <= signed <= over + LATEST:
+        if late:
             problems.append(
-                f"{batch.word} {batch.name}: it ended at {batch.time}, and was recorded at {signed.isoformat()}"
+                f"{batch.word} {batch.name}: it ended at {batch.time}, and was recorded at {moment.isoformat()}"
             )
     return problems

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that keep what they are told: a syslog server, a file on another machine, an authority that signs times."""
+"""Places that keep what they are told: a syslog server, a file on another machine, a time authority, a log."""
 
 from __future__ import annotations
 
+import http.client
 import shlex
 import socket
-import urllib.error
+import time
 import urllib.request
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from storqual.inputs.places import witness_problem
@@ -17,14 +19,15 @@ from storqual_core.kit.errors import StorqualError
 _PATIENCE_S = 10.0
 _NOTICE = 13 * 8 + 5
 """Facility 13 (log audit), severity 5 (notice), as RFC 5424 counts them."""
-_MOST = 1 << 20
-_REQUEST = "application/timestamp-query"
+_MOST = 1 << 16
+"""Bytes of an answer: certificates, or a proof with a hash for each level of a tree."""
 
 
-def tell(place: str, line: str, digest: bytes) -> bytes:
-    """Tell a place one line (syslog, a file) or one SHA-256 (a time authority); what it answers, empty for none.
+def tell(place: str, line: str, digest: bytes, key: str = "") -> bytes:
+    """Tell a place one line (syslog, a file) or one SHA-256 (a time authority, a log); its answer, empty for none.
 
-    Raises StorqualError when it cannot be reached or refuses.
+    `key` is the file with the lab's private key, which signs what a log is told. Raises StorqualError when the place
+    cannot be reached or refuses.
     """
     problem = witness_problem(place)
     if problem:
@@ -34,6 +37,8 @@ def tell(place: str, line: str, digest: bytes) -> bytes:
         return _syslog(parts, line)
     if parts.scheme == "ssh":
         return _append(parts, line)
+    if parts.scheme.startswith("rekor+"):
+        return _log(place.removeprefix("rekor+").rstrip("/"), digest, Path(key))
     return _timestamp(place.removeprefix("rfc3161+"), digest)
 
 
@@ -88,13 +93,48 @@ def _timestamp(url: str, digest: bytes) -> bytes:
     except ImportError:
         raise StorqualError("a time authority needs storqual with its extra: storqual[witness]") from None
     asked = TimestampRequestBuilder().data(digest).hash_algorithm(HashAlgorithm.SHA256).build()
-    request = urllib.request.Request(url, data=asked.as_bytes(), headers={"Content-Type": _REQUEST})  # noqa: S310 - http or https by `witness_problem`
     try:
-        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as said:  # noqa: S310
-            answer: bytes = said.read(_MOST)
+        answer = _post(url, asked.as_bytes(), "application/timestamp-query")
         status = decode_timestamp_response(answer).status
-    except (OSError, ValueError) as problem:
+    except ValueError as problem:
         raise StorqualError(f"{url}: no timestamp ({problem})") from None
     if status != 0:
         raise StorqualError(f"{url}: the timestamp was not granted (status {status})")
+    return answer
+
+
+def _log(url: str, digest: bytes, key: Path) -> bytes:
+    """The log's entry of `digest`, as it came; whether the log signed it the verifier checks, who has its key."""
+    from storqual.witness.rekor import ENTRIES, proposed, read_entry  # noqa: PLC0415 - loads OpenSSL: few labs need it
+
+    try:
+        answer = _post(url + ENTRIES, proposed(digest, key), "application/json")
+        read_entry(answer, digest)
+    except ValueError as problem:
+        raise StorqualError(f"{url}: not logged ({problem})") from None
+    return answer
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Whom the inventory names is asked, and nobody else: a redirect is an error."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def _post(url: str, data: bytes, content: str) -> bytes:
+    """What a web server answers; its certificate must be one that this machine trusts. Raises ValueError."""
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": content})  # noqa: S310 - http or https by `witness_problem`
+    answer, until = b"", time.monotonic() + 3 * _PATIENCE_S
+    try:
+        with _OPENER.open(request, timeout=_PATIENCE_S) as said:
+            while chunk := said.read1(_MOST):
+                answer += chunk
+                if len(answer) > _MOST or time.monotonic() > until:
+                    raise ValueError(f"the answer is longer than {_MOST} bytes, or takes too long")
+    except (OSError, http.client.HTTPException) as problem:
+        raise ValueError(str(problem) or type(problem).__name__) from None
     return answer
