@@ -23,6 +23,7 @@ from storqual.plan.copy_programs import copy_problems
 from storqual.plan.document import input_files, run_document
 from storqual.plan.fraction import Placed, balanced_fraction, unseen_levels
 from storqual.plan.inputs import PlanRequest, cross_problems, read_all
+from storqual.plan.launchable import launch_problems
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
@@ -83,6 +84,7 @@ def make_plan(request: PlanRequest) -> Campaign:
     left_out = [point for point in points_of(whole) if point not in measured]
     problems = list(criterion_problems(suite, read.suite_path, placed, left_out))
     problems += copy_problems(suite, read.suite_path, placed, benches)
+    problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
     for choice in choices:
         unseen = ", ".join(f"{name} {level}" for name, level in choice.unseen if name != "criterion")
         if unseen:
