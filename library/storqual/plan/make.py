@@ -26,6 +26,7 @@ from storqual.plan.inputs import PlanRequest, cross_problems, read_all
 from storqual.plan.launchable import launch_problems
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
+from storqual.plan.signatures import signature_warnings
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError
@@ -36,7 +37,10 @@ _SEEDS = 1 << 31
 
 @dataclass(frozen=True)
 class Campaign:
-    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches."""
+    """A planned campaign, nothing written yet: run.json without the store's own fields, inputs, batches.
+
+    `unsigned` are the warnings that nobody could sign the run.
+    """
 
     run: str
     document: dict[str, Any]
@@ -44,6 +48,7 @@ class Campaign:
     batches: tuple[dict[str, Any], ...]
     benches: tuple[BenchPlan, ...]
     warnings: tuple[str, ...]
+    unsigned: tuple[str, ...] = ()
 
 
 def make_plan(request: PlanRequest) -> Campaign:
@@ -134,7 +139,10 @@ def make_plan(request: PlanRequest) -> Campaign:
         f"{bench}: {name} is not varied: {why}" for bench, told in not_varied.items() for name, why in told.items()
     ]
     fixed += unasked(suite) if request.facts is None else ()
-    warnings = (*_warnings(plans, profile), *fixed, *_alone(request))
+    named_benches = [bench.name for bench in benches]
+    asked_for = (arms["candidate"].name, str(suite.name), named_benches)
+    unsigned = tuple(signature_warnings(request.inventories, read.gate_path, *asked_for))
+    warnings = (*_warnings(plans, profile), *fixed, *_alone(request), *unsigned)
     inputs = input_files(request, read, plans)
     named = (profile_name, profile)
     return Campaign(
@@ -146,6 +154,7 @@ def make_plan(request: PlanRequest) -> Campaign:
         batches=tuple(batch for plan in plans for batch in plan.batches),
         benches=plans,
         warnings=warnings,
+        unsigned=unsigned,
     )
 
 
