@@ -22,7 +22,7 @@ def signature_warnings(
     inventories: Sequence[Path], gate: Path | None, drop: str, suite: str, benches: Sequence[str]
 ) -> Iterator[str]:
     """What to change before a campaign so that its run can be signed; nothing where no trusted keys are known."""
-    keys = beside_inventory(KEYS, inventories) or Path(os.environ.get(_VARIABLE) or KEYS)
+    keys = Path(os.environ.get(_VARIABLE) or beside_inventory(KEYS, inventories) or KEYS)
     wanted = dict.fromkeys(role for one in _required(keys) if _fits(one, drop, suite, benches) for role in one.roles)
     if not wanted:
         return

@@ -10,7 +10,7 @@ import pytest
 from storqual.cli import main
 from storqual.cli.plan import rounded_percent
 from tests.support.make_lab import make_lab
-from tests.unit.storqual.plan.test_signatures import BOTH, KEY
+from tests.support.signing import REQUIRED, TRUSTED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def words(folder: Path) -> list[str]:
     """The options of a campaign in a lab whose keys require more signatures than its gate asks for."""
     request = make_lab(folder)
-    (folder / "keys.yml").write_text(KEY + BOTH, encoding="utf-8")
+    (folder / "keys.yml").write_text(TRUSTED + REQUIRED, encoding="utf-8")
     inventory, suite = folder / "hosts.json", request.suite
     named = ["-i", str(inventory), "--baseline", "baseline", "--candidate", "candidate", "--suite", suite]
     return [*named, "--runs", str(folder / "runs")]

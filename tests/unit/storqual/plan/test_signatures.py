@@ -9,10 +9,7 @@ import pytest
 
 from storqual.plan import make_plan
 from tests.support.make_lab import make_lab
-
-KEY = "keys: [{name: Pat, role: technician, expires: 2035-12-31, public: ssh-ed25519 "
-KEY += "AAAAC3NzaC1lZDI1NTE5AAAAIHW9mwCTXohxjesMhr2ymZ9qabziuZ0Q9i1F7QUovZ9O}]\n"
-BOTH = "require: [{roles: [technician, release-manager]}]\n"
+from tests.support.signing import REQUIRED, TRUSTED
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +29,7 @@ def told(folder: Path, keys: str, gate: str | None) -> tuple[str, ...]:
 
 
 def test_keys_that_require_two_roles_need_a_gate_that_asks_for_both(tmp_path: Path) -> None:
-    assert told(tmp_path, KEY + BOTH, None) == (
+    assert told(tmp_path, TRUSTED + REQUIRED, None) == (
         (
             "nobody could sign this run: keys.yml requires a signature as technician, and without a gate policy the "
             "run asks for release-manager only; set `signatures: [release-manager, technician]` in gate.yml beside "
@@ -42,21 +39,21 @@ def test_keys_that_require_two_roles_need_a_gate_that_asks_for_both(tmp_path: Pa
 
 
 def test_a_gate_that_asks_for_less_is_named(tmp_path: Path) -> None:
-    (one,) = told(tmp_path, KEY + BOTH, "signatures: [technician]\n")
+    (one,) = told(tmp_path, TRUSTED + REQUIRED, "signatures: [technician]\n")
     assert "and gate.yml asks for technician only; set `signatures: [technician, release-manager]` in gate.yml" in one
 
 
 @pytest.mark.parametrize(
     ("keys", "gate"),
     [
-        (KEY + BOTH, "signatures: [technician, release-manager, director]\n"),
-        (KEY + "require: [{roles: release-manager}]\n", None),
-        (KEY, None),
+        (TRUSTED + REQUIRED, "signatures: [technician, release-manager, director]\n"),
+        (TRUSTED + "require: [{roles: release-manager}]\n", None),
+        (TRUSTED, None),
         ("keys: []\n", None),
         ("keys: [", None),
-        (KEY + "require: [{roles: technician, drop: other}]\n", None),
-        (KEY + "require: [{roles: technician, suite: other}]\n", None),
-        (KEY + "require: [{roles: technician, bench: other}]\n", None),
+        (TRUSTED + "require: [{roles: technician, drop: other}]\n", None),
+        (TRUSTED + "require: [{roles: technician, suite: other}]\n", None),
+        (TRUSTED + "require: [{roles: technician, bench: other}]\n", None),
     ],
 )
 def test_a_lab_whose_runs_can_be_signed_is_told_nothing(tmp_path: Path, keys: str, gate: str | None) -> None:
@@ -65,6 +62,6 @@ def test_a_lab_whose_runs_can_be_signed_is_told_nothing(tmp_path: Path, keys: st
 
 def test_the_keys_that_a_user_has_set_for_all_commands_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = tmp_path / "mine.yml"
-    keys.write_text(KEY + BOTH, encoding="utf-8")
+    keys.write_text(TRUSTED + REQUIRED, encoding="utf-8")
     monkeypatch.setenv("STORQUAL_KEYS", str(keys))
     assert f"{keys} requires a signature as technician" in make_plan(make_lab(tmp_path)).unsigned[0]
