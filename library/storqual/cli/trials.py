@@ -79,7 +79,7 @@ def plan_trials(request: TrialRequest, runs: Path | None, *, as_json: bool) -> N
 def _warn_unsigned(request: TrialRequest, document: Mapping[str, Any]) -> None:
     """Tell on standard error when nobody could sign the run that was planned."""
     from storqual.inputs import GATE, beside_inventory
-    from storqual.plan.signatures import signature_warnings
+    from storqual.inputs.signatures import signature_warnings
 
     inventories = [Path(inventory) for inventory in request.inventories]
     gate = request.gate or beside_inventory(GATE, inventories)

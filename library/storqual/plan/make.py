@@ -13,6 +13,7 @@ from typing import Any
 
 from storqual.inputs.inventory import Bench
 from storqual.inputs.shape import did_you_mean, raise_all
+from storqual.inputs.signatures import signature_warnings
 from storqual.inputs.suite import Profile, Suite
 from storqual.inputs.yaml_file import read_yaml
 from storqual.plan.answerable import undecidable
@@ -26,7 +27,6 @@ from storqual.plan.inputs import PlanRequest, cross_problems, read_all
 from storqual.plan.launchable import launch_problems
 from storqual.plan.points import points_of
 from storqual.plan.settable import settable, unasked
-from storqual.plan.signatures import signature_warnings
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
 from storqual_core.kit.errors import BadInputError

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from storqual.inputs.find import beside_inventory
-from storqual.inputs.policy import Requirement, Trust, load_gate
+from storqual.inputs.policy import DEFAULT_ROLES, Requirement, Trust, load_gate
 from storqual.inputs.shape import sound
 from storqual.inputs.yaml_file import read_yaml
 from storqual_core.kit.errors import BadInputError
@@ -26,8 +26,6 @@ def signature_warnings(
     wanted = dict.fromkeys(role for one in _required(keys) if _fits(one, drop, suite, benches) for role in one.roles)
     if not wanted:
         return
-    from storqual.judge.outcome import DEFAULT_ROLES  # noqa: PLC0415 - the judge is slow to import
-
     asked = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
     lacking = [role for role in wanted if role not in asked]
     if lacking:
